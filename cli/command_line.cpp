@@ -1,0 +1,236 @@
+// argv to a request: the only place that knows CLI11.
+#include <unistd.h>
+
+#include <charconv>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/nearest.hpp"
+#include "cli/options.hpp"
+#include "cli/version.hpp"
+#include "core/error.hpp"
+#include "io/number_array.hpp"
+#include "io/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ModeHelp {
+    Mode mode;
+    const char* summary;
+    const char* examples;
+};
+
+constexpr ModeHelp mode_helps[] = {
+    {Mode::self, "one head, every token attends to every token",
+     "  attn self --example journey --d-out 2 --seed 789\n"
+     "  attn self tokens.csv --init none --format table\n"
+     "  attn self --text \"Life is short, eat dessert first\" --embed-seed 123 --format torch\n"},
+    {Mode::causal, "one head, a token attends to itself and to the tokens before it",
+     "  attn causal --example journey --d-out 2 --seed 789 --format torch\n"
+     "  attn causal tokens.json --dropout 0.5 --seed 123 -o result.json\n"
+     "  attn self tokens.json | attn causal - --emit scores,mask,attention_weights\n"},
+    {Mode::multihead, "h heads, causal unless --no-causal, output projection",
+     "  attn multihead --example pair --heads 2 --seed 789\n"
+     "  attn multihead tokens.npy.json --heads 4 --init mha --no-causal --qkv-bias\n"
+     "  attn multihead tokens.csv --heads 2 --style wrapper --d-out 2 --format table\n"},
+    {Mode::sdpa, "the bare operator softmax(scale Q K^T) V, no projections",
+     "  attn sdpa --query q.json --key k.json --value v.json\n"
+     "  echo '{\"query\": [[1]], \"key\": [[0.1], [0.5]], \"value\": [[0], [1]]}' | attn sdpa\n"},
+};
+
+constexpr const char* main_examples =
+    "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
+    "  attn causal tokens.csv --d-out 2 --seed 123 --emit all\n"
+    "  attn multihead request.json --heads 4 -o result.json\n";
+
+/// A flag's text as the value that its key would have. Text that does not fit stays a string, and
+/// the option's own check says what is wrong with it.
+json value_of(Kind kind, const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto parsed = [&](auto number) -> json {
+        const auto [stop, error] = std::from_chars(text.data(), end, number);
+        return error == std::errc{} && stop == end ? json(number) : json(text);
+    };
+    switch (kind) {
+        case Kind::whole: return parsed(std::uint64_t{});
+        case Kind::seed: return text.starts_with('-') ? parsed(std::int64_t{}) : parsed(std::uint64_t{});
+        case Kind::real: {
+            const io::ParsedNumber number = io::parse_loose_number(text);
+            return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
+        }
+        case Kind::list: {
+            json list = json::array();
+            for (std::size_t from = 0; from <= text.size();) {
+                const std::size_t comma = std::min(text.find(',', from), text.size());
+                list.push_back(text.substr(from, comma - from));
+                from = comma + 1;
+            }
+            return list;
+        }
+        case Kind::boolean:
+        case Kind::text: break;
+    }
+    return text;
+}
+
+void store_flag(Request& request, const Option& option, const json& value,
+                const std::string& where) {
+    const std::string problem = option.store(request, value);
+    if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
+    request.places[option.key()] = where;
+}
+
+/// CLI11's view of one mode: its flags, kept to be asked for after the parse.
+struct ModeCommand {
+    CLI::App* app = nullptr;
+    CLI::Option* input = nullptr;
+    std::map<std::string, CLI::Option*> flags;  // by spelling, without dashes
+};
+
+ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
+    ModeCommand command;
+    const std::string name(name_of(mode_names, help.mode));
+    command.app = program.add_subcommand(name, help.summary);
+    command.app->allow_extras();
+    command.app->set_help_flag("-h,--help", "show this help")->group("Help");
+    command.input = command.app->add_option(
+        "INPUT", "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
+                 "standard input");
+    command.input->type_name(" ");
+    for (const Option& option : options()) {
+        if ((option.modes & in(help.mode)) == 0) continue;
+        const std::string spelling = option.name == "output" ? "-o,--output" : "--" + option.name;
+        if (option.kind != Kind::boolean) {
+            command.flags[option.name] = command.app->add_option(spelling, option.help)
+                                             ->type_name(option.argument)
+                                             ->group(option.group);
+            continue;
+        }
+        // Both spellings are taken, so that a flag can override a request's key; help shows the
+        // one that changes the default.
+        command.flags[option.name] = command.app->add_flag(spelling, option.help)
+                                         ->group(option.shown_negated ? "" : option.group);
+        command.flags["no-" + option.name] =
+            command.app->add_flag("--no-" + option.name, option.help)
+                ->group(option.shown_negated ? option.group : "");
+    }
+    return command;
+}
+
+[[noreturn]] void fail_unknown(const ModeCommand& command, Mode mode, const std::string& word) {
+    if (!word.starts_with('-') || word == "-")
+        throw Error(ErrorKind::usage, word, "a second input; expected one");
+    const std::string flag = word.substr(0, word.find('='));
+    const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    const std::string positive = bare.starts_with("no-") ? bare.substr(3) : bare;
+    const std::string mode_name(name_of(mode_names, mode));
+    for (const Option& option : options())
+        if (option.name == bare || (option.kind == Kind::boolean && option.name == positive))
+            throw Error(ErrorKind::usage, flag,
+                        "no flag of attn " + mode_name + "; see attn " + mode_name + " --help");
+    std::vector<std::string> known{"help"};
+    for (const auto& [name, option] : command.flags) known.push_back(name);
+    throw Error(ErrorKind::usage, flag,
+                "unknown flag; the nearest known one is --" + nearest(bare, known));
+}
+
+Request read_mode(const ModeCommand& command, Mode mode) {
+    Request request;
+    request.settings.mode = mode;
+    for (const std::string& word : command.app->remaining()) fail_unknown(command, mode, word);
+    for (const Option& option : options()) {
+        const auto given = [&](const std::string& name) {
+            const auto found = command.flags.find(name);
+            return found != command.flags.end() && found->second->count() != 0 ? found->second
+                                                                               : nullptr;
+        };
+        const CLI::Option* positive = given(option.name);
+        const CLI::Option* negative =
+            option.kind == Kind::boolean ? given("no-" + option.name) : nullptr;
+        if (positive != nullptr && negative != nullptr)
+            throw Error(ErrorKind::usage, "--" + option.name,
+                        "contradicts --no-" + option.name + "; expected one of them");
+        if (negative != nullptr) store_flag(request, option, false, "--no-" + option.name);
+        if (positive == nullptr) continue;
+        if (option.kind == Kind::boolean) {
+            store_flag(request, option, true, "--" + option.name);
+            continue;
+        }
+        const std::string text = positive->results().front();
+        if (io::find_invalid_utf8(text) != std::string::npos)
+            throw Error(ErrorKind::usage, "--" + option.name, "not UTF-8; expected UTF-8 text");
+        store_flag(request, option, value_of(option.kind, text), "--" + option.name + " " + text);
+    }
+    if (command.input->count() != 0) request.input = command.input->results().front();
+    return request;
+}
+
+/// True where only standard input is left to read from, and that is a keyboard.
+bool waits_for_keyboard(const Request& request) {
+    const bool given = !request.input.empty() || request.example || request.text ||
+                       (request.query && request.key && request.value);
+    return !given && ::isatty(STDIN_FILENO) != 0;
+}
+
+std::string help_text(CLI::App& app, const char* examples, const char* first_line) {
+    return std::string(first_line) + "\n\nExamples:\n" + examples + "\n" + app.help();
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+    CLI::App program{"", "attn"};
+    program.set_help_flag("-h,--help", "show this help");
+    const std::string version_help = "show version, compiler and kernels";
+    CLI::Option* version = program.add_flag("--version", version_help);
+    program.allow_extras();
+    program.require_subcommand(0, 1);
+    program.get_formatter()->column_width(30);
+    std::map<Mode, ModeCommand> commands;
+    for (const ModeHelp& help : mode_helps) commands[help.mode] = add_mode(program, help);
+
+    const auto help_of_program = [&] {
+        return help_text(program, main_examples, "attention from the shell, with PyTorch's numbers") +
+               "\nEach command has its own help: attn self --help\n";
+    };
+    const auto help_of = [&](const ModeHelp& help) {
+        const std::string first =
+            "attn " + std::string(name_of(mode_names, help.mode)) + ": " + help.summary;
+        CLI::App* app = commands[help.mode].app;
+        app->description("");
+        return help_text(*app, help.examples, first.c_str());
+    };
+
+    try {
+        program.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        for (const ModeHelp& help : mode_helps)
+            if (commands[help.mode].app->parsed()) return {{}, help_of(help), 0};
+        return {{}, help_of_program(), 0};
+    } catch (const CLI::ParseError& error) {
+        const std::string text = error.what();
+        const std::size_t colon = text.find(": ");
+        if (colon == std::string::npos) throw Error(ErrorKind::usage, "command line", text);
+        throw Error(ErrorKind::usage, text.substr(0, colon), text.substr(colon + 2));
+    }
+    if (version->count() != 0) return {{}, version_text(), 0};
+    for (const ModeHelp& help : mode_helps) {
+        if (!commands[help.mode].app->parsed()) continue;
+        CommandLine line{read_mode(commands[help.mode], help.mode), "", 0};
+        if (waits_for_keyboard(line.request)) return {{}, help_of(help), 2};
+        return line;
+    }
+    std::vector<std::string> names;
+    for (const auto& [mode, name] : mode_names) names.emplace_back(name);
+    for (const std::string& word : program.remaining())
+        throw Error(ErrorKind::usage, word,
+                    std::string(word.starts_with('-') ? "unknown flag" : "unknown command") +
+                        "; the nearest command is " + nearest(word, names));
+    return {{}, help_of_program(), 2};
+}
+
+}  // namespace attn::cli

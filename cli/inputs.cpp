@@ -1,0 +1,316 @@
+// Reads what a request works on; see inputs.hpp.
+#include "cli/inputs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "core/embedding.hpp"
+#include "core/error.hpp"
+#include "core/memory.hpp"
+#include "io/csv.hpp"
+#include "io/examples.hpp"
+#include "io/json_document.hpp"
+#include "io/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::string_view result_schema = "attn.result/1";
+constexpr std::uint64_t default_vocab_size = 50000;
+constexpr std::uint64_t default_embed_dim = 3;
+
+bool is_json(const io::Source& source, InputFormat format) {
+    if (format != InputFormat::automatic) return format == InputFormat::json;
+    const std::string suffix = std::filesystem::path(source.name).extension();
+    if (suffix == ".json") return true;
+    if (suffix == ".csv" || suffix == ".tsv") return false;
+    const char first = source.text[source.text.find_first_not_of(" \t\r\n")];
+    return first == '[' || first == '{';
+}
+
+/// Formats that are known by name but not read yet would otherwise fail as broken text.
+void refuse_binary_formats(const std::string& path) {
+    const std::string suffix = std::filesystem::path(path).extension();
+    for (const char* known : {".npy", ".npz", ".safetensors", ".parquet", ".pt", ".pth"})
+        if (suffix == known)
+            throw Error(ErrorKind::unsupported, path,
+                        suffix + " files cannot be read; expected json or csv");
+}
+
+class OperandReader {
+public:
+    explicit OperandReader(Request& request) : request_(request) {}
+
+    Operands read() {
+        if (reads_input()) read_input();
+        check_sources();
+        if (request_.settings.mode == Mode::sdpa)
+            read_query_key_value();
+        else
+            read_inputs();
+        check_tokens();
+        return std::move(operands_);
+    }
+
+private:
+    bool reads_input() const {
+        const bool given = request_.example || request_.text ||
+                           (request_.query && request_.key && request_.value);
+        return !request_.input.empty() || !given;
+    }
+
+    /// INPUT's settings; its arrays wait until the dtype is known.
+    void read_input() {
+        const std::string path = request_.input.empty() ? "-" : request_.input;
+        refuse_binary_formats(path);
+        source_ = io::read_source(path);
+        if (!is_json(source_, request_.input_format)) {
+            request_.places["inputs"] = source_.name;
+            return;
+        }
+        document_ = std::make_unique<io::JsonDocument>(source_);
+        if (document_->is_array()) {
+            request_.places["inputs"] = source_.name;
+            return;
+        }
+        const io::JsonMember* schema = document_->find("schema");
+        if (schema == nullptr)
+            read_request();
+        else if (document_->read_value(*schema) == result_schema)
+            read_result();
+        else
+            throw Error(ErrorKind::input, document_->place(*schema),
+                        "unknown schema; expected \"" + std::string(result_schema) + "\"");
+    }
+
+    void read_request() {
+        for (const io::JsonMember& member : document_->members()) {
+            if (member.key == "mode") {
+                check_mode(member);
+            } else if (member.key == "inputs") {
+                request_.places["inputs"] = source_.name;
+                inputs_ = &member;
+            } else if (member.key == "id") {
+                read_id(member);
+            } else if (member.key == "tokens") {
+                read_tokens(member);
+            } else if (is_operand(member.key) && document_->holds_array(member)) {
+                if (!request_.has(member.key)) request_.places[member.key] = source_.name;
+                inline_operands_.push_back(&member);
+            } else {
+                const nlohmann::json value = document_->read_value(member);
+                apply_key(request_, member.key, value, source_.place(member.key_offset));
+            }
+        }
+    }
+
+    /// The context vectors of an earlier layer are the inputs of this one.
+    void read_result() {
+        inputs_ = document_->find("context_vectors");
+        if (inputs_ == nullptr)
+            throw Error(ErrorKind::input, source_.name,
+                        "a result without context_vectors; expected it among its arrays (--emit)");
+        request_.places["inputs"] = source_.name;
+        if (const io::JsonMember* tokens = document_->find("tokens")) {
+            read_tokens(*tokens);
+            tokens_are_hints_ = true;
+        }
+    }
+
+    bool is_operand(const std::string& key) const {
+        return request_.settings.mode == Mode::sdpa &&
+               (key == "query" || key == "key" || key == "value");
+    }
+
+    void check_mode(const io::JsonMember& member) const {
+        const nlohmann::json value = document_->read_value(member);
+        const std::string mode(name_of(mode_names, request_.settings.mode));
+        if (value != mode)
+            throw Error(ErrorKind::usage, document_->place(member),
+                        "the request has mode " + value.dump() + "; expected \"" + mode +
+                            "\" as the command says");
+    }
+
+    void read_id(const io::JsonMember& member) {
+        request_.id = document_->read_value(member);
+        if (request_.id.is_structured())
+            throw Error(ErrorKind::input, document_->place(member),
+                        "an id that is a list or object; expected a string or number");
+    }
+
+    void read_tokens(const io::JsonMember& member) {
+        const nlohmann::json value = document_->read_value(member);
+        const bool strings =
+            value.is_array() && std::all_of(value.begin(), value.end(),
+                                            [](const auto& token) { return token.is_string(); });
+        if (!strings)
+            throw Error(ErrorKind::input, document_->place(member),
+                        "tokens that are no list of strings; expected one string a token");
+        request_.tokens = value.get<std::vector<std::string>>();
+    }
+
+    /// Two sources for the same matrix contradict each other; settings of a source that is not
+    /// there would be ignored.
+    void check_sources() const {
+        std::vector<std::string> sources;
+        for (const char* key : {"inputs", "example", "text"})
+            if (request_.has(key)) sources.push_back(place_of(request_, key));
+        if (sources.size() > 1)
+            throw Error(ErrorKind::usage, sources[1],
+                        "a second input beside " + sources[0] + "; expected one");
+        const bool text = request_.text || request_.example == "sentence";
+        for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
+            if (request_.has(key) && !text)
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "there is no text to embed; expected --text beside it");
+    }
+
+    io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
+        return {request_.settings.dtype, false, lowest_rank, highest_rank};
+    }
+
+    void read_inputs() {
+        if (request_.example) {
+            read_example();
+        } else if (request_.text) {
+            embed_text(*request_.text);
+        } else if (inputs_ != nullptr) {
+            operands_.inputs = read_member(*inputs_, rules(2, 3));
+        } else if (document_ != nullptr && document_->is_array()) {
+            operands_.inputs = document_->read_array(rules(2, 3)).to_array();
+        } else if (document_ != nullptr) {
+            throw Error(ErrorKind::input, source_.name,
+                        "a request without \"inputs\"; expected a matrix under that key");
+        } else {
+            operands_.inputs = read_csv_matrix(source_);
+        }
+    }
+
+    void read_example() {
+        const std::string& name = *request_.example;
+        const std::string_view all = io::example_names;
+        for (std::size_t from = 0; from < all.size();) {
+            const std::size_t bar = std::min(all.find('|', from), all.size());
+            if (all.substr(from, bar - from) == name) {
+                io::Example example = io::find_example(name);
+                if (!example.text.empty()) return embed_text(example.text);
+                if (request_.tokens.empty()) request_.tokens = std::move(example.tokens);
+                operands_.inputs = example.inputs.to_array();
+                return;
+            }
+            from = bar + 1;
+        }
+        throw Error(ErrorKind::usage, place_of(request_, "example"),
+                    "unknown; expected " + std::string(all));
+    }
+
+    void embed_text(const std::string& text) {
+        Words words = split_words(text);
+        if (words.tokens.empty())
+            throw Error(ErrorKind::input, place_of(request_, "text"),
+                        "no word in it; expected at least one");
+        request_.text = text;
+        request_.vocab_size = request_.vocab_size.value_or(default_vocab_size);
+        request_.embed_dim = request_.embed_dim.value_or(default_embed_dim);
+        request_.embed_seed = request_.embed_seed.value_or(Seed{});
+        if (*request_.vocab_size < words.vocabulary)
+            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
+                        "the text has " + std::to_string(words.vocabulary) +
+                            " different words; expected at least as many");
+        check_table_size(words.tokens.size());
+        operands_.inputs = embed(words.ids, *request_.vocab_size, *request_.embed_dim,
+                                 *request_.embed_seed, request_.settings.dtype);
+        operands_.token_ids = std::move(words.ids);
+        request_.tokens = std::move(words.tokens);
+    }
+
+    /// The whole table is drawn, if not kept: its size bounds the time that it takes.
+    void check_table_size(std::size_t words) const {
+        constexpr double largest = 0x1p32;
+        const double rows = static_cast<double>(*request_.vocab_size);
+        const double columns = static_cast<double>(*request_.embed_dim);
+        if (rows * columns > largest)
+            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
+                        "an embedding of " + std::to_string(*request_.vocab_size) + " x " +
+                            std::to_string(*request_.embed_dim) +
+                            " numbers; expected at most 4294967296 in all");
+        require_memory(2 * sizeof(double) * columns * static_cast<double>(words),
+                       place_of(request_, "embed_dim"), "the embedded text");
+    }
+
+    void read_query_key_value() {
+        for (auto [key, path, target] :
+             {std::tuple("query", &request_.query, &operands_.query),
+              {"key", &request_.key, &operands_.key},
+              {"value", &request_.value, &operands_.value}}) {
+            const auto inlined =
+                std::find_if(inline_operands_.begin(), inline_operands_.end(),
+                             [&, k = key](const io::JsonMember* m) { return m->key == k; });
+            if (*path)
+                *target = read_file(**path, key);
+            else if (inlined != inline_operands_.end())
+                *target = document_->read_array(**inlined, rules(2, 2)).to_array();
+            else
+                throw Error(ErrorKind::usage, std::string("--") + key,
+                            "is missing; expected a file, or \"" + std::string(key) +
+                                "\" in the request");
+        }
+    }
+
+    Array<double> read_member(const io::JsonMember& member, const io::ArrayRules& rules) {
+        if (document_->holds_array(member)) return document_->read_array(member, rules).to_array();
+        throw Error(ErrorKind::input, document_->place(member),
+                    "\"" + member.key + "\" is no array; expected a matrix [[...], ...]");
+    }
+
+    /// A matrix from a file of its own; a request's paths start from the request's folder.
+    Array<double> read_file(const std::string& path, const std::string& key) {
+        refuse_binary_formats(path);
+        const bool from_flag = request_.places[key].starts_with("--");
+        const std::filesystem::path folder =
+            from_flag || source_.name == "<stdin>" ? std::filesystem::path()
+                                                   : std::filesystem::path(source_.name).parent_path();
+        const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
+        request_.places[key] = file.name;
+        if (!is_json(file, InputFormat::automatic)) return io::read_csv(file, rules(2, 2)).matrix.to_array();
+        const io::JsonDocument document(file);
+        if (!document.is_array())
+            throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
+        return document.read_array(rules(2, 2)).to_array();
+    }
+
+    Array<double> read_csv_matrix(const io::Source& source) {
+        io::LabelledMatrix read = io::read_csv(source, rules(2, 2));
+        request_.tokens = std::move(read.labels);
+        return read.matrix.to_array();
+    }
+
+    void check_tokens() {
+        if (request_.tokens.empty() || request_.settings.mode == Mode::sdpa) return;
+        const auto& shape = operands_.inputs.shape();
+        const std::size_t length = shape[shape.size() - 2];
+        if (request_.tokens.size() == length) return;
+        // A result of --token has one row and the labels of all tokens.
+        if (tokens_are_hints_) return request_.tokens.clear();
+        throw Error(ErrorKind::input, "tokens",
+                    std::to_string(request_.tokens.size()) + " labels; expected " +
+                        std::to_string(length) + ", one a token");
+    }
+
+    Request& request_;
+    Operands operands_;
+    io::Source source_;
+    std::unique_ptr<io::JsonDocument> document_;
+    const io::JsonMember* inputs_ = nullptr;
+    std::vector<const io::JsonMember*> inline_operands_;
+    bool tokens_are_hints_ = false;
+};
+
+}  // namespace
+
+Operands read_operands(Request& request) { return OperandReader(request).read(); }
+
+}  // namespace attn::cli

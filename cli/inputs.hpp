@@ -1,0 +1,13 @@
+// Reads what a request works on: its document, its arrays, its text.
+#pragma once
+
+#include "cli/request.hpp"
+#include "core/layer.hpp"
+
+namespace attn::cli {
+
+/// Reads INPUT, a request document's settings included, and every array of the question. Keys of
+/// the document fill in what no flag has set. Errors: kinds usage, input and io.
+Operands read_operands(Request& request);
+
+}  // namespace attn::cli

@@ -1,0 +1,414 @@
+// The table of options and what a request document's keys do with it; see options.hpp.
+#include "cli/options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "cli/nearest.hpp"
+#include "core/error.hpp"
+#include "io/examples.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr Modes multihead = in(Mode::multihead);
+constexpr Modes layers = in(Mode::self) | in(Mode::causal) | multihead;
+constexpr Modes sdpa = in(Mode::sdpa);
+constexpr Modes everywhere = layers | sdpa;
+
+/// Gives the field of a request that an option is bound to.
+template <class Field>
+using Access = Field& (*)(Request&);
+
+template <class T>
+struct Unwrapped {
+    using type = T;
+};
+template <class T>
+struct Unwrapped<std::optional<T>> {
+    using type = T;
+};
+
+template <class Field>
+json load_field(const Field& field) {
+    if constexpr (std::is_same_v<Field, typename Unwrapped<Field>::type>)
+        return field;
+    else
+        return field ? json(*field) : json();
+}
+
+json seed_json(const Seed& seed) {
+    return seed.negative ? json(static_cast<std::int64_t>(seed.bits)) : json(seed.bits);
+}
+
+template <class Field>
+Option make(std::string name, std::string group, Modes modes, Kind kind, std::string argument,
+            std::string help, Access<Field> access) {
+    Option option;
+    option.name = std::move(name);
+    option.group = std::move(group);
+    option.modes = modes;
+    option.kind = kind;
+    option.argument = std::move(argument);
+    option.help = std::move(help);
+    option.load = [access](const Request& request) {
+        // The accessor only ever hands out a reference; reading through it is const.
+        const Field& field = access(const_cast<Request&>(request));
+        if constexpr (std::is_same_v<Field, Seed>)
+            return seed_json(field);
+        else if constexpr (std::is_same_v<Field, std::optional<Seed>>)
+            return field ? seed_json(*field) : json();
+        else
+            return load_field(field);
+    };
+    return option;
+}
+
+template <class Field>
+Option boolean(std::string name, std::string group, Modes modes, std::string help,
+               Access<Field> access) {
+    Option option =
+        make(std::move(name), std::move(group), modes, Kind::boolean, "", std::move(help), access);
+    option.store = [access](Request& request, const json& value) -> std::string {
+        if (!value.is_boolean()) return "no boolean; expected true or false";
+        access(request) = value.get<bool>();
+        return {};
+    };
+    return option;
+}
+
+template <class Field>
+Option negated(std::string name, std::string group, Modes modes, std::string help,
+               Access<Field> access) {
+    Option option = boolean(std::move(name), std::move(group), modes, std::move(help), access);
+    option.shown_negated = true;
+    return option;
+}
+
+template <class Field>
+Option whole(std::string name, std::string group, Modes modes, std::string help,
+             Access<Field> access, std::uint64_t lowest,
+             std::uint64_t highest = std::numeric_limits<std::uint64_t>::max()) {
+    Option option =
+        make(std::move(name), std::move(group), modes, Kind::whole, "N", std::move(help), access);
+    option.store = [access, lowest, highest](Request& request, const json& value) -> std::string {
+        const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= lowest &&
+                          value.get<std::uint64_t>() <= highest;
+        if (!fits) {
+            const bool open = highest == std::numeric_limits<std::uint64_t>::max();
+            return std::string(value.is_number_integer() ? "out of range" : "no whole number") +
+                   "; expected a whole number " +
+                   (open ? "of at least " + std::to_string(lowest)
+                         : "from " + std::to_string(lowest) + " to " + std::to_string(highest));
+        }
+        access(request) = value.get<std::uint64_t>();
+        return {};
+    };
+    return option;
+}
+
+template <class Field>
+Option seed(std::string name, std::string group, Modes modes, std::string help,
+            Access<Field> access) {
+    Option option =
+        make(std::move(name), std::move(group), modes, Kind::seed, "N", std::move(help), access);
+    option.store = [access](Request& request, const json& value) -> std::string {
+        if (!value.is_number_integer())
+            return "no seed; expected a whole number from -2^63 to 2^64-1";
+        Seed& stored = [&]() -> Seed& {
+            if constexpr (std::is_same_v<Field, Seed>)
+                return access(request);
+            else
+                return access(request).emplace();
+        }();
+        const bool negative = !value.is_number_unsigned() && value.get<std::int64_t>() < 0;
+        stored = {negative ? static_cast<std::uint64_t>(value.get<std::int64_t>())
+                           : value.get<std::uint64_t>(),
+                  negative};
+        return {};
+    };
+    return option;
+}
+
+template <class Field>
+Option real(std::string name, std::string group, Modes modes, std::string argument,
+            std::string help, Access<Field> access, double lowest, double highest,
+            std::string expected) {
+    Option option = make(std::move(name), std::move(group), modes, Kind::real, std::move(argument),
+                         std::move(help), access);
+    option.store = [=](Request& request, const json& value) -> std::string {
+        if (!value.is_number()) return "no number; expected " + expected;
+        const auto number = value.get<double>();
+        if (!(number >= lowest && number <= highest)) return "out of range; expected " + expected;
+        access(request) = number;
+        return {};
+    };
+    return option;
+}
+
+/// A choice among the names of an enumeration; its argument in help is a|b|c.
+template <class E, std::size_t N>
+Option choice(std::string name, std::string group, Modes modes, std::string help,
+              const Names<E, N>& names, Access<E> access) {
+    std::string list;
+    for (const auto& [value, text] : names) list += (list.empty() ? "" : "|") + std::string(text);
+    Option option;
+    option.name = std::move(name);
+    option.group = std::move(group);
+    option.modes = modes;
+    option.kind = Kind::text;
+    option.argument = list;
+    option.help = std::move(help) + " (default " + std::string(names[0].second) + ")";
+    option.store = [&names, access, list](Request& request, const json& value) -> std::string {
+        for (const auto& [candidate, text] : names)
+            if (value == text) {
+                access(request) = candidate;
+                return {};
+            }
+        return "unknown; expected " + list;
+    };
+    option.load = [&names, access](const Request& request) {
+        return json(name_of(names, access(const_cast<Request&>(request))));
+    };
+    return option;
+}
+
+template <class Field>
+Option text(std::string name, std::string group, Modes modes, std::string argument,
+            std::string help, Access<Field> access) {
+    Option option = make(std::move(name), std::move(group), modes, Kind::text, std::move(argument),
+                         std::move(help), access);
+    option.store = [access](Request& request, const json& value) -> std::string {
+        if (!value.is_string() || value.get<std::string>().empty())
+            return "no text; expected a string that is not empty";
+        access(request) = value.get<std::string>();
+        return {};
+    };
+    return option;
+}
+
+Option list(std::string name, std::string group, Modes modes, std::string help,
+            Access<std::vector<std::string>> access) {
+    Option option =
+        make(std::move(name), std::move(group), modes, Kind::list, "LIST", std::move(help), access);
+    option.store = [access](Request& request, const json& value) -> std::string {
+        const bool strings =
+            value.is_array() && !value.empty() &&
+            std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); });
+        if (!strings) return "no list of names; expected one name or more";
+        access(request) = value.get<std::vector<std::string>>();
+        return {};
+    };
+    return option;
+}
+
+Option flag_only(Option option) {
+    option.is_key = false;
+    option.load = nullptr;
+    return option;
+}
+
+/// Says where the input comes from, so that it is no part of `config`.
+Option not_in_config(Option option) {
+    option.load = nullptr;
+    return option;
+}
+
+#define FIELD(path) +[](Request& r) -> auto& { return r.path; }
+
+std::vector<Option> make_options() {
+    constexpr double most = std::numeric_limits<double>::max();
+    std::vector<Option> all;
+    const auto add = [&](Option option) { all.push_back(std::move(option)); };
+
+    const std::string input = "Input";
+    add(flag_only(choice("input-format", input, everywhere, "format of INPUT",
+                         input_format_names, FIELD(input_format))));
+    add(not_in_config(text("example", input, layers, std::string(io::example_names),
+                           "use a built-in input instead of INPUT", FIELD(example))));
+    add(text("text", input, layers, "TEXT", "embed these words instead of reading INPUT",
+             FIELD(text)));
+    add(whole("vocab-size", input, layers, "rows of the embedding of --text (default 50000)",
+              FIELD(vocab_size), 1));
+    add(whole("embed-dim", input, layers, "columns of the embedding of --text (default 3)",
+              FIELD(embed_dim), 1));
+    add(seed("embed-seed", input, layers, "seed of the embedding of --text (default 0)",
+             FIELD(embed_seed)));
+    add(whole("context-length", input, layers,
+              "refuse inputs of more than N tokens (default no limit)",
+              FIELD(settings.context_length), 1));
+    for (auto&& [name, access] :
+         {std::pair("query", FIELD(query)), {"key", FIELD(key)}, {"value", FIELD(value)}})
+        add(not_in_config(text(name, input, sdpa, "FILE",
+                               std::string("the ") + name + " matrix (default: of the request)",
+                               access)));
+
+    const std::string dimensions = "Dimensions";
+    add(whole("d-out", dimensions, layers, "width of the context vectors (default d_in)",
+              FIELD(settings.d_out), 1));
+    add(whole("d-k", dimensions, layers, "width of queries and keys (default d_out)",
+              FIELD(settings.d_k), 1));
+    add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v),
+              1));
+    add(whole("heads", dimensions, multihead, "number of heads (default 1)",
+              FIELD(settings.heads), 1));
+
+    const std::string weights = "Weights";
+    add(choice("init", weights, layers,
+               "how the parameters are drawn; none: Q = K = V = X, unscaled", init_names,
+               FIELD(settings.init)));
+    add(seed("seed", weights, everywhere, "torch.manual_seed, -2^63 to 2^64-1 (default 0)",
+             FIELD(settings.seed)));
+    add(whole("rng-skip", weights, everywhere,
+              "throw N 32-bit draws away before the first weight (default 0)",
+              FIELD(settings.rng_skip), 0));
+    add(boolean("qkv-bias", weights, layers,
+                "add biases to the query, key and value projections (default off)",
+                FIELD(settings.qkv_bias)));
+    add(negated("out-proj", weights, multihead,
+                "leave the output projection away (default: project; style wrapper never does)",
+                FIELD(settings.out_proj)));
+    add(negated("out-bias", weights, multihead,
+                "output projection without bias (default with)", FIELD(settings.out_bias)));
+    add(choice("style", weights, multihead,
+               "split: one projection, cut into heads; wrapper: independent causal layers side by "
+               "side, each to d_out",
+               style_names, FIELD(settings.style)));
+
+    const std::string masking = "Masking";
+    add(negated("causal", masking, multihead,
+                "let every token attend to every token (default causal)",
+                FIELD(settings.causal)));
+    add(choice("mask-method", masking, in(Mode::causal) | multihead,
+               "mask scores before the softmax, or weights after it and divide rows by their sums",
+               mask_method_names, FIELD(settings.mask_method)));
+
+    add(real("scale", "Scores", everywhere, "S",
+             "factor on the scores (default 1/sqrt(d_k); 1 with --init none)",
+             FIELD(settings.scale), -most, most, "a finite number"));
+
+    const std::string dropout = "Dropout";
+    add(real("dropout", dropout, everywhere, "P",
+             "probability of dropping each attention weight (default 0)", FIELD(settings.dropout),
+             0, 1, "a probability from 0 to 1"));
+    add(seed("dropout-seed", dropout, everywhere,
+             "give dropout a generator of its own (default: go on after the weights' draws)",
+             FIELD(settings.dropout_seed)));
+    add(whole("dropout-skip", dropout, everywhere,
+              "32-bit draws thrown away in dropout's own generator (default 0)",
+              FIELD(settings.dropout_skip), 0));
+    add(choice("dropout-stream", dropout, everywhere,
+               "PyTorch's own stream, or that of its builds with MKL on Intel processors",
+               dropout_stream_names, FIELD(settings.dropout_stream)));
+
+    const std::string output = "Output";
+    add(flag_only(text("output", output, everywhere, "FILE",
+                       "write there, whole or not at all (default -, standard output)",
+                       FIELD(output))));
+    add(choice("format", output, everywhere,
+               "the contract's JSON, PyTorch's print(), or an aligned table", io::format_names,
+               FIELD(format)));
+    add(list("emit", output, everywhere,
+             "arrays to write, or all (default context_vectors,attention_weights)",
+             FIELD(settings.emit)));
+    add(whole("token", output, everywhere, "compute one query row only, from 0 (default all)",
+              FIELD(settings.token), 0));
+    add(whole("precision", output, everywhere,
+              "digits after the point (default: json the shortest exact, torch and table 4)",
+              FIELD(precision), 0, 20));
+    add(choice("nonfinite", output, everywhere,
+               "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity",
+               io::nonfinite_names, FIELD(nonfinite)));
+    add(boolean("pretty", output, everywhere, "one line a row in JSON (default one line in all)",
+                FIELD(pretty)));
+
+    add(choice("dtype", "Numerics", everywhere, "type of draws, steps and results", dtype_names,
+               FIELD(settings.dtype)));
+    return all;
+}
+
+#undef FIELD
+
+std::vector<std::string> known_keys(Mode mode) {
+    std::vector<std::string> keys{"mode", "id", "inputs", "tokens"};
+    for (const Option& option : options())
+        if (option.is_key && (option.modes & in(mode)) != 0) keys.push_back(option.key());
+    return keys;
+}
+
+std::string modes_text(Modes modes) {
+    std::string text;
+    for (const auto& [mode, name] : mode_names)
+        if ((modes & in(mode)) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
+}
+
+/// A value as a message shows it: short, on one line.
+std::string shown(const json& value) {
+    constexpr std::size_t longest = 40;
+    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    return text.size() <= longest ? text : text.substr(0, longest) + "...";
+}
+
+}  // namespace
+
+std::string Option::key() const {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key;
+}
+
+const std::vector<Option>& options() {
+    static const std::vector<Option> table = make_options();
+    return table;
+}
+
+const Option* find_option(std::string_view key) {
+    for (const Option& option : options())
+        if (option.key() == key) return &option;
+    return nullptr;
+}
+
+std::string place_of(const Request& request, const std::string& key) {
+    const auto found = request.places.find(key);
+    if (found != request.places.end()) return found->second;
+    const Option* option = find_option(key);
+    return option != nullptr ? "--" + option->name : key;
+}
+
+void apply_key(Request& request, const std::string& key, const json& value,
+               const std::string& place) {
+    const Option* option = find_option(key);
+    const Mode mode = request.settings.mode;
+    if (option == nullptr || !option->is_key)
+        throw Error(ErrorKind::usage, place,
+                    "unknown key \"" + key + "\"; the nearest known one is \"" +
+                        nearest(key, known_keys(mode)) + "\"");
+    if ((option->modes & in(mode)) == 0)
+        throw Error(ErrorKind::usage, place,
+                    "mode " + std::string(name_of(mode_names, mode)) + " has no \"" + key +
+                        "\"; expected mode " + modes_text(option->modes));
+    if (request.has(key) || value.is_null()) return;
+    const std::string where = place + ": " + key + " " + shown(value);
+    const std::string problem = option->store(request, value);
+    if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
+    request.places[key] = where;
+}
+
+nlohmann::ordered_json config_of(const Request& request) {
+    nlohmann::ordered_json config;
+    config["mode"] = name_of(mode_names, request.settings.mode);
+    if (!request.id.is_null()) config["id"] = request.id;
+    if (!request.tokens.empty() && !request.text) config["tokens"] = request.tokens;
+    for (const Option& option : options()) {
+        if (!option.load || (option.modes & in(request.settings.mode)) == 0) continue;
+        const json value = option.load(request);
+        if (!value.is_null()) config[option.key()] = value;
+    }
+    return config;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,62 @@
+// Every flag, declared once: its place in the request, its default, its check and its help.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request.hpp"
+
+namespace attn::cli {
+
+/// A set of modes, one bit each.
+using Modes = unsigned;
+constexpr Modes in(Mode mode) { return 1u << static_cast<unsigned>(mode); }
+
+/// How a flag's text becomes the JSON value that its key would have in a request.
+enum class Kind { boolean, whole, seed, real, text, list };
+
+struct Option {
+    std::string name;      ///< the flag without its dashes; its key has '_' for '-'
+    std::string group;
+    Modes modes = 0;       ///< where it may stand
+    Kind kind = Kind::text;
+    std::string argument;  ///< the placeholder in help; empty for a boolean
+    std::string help;      ///< ends with the default
+    bool shown_negated = false;  ///< help shows --no-NAME: the default is true
+    bool is_key = true;          ///< may stand in a request document
+
+    /// Stores a value; returns what is wrong with it and what was expected, or nothing.
+    std::function<std::string(Request&, const nlohmann::json&)> store;
+    /// The value for `config`, null where it has none. Empty where the option is no part of it.
+    std::function<nlohmann::json(const Request&)> load;
+
+    std::string key() const;
+};
+
+const std::vector<Option>& options();
+
+/// The option of this key, or null.
+const Option* find_option(std::string_view key);
+
+/// Stores a request document's value unless a flag has set the option already. `place` is where
+/// the key stands. Errors: kind usage; an unknown key names the nearest known one.
+void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
+               const std::string& place);
+
+/// Every resolved setting, as a request without its inputs.
+nlohmann::ordered_json config_of(const Request& request);
+
+struct CommandLine {
+    Request request;
+    std::string message;   ///< text to print instead of computing: help or version
+    int exit_code = 0;     ///< beside a message
+};
+
+/// Reads argv. Errors: kind usage.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace attn::cli

@@ -1,0 +1,60 @@
+// Turns a result into what is written; see report.hpp.
+#include "cli/report.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "core/error.hpp"
+#include "io/output_file.hpp"
+#include "io/writers.hpp"
+
+namespace attn::cli {
+namespace {
+
+nlohmann::ordered_json shapes_json(const Shapes& s) {
+    return {{"batch", s.batch}, {"heads", s.heads}, {"kv_heads", s.kv_heads}, {"q_len", s.q_len},
+            {"kv_len", s.kv_len}, {"d_in", s.d_in}, {"d_k", s.d_k}, {"d_v", s.d_v},
+            {"d_out", s.d_out}};
+}
+
+nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {
+    nlohmann::ordered_json head;
+    head["schema"] = "attn.result/1";
+    if (!request.id.is_null()) head["id"] = request.id;
+    head["mode"] = name_of(mode_names, request.settings.mode);
+    if (!request.tokens.empty()) head["tokens"] = request.tokens;
+    head["config"] = config_of(request);
+    head["shapes"] = shapes_json(shapes);
+    return head;
+}
+
+/// A name that promises another format than the one that would be written.
+void check_suffix(const Request& request) {
+    const std::string suffix = std::filesystem::path(request.output).extension();
+    for (const char* known : {".npy", ".npz", ".safetensors", ".csv", ".ndjson"})
+        if (suffix == known)
+            throw Error(ErrorKind::unsupported, place_of(request, "output"),
+                        suffix + " files cannot be written; expected json, torch or table");
+}
+
+}  // namespace
+
+void write_report(const Request& request, Result result) {
+    check_suffix(request);
+    io::Report report;
+    report.head = head_of(request, result.shapes);
+    report.arrays = std::move(result.arrays);
+    report.tokens = request.tokens;
+    report.first_query = request.settings.token.value_or(0);
+    io::NumberStyle style;
+    if (request.precision) style.decimals = static_cast<int>(*request.precision);
+    style.nonfinite = request.nonfinite;
+    style.pretty = request.pretty;
+
+    io::OutputFile out(request.output);
+    io::writer_for(request.format)(out, report, style);
+    out.commit();
+}
+
+}  // namespace attn::cli

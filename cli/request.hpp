@@ -1,0 +1,50 @@
+// One request: what argv and a request document ask for, before any array is read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/settings.hpp"
+#include "io/writers.hpp"
+
+namespace attn::cli {
+
+enum class InputFormat { automatic, json, csv };
+inline constexpr Names<InputFormat, 3> input_format_names{
+    {{InputFormat::automatic, "auto"}, {InputFormat::json, "json"}, {InputFormat::csv, "csv"}}};
+
+struct Request {
+    Settings settings;
+
+    std::string input;  ///< a path, "-", or empty where standard input or nothing is read
+    InputFormat input_format = InputFormat::automatic;
+    std::optional<std::string> example;
+    std::optional<std::string> text;
+    std::optional<std::uint64_t> vocab_size, embed_dim;
+    std::optional<Seed> embed_seed;
+    std::optional<std::string> query, key, value;  ///< paths
+
+    std::string output = "-";
+    io::Format format = io::Format::json;
+    std::optional<std::uint64_t> precision;
+    io::Nonfinite nonfinite = io::Nonfinite::string;
+    bool pretty = false;
+
+    nlohmann::json id;                ///< null where there is none
+    std::vector<std::string> tokens;  ///< one label a token, or empty
+
+    /// Where each setting was given, by key: "--heads 5", or "request.json:1:9: heads 5".
+    std::map<std::string, std::string> places;
+
+    bool has(const std::string& setting) const { return places.contains(setting); }
+};
+
+/// What an error calls the setting or operand `key`: its place, or the flag that would set it.
+std::string place_of(const Request& request, const std::string& key);
+
+}  // namespace attn::cli

@@ -1,0 +1,32 @@
+// The attention operator on bare queries, keys and values.
+#pragma once
+
+#include "core/mask.hpp"
+#include "core/recorder.hpp"
+#include "core/settings.hpp"
+#include "core/tensor.hpp"
+
+namespace attn {
+
+/// One call of the operator, per batch entry and head:
+/// context = dropout(softmax(mask(scale * query key^T))) value.
+template <class T>
+struct AttentionCall {
+    Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
+    Tensor4<T> key;    ///< (batch, heads, kv_len, d_k)
+    Tensor4<T> value;  ///< (batch, heads, kv_len, d_v)
+    double scale = 1;
+    Mask mask = Mask::none();
+    MaskMethod mask_method = MaskMethod::neg_inf;
+    std::size_t first_query = 0;  ///< the position that the mask gives to query row 0
+    Tensor4<T> dropout;           ///< (batch, heads, q_len, kv_len): 0 or 1/(1-p)
+};
+
+/// The context of every query, (batch, heads, q_len, d_v); hands each step that the recorder wants
+/// to it under its name in `array_names`. A query with no key left gives weights 0 and context 0,
+/// and a logsumexp of -Infinity. Sums are taken in float64 and each step (scores, scaled scores,
+/// powers, their sum, weights, context) is rounded to T once. Source: Vaswani et al. 2017, section 3.2.1; ONNX Attention, opset 25.
+template <class T>
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
+
+}  // namespace attn

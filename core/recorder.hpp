@@ -1,0 +1,39 @@
+// Collects the arrays that were asked for, in the rank of the question.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.hpp"
+#include "core/tensor.hpp"
+
+namespace attn {
+
+class Recorder {
+public:
+    /// `batched` and `with_heads` say which leading axes the answer shows.
+    Recorder(std::vector<std::string> wanted, bool batched, bool with_heads)
+        : wanted_(std::move(wanted)), batched_(batched), with_heads_(with_heads) {}
+
+    bool wants(std::string_view name) const;
+
+    /// Keeps (batch, heads, rows, columns), less the axes that the question does not have.
+    template <class T>
+    void keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
+              std::string_view columns);
+
+    /// Keeps an array whose shape is already the one to show.
+    void keep_as_is(std::string_view name, AnyArray values, std::vector<std::string_view> axes);
+
+    /// What was kept, in the order of `array_names`.
+    std::vector<NamedArray> take();
+
+private:
+    std::vector<std::string> wanted_;
+    bool batched_, with_heads_;
+    std::vector<NamedArray> kept_;
+};
+
+}  // namespace attn

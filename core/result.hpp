@@ -1,0 +1,48 @@
+// What a computation gives: named arrays in the order they are computed, and the settings used.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/settings.hpp"
+#include "core/tensor.hpp"
+
+namespace attn {
+
+/// Every array that can be emitted, in the order of computation.
+inline constexpr std::array<std::string_view, 26> array_names{
+    "token_ids",      "inputs",        "W_query",
+    "b_query",        "W_key",         "b_key",
+    "W_value",        "b_value",       "W_out",
+    "b_out",          "queries",       "keys",
+    "values",         "scores",        "scaled_scores",
+    "capped_scores",  "biased_scores", "mask",
+    "masked_scores",  "masked_weights", "weights_before_dropout",
+    "dropout_mask",   "attention_weights", "logsumexp",
+    "head_outputs",   "context_vectors"};
+
+using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
+
+struct NamedArray {
+    std::string name;
+    AnyArray values;
+    std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
+};
+
+/// One vocabulary for all sizes. d_k and d_v are those of one head.
+struct Shapes {
+    std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
+};
+
+struct Result {
+    Settings settings;  ///< resolved: every default filled in
+    Shapes shapes;
+    std::vector<NamedArray> arrays;
+};
+
+}  // namespace attn

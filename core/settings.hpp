@@ -1,0 +1,88 @@
+// What can be asked of one attention computation: modes, choices and their names, one struct.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace attn {
+
+enum class Mode { self, causal, multihead, sdpa };
+enum class Dtype { float32, float64 };
+enum class Init { linear, rand, mha, xavier, none };
+enum class Style { split, wrapper };
+enum class MaskMethod { neg_inf, renormalize };
+enum class DropoutStream { mt19937, mkl };
+
+/// The names of an enumeration's values, in help's order; the first is the default.
+template <class E, std::size_t N>
+using Names = std::array<std::pair<E, std::string_view>, N>;
+
+inline constexpr Names<Mode, 4> mode_names{{{Mode::self, "self"},
+                                            {Mode::causal, "causal"},
+                                            {Mode::multihead, "multihead"},
+                                            {Mode::sdpa, "sdpa"}}};
+inline constexpr Names<Dtype, 2> dtype_names{
+    {{Dtype::float32, "float32"}, {Dtype::float64, "float64"}}};
+inline constexpr Names<Init, 5> init_names{{{Init::linear, "linear"},
+                                            {Init::rand, "rand"},
+                                            {Init::mha, "mha"},
+                                            {Init::xavier, "xavier"},
+                                            {Init::none, "none"}}};
+inline constexpr Names<Style, 2> style_names{
+    {{Style::split, "split"}, {Style::wrapper, "wrapper"}}};
+inline constexpr Names<MaskMethod, 2> mask_method_names{
+    {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
+inline constexpr Names<DropoutStream, 2> dropout_stream_names{
+    {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
+
+template <class E, std::size_t N>
+constexpr std::string_view name_of(const Names<E, N>& names, E value) {
+    for (const auto& [candidate, name] : names)
+        if (candidate == value) return name;
+    return "?";
+}
+
+/// A generator's seed, -2^63 to 2^64-1: a negative one is kept as its two's complement.
+struct Seed {
+    std::uint64_t bits = 0;
+    bool negative = false;
+};
+
+/// One question. An empty optional means "the default", which may depend on the input's shape;
+/// `resolve` (layer.hpp) fills every one of them in.
+struct Settings {
+    Mode mode = Mode::self;
+    Dtype dtype = Dtype::float32;
+
+    std::optional<std::uint64_t> context_length;  ///< longest input allowed, in tokens
+
+    std::optional<std::uint64_t> d_out, d_k, d_v;  ///< widths over all heads (wrapper: of one head)
+    std::uint64_t heads = 1;
+
+    Init init = Init::linear;
+    Seed seed;
+    std::uint64_t rng_skip = 0;  ///< 32-bit draws thrown away before the first weight
+    bool qkv_bias = false;
+    std::optional<bool> out_proj, out_bias;
+    Style style = Style::split;
+
+    std::optional<bool> causal;
+    MaskMethod mask_method = MaskMethod::neg_inf;
+    std::optional<double> scale;
+
+    double dropout = 0;  ///< probability of dropping a weight, 0 to 1
+    std::optional<Seed> dropout_seed;
+    std::uint64_t dropout_skip = 0;
+    DropoutStream dropout_stream = DropoutStream::mt19937;
+
+    std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
+    std::vector<std::string> emit{"context_vectors", "attention_weights"};
+};
+
+}  // namespace attn

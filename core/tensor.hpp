@@ -1,0 +1,24 @@
+// The array types that core computes with: row-major xtensor containers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <xtensor/xarray.hpp>
+#include <xtensor/xtensor.hpp>
+
+namespace attn {
+
+/// Any rank, as arrays come in and go out.
+template <class T>
+using Array = xt::xarray<T>;
+
+/// (batch, rows, columns): a batch of matrices.
+template <class T>
+using Tensor3 = xt::xtensor<T, 3>;
+
+/// (batch, heads, rows, columns): the operator's own rank.
+template <class T>
+using Tensor4 = xt::xtensor<T, 4>;
+
+}  // namespace attn

@@ -1,0 +1,83 @@
+// PyTorch's CPU random stream; see torch_random.hpp for the source of every formula.
+#include "core/torch_random.hpp"
+
+#include <cmath>
+#include <numbers>
+
+namespace attn {
+
+double TorchGenerator::normal() {
+    if (spare_normal_) {
+        const double value = *spare_normal_;
+        spare_normal_.reset();
+        return value;
+    }
+    const double u1 = uniform01<double>();
+    const double u2 = uniform01<double>();
+    const double radius = std::sqrt(-2.0 * std::log1p(-u2));
+    const double theta = 2.0 * std::numbers::pi * u1;
+    spare_normal_ = radius * std::sin(theta);
+    return radius * std::cos(theta);
+}
+
+template <class T>
+void NormalStream<T>::read(std::uint64_t first, std::span<T> out) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = element(first + i);
+}
+
+template <class T>
+T NormalStream<T>::element(std::uint64_t index) {
+    if (count_ < block_size) {
+        T value{};
+        for (; drawn_ <= index; ++drawn_) value = static_cast<T>(generator_.normal());
+        return value;
+    }
+    // Where count is no multiple of 16, PyTorch fills the last 16 places a second time, from 16
+    // fresh uniforms drawn after all the others.
+    const std::uint64_t ragged = count_ % block_size;
+    const bool in_tail = ragged != 0 && index >= count_ - block_size;
+    const std::uint64_t offset =
+        in_tail ? index - (count_ - block_size) : index % block_size;
+    load_block(in_tail ? count_ : index - offset);
+    return block_[offset];
+}
+
+template <class T>
+void NormalStream<T>::load_block(std::uint64_t first_draw) {
+    if (loaded_ == first_draw) return;
+    constexpr std::uint64_t draws_per_uniform = sizeof(T) / sizeof(std::uint32_t);
+    generator_.skip((first_draw - drawn_) * draws_per_uniform);
+    for (T& u : block_) u = generator_.template uniform01<T>();
+    drawn_ = first_draw + block_size;
+    loaded_ = first_draw;
+    for (std::size_t j = 0; j < block_size / 2; ++j) {
+        const T u1 = 1 - block_[j];  // (0, 1], so that the logarithm is finite
+        const double radius = std::sqrt(-2.0 * std::log(static_cast<double>(u1)));
+        const double theta = 2.0 * std::numbers::pi * static_cast<double>(block_[j + 8]);
+        block_[j] = static_cast<T>(radius * std::cos(theta));
+        block_[j + 8] = static_cast<T>(radius * std::sin(theta));
+    }
+}
+
+template class NormalStream<float>;
+template class NormalStream<double>;
+
+Mcg31::Mcg31(std::uint32_t seed) : x_(seed % modulus) {
+    if (x_ == 0) x_ = 1;
+}
+
+double Mcg31::next() {
+    const double value = static_cast<double>(x_) / static_cast<double>(modulus);
+    x_ = multiplier * x_ % modulus;  // below 2^62: no overflow
+    return value;
+}
+
+void Mcg31::skip(std::uint64_t count) {
+    std::uint64_t power = multiplier;
+    for (; count != 0; count >>= 1) {
+        if (count & 1) x_ = x_ * power % modulus;
+        power = power * power % modulus;
+    }
+}
+
+}  // namespace attn

@@ -1,0 +1,49 @@
+// The parameters of an attention layer: their layouts, their draws and their application.
+#pragma once
+
+#include <optional>
+
+#include "core/settings.hpp"
+#include "core/tensor.hpp"
+#include "core/torch_random.hpp"
+
+namespace attn {
+
+/// One projection, or one for each head of the wrapper style.
+template <class T>
+struct Projection {
+    /// (groups, d_out, d_in) as nn.Linear stores it, or (groups, d_in, d_out) where `in_out`.
+    Tensor3<T> weight;
+    /// (groups, d_out); no elements where there is no bias.
+    xt::xtensor<T, 2> bias;
+    bool in_out = false;
+
+    bool has_bias() const { return bias.size() != 0; }
+};
+
+template <class T>
+struct LayerWeights {
+    Projection<T> query, key, value;
+    std::optional<Projection<T>> out;
+};
+
+/// Sizes of a layer's parameters. d_k and d_v are the widths of one projection: all heads of the
+/// split style, one head of the wrapper style.
+struct WeightSizes {
+    std::size_t d_in, d_k, d_v, d_out;
+    std::size_t groups = 1;  ///< independent heads of the wrapper style
+};
+
+/// Draws every parameter in PyTorch's order: for each group W_query, W_key, W_value, each weight
+/// followed by its bias; then W_out and its bias. `Init::mha` draws W_out first and sets biases to
+/// zero, as nn.MultiheadAttention does. Settings must be resolved (layer.hpp).
+template <class T>
+LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
+                             TorchGenerator& generator);
+
+/// x W^T + b for every group, side by side: (batch, rows, d_in) to (batch, rows, groups * d_out).
+/// Sums are taken in float64 and rounded to T once.
+template <class T>
+Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection);
+
+}  // namespace attn

@@ -1,0 +1,14 @@
+// How many terminal columns a text takes.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace attn::io {
+
+/// Columns of a UTF-8 text: 0 for combining characters and joiners, 2 for wide East Asian
+/// characters and emoji, else 1. Ranges after Unicode's EastAsianWidth.txt (W and F) and the Mn
+/// blocks of the scripts in common use.
+std::size_t display_width(std::string_view text);
+
+}  // namespace attn::io

@@ -1,0 +1,148 @@
+// JSON texts; see json_document.hpp.
+#include "io/json_document.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "io/json_array.hpp"
+
+namespace attn::io {
+
+JsonDocument::JsonDocument(const Source& source) : source_(source) {
+    begin_ = skip_space(0);
+    const char first = source_.text[begin_];
+    std::size_t end = 0;
+    if (first == '[') {
+        is_array_ = true;
+        end = skip_value(begin_);
+    } else if (first == '{') {
+        end = read_members(begin_ + 1);
+    } else {
+        fail(begin_, "found " + excerpt(source_.text, begin_) +
+                         "; expected JSON: a matrix [[...], ...] or a request {...}");
+    }
+    end = skip_space(end);
+    if (end != source_.text.size())
+        fail(end, "found " + excerpt(source_.text, end) + "; expected the end of the text");
+}
+
+const JsonMember* JsonDocument::find(const std::string& key) const {
+    const auto found = std::find_if(members_.begin(), members_.end(),
+                                    [&](const JsonMember& m) { return m.key == key; });
+    return found == members_.end() ? nullptr : &*found;
+}
+
+NumberArray JsonDocument::read_array(const ArrayRules& rules) const {
+    return JsonArrayReader(source_, begin_, rules).read();
+}
+
+NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules) const {
+    return JsonArrayReader(source_, member.begin, rules).read();
+}
+
+nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
+    return parse_with_library(member.begin, member.end);
+}
+
+void JsonDocument::fail(std::size_t offset, const std::string& message) const {
+    throw Error(ErrorKind::input, source_.place(offset), message);
+}
+
+std::size_t JsonDocument::skip_space(std::size_t at) const {
+    return std::min(source_.text.find_first_not_of(" \t\r\n", at), source_.text.size());
+}
+
+std::size_t JsonDocument::skip_string(std::size_t at) const {
+    const std::size_t start = at;
+    for (;;) {
+        at = source_.text.find_first_of("\"\\", at + 1);
+        if (at == std::string::npos)
+            fail(start, "a string that does not end; expected a closing '\"'");
+        if (source_.text[at] == '"') return at + 1;
+        ++at;
+    }
+}
+
+/// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
+/// between them is left to whoever reads the value.
+std::size_t JsonDocument::skip_value(std::size_t at) const {
+    const std::string& text = source_.text;
+    const std::size_t start = at;
+    std::string open;  // the brackets that wait for their partner
+    constexpr std::size_t deepest = 64;
+    while (at < text.size()) {
+        const char c = text[at];
+        if (c == '"') {
+            at = skip_string(at);
+        } else if (c == '[' || c == '{') {
+            open += c;
+            if (open.size() > deepest)
+                fail(at, "more than 64 nested brackets; expected at most 3 for an array");
+            ++at;
+        } else if (c == ']' || c == '}') {
+            if (open.empty()) break;
+            if ((c == ']') != (open.back() == '['))
+                fail(at, std::string("found '") + c + "'; expected '" +
+                             (open.back() == '[' ? ']' : '}') + "'");
+            open.pop_back();
+            ++at;
+        } else if (open.empty() && (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
+            break;
+        } else {
+            at = std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size());
+            continue;
+        }
+        if (open.empty()) return at;
+    }
+    if (!open.empty())
+        fail(text.size(), std::string("the text ends inside '") + open.back() +
+                              "'; expected '" + (open.back() == '[' ? ']' : '}') + "'");
+    if (at == start) fail(at, "found " + excerpt(text, at) + "; expected a value");
+    return at;
+}
+
+/// Reads "key": value, ... up to the closing brace; returns the offset after it.
+std::size_t JsonDocument::read_members(std::size_t at) {
+    const std::string& text = source_.text;
+    at = skip_space(at);
+    if (at < text.size() && text[at] == '}') return at + 1;
+    for (;;) {
+        JsonMember member;
+        member.key_offset = at = skip_space(at);
+        if (at == text.size() || text[at] != '"')
+            fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
+        at = skip_string(at);
+        member.key = parse_with_library(member.key_offset, at).get<std::string>();
+        if (find(member.key) != nullptr)
+            fail(member.key_offset, "the key \"" + member.key + "\" stands twice; expected it once");
+        at = skip_space(at);
+        if (at == text.size() || text[at] != ':')
+            fail(at, "found " + excerpt(text, at) + "; expected ':'");
+        member.begin = skip_space(at + 1);
+        at = member.end = skip_value(member.begin);
+        members_.push_back(std::move(member));
+        at = skip_space(at);
+        if (at < text.size() && text[at] == '}') return at + 1;
+        if (at == text.size() || text[at] != ',')
+            fail(at, "found " + excerpt(text, at) + "; expected ',' or '}'");
+        ++at;
+    }
+}
+
+nlohmann::json JsonDocument::parse_with_library(std::size_t begin, std::size_t end) const {
+    const char* text = source_.text.data();
+    try {
+        return nlohmann::json::parse(text + begin, text + end);
+    } catch (const nlohmann::json::parse_error& error) {
+        // byte counts from 1 and may stand one past the end.
+        const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
+        fail(std::min(at, source_.text.size()),
+             "found " + excerpt(source_.text, std::min(at, end)) + "; expected a JSON value");
+    } catch (const nlohmann::json::out_of_range&) {
+        fail(begin, "a number beyond float64's range; expected at most 1.7976931348623157e308");
+    }
+}
+
+}  // namespace attn::io

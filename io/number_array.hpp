@@ -1,0 +1,45 @@
+// A rectangular array of numbers as read from text, and what its numbers may be.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/settings.hpp"
+#include "core/tensor.hpp"
+
+namespace attn::io {
+
+struct NumberArray {
+    std::vector<std::size_t> shape;
+    std::vector<double> values;  ///< row-major
+
+    Array<double> to_array() const;
+};
+
+/// Which numbers and shapes the reader takes; anything else is an error at its place.
+struct ArrayRules {
+    Dtype dtype = Dtype::float32;  ///< numbers that overflow this type are refused
+    bool nonfinite = false;        ///< NaN and infinities are taken
+    std::size_t lowest_rank = 2;
+    std::size_t highest_rank = 3;
+};
+
+struct ParsedNumber {
+    double value = 0;
+    std::size_t length = 0;  ///< characters read; 0 where no number stands there
+};
+
+/// The decimal number at the front of `text`, correctly rounded to double as Python's float() does;
+/// beyond double's range it is an infinity or zero. JSON's grammar: no leading '+', '.' or zeros.
+ParsedNumber parse_json_number(std::string_view text);
+
+/// The same with a leading '+', leading zeros and '.5' allowed, and with nan, inf and infinity in
+/// any case: what Python's float() takes.
+ParsedNumber parse_loose_number(std::string_view text);
+
+/// Empty where `value`, written as `text`, may stand in the array; else what is wrong with it.
+std::string complaint(double value, std::string_view text, const ArrayRules& rules);
+
+}  // namespace attn::io

@@ -1,0 +1,38 @@
+// Where results go: standard output, or a file that appears only when it is whole.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+/// Thrown where the reader of standard output has gone away: not an error, only the end.
+struct ClosedPipe {};
+
+/// Text is buffered and written in large pieces. A named file is written beside its place under
+/// another name and renamed by `commit`; without commit it is removed and the old file stays as it
+/// was. Devices and pipes are written in place. Errors: kind io, with the system's reason.
+class OutputFile {
+public:
+    /// "-" is standard output.
+    explicit OutputFile(const std::string& path);
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+    ~OutputFile();
+
+    OutputFile& operator<<(std::string_view text);
+    void commit();
+
+private:
+    void flush();
+    void write_all(std::string_view text);
+    [[noreturn]] void fail(int error) const;
+
+    std::string name_;            // for errors
+    std::string target_;          // empty where nothing is to be renamed
+    std::string temporary_;
+    int fd_ = -1;
+    std::string buffer_;
+};
+
+}  // namespace attn::io

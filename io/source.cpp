@@ -1,0 +1,149 @@
+// Reading texts from outside; see source.hpp.
+#include "io/source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t largest_text = std::size_t{4} << 30;
+
+[[noreturn]] void fail_to_read(const std::string& name, int error) {
+    throw Error(ErrorKind::io, name, std::string("cannot be read: ") + std::strerror(error));
+}
+
+class Descriptor {
+public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (fd_ > STDIN_FILENO) ::close(fd_);
+    }
+    int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+std::string read_all(int fd, const std::string& name) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) fail_to_read(name, errno);
+    if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::io, name, "is a folder; expected a file");
+    std::string text;
+    constexpr std::size_t smallest_read = 64 * 1024;
+    std::size_t size = 0;
+    // One byte more than the file says, so that its end is seen without growing the buffer.
+    text.resize(S_ISREG(status.st_mode)
+                    ? std::min(static_cast<std::size_t>(status.st_size), largest_text) + 1
+                    : smallest_read);
+    for (;;) {
+        if (size == text.size()) text.resize(2 * size);
+        const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail_to_read(name, errno);
+        if (got == 0) break;
+        if (std::memchr(text.data() + size, '\0', static_cast<std::size_t>(got)) != nullptr)
+            throw Error(ErrorKind::input, name, "holds a zero byte; expected text (json or csv)");
+        size += static_cast<std::size_t>(got);
+        if (size > largest_text)
+            throw Error(ErrorKind::input, name, "is longer than 4 GiB; expected less text");
+    }
+    text.resize(size);
+    return text;
+}
+
+/// Length of the valid UTF-8 sequence at the front, 0 where there is none. RFC 3629, section 4.
+std::size_t sequence_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+    };
+    const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
+        return byte(i) >= low && byte(i) <= high;
+    };
+    const unsigned first = byte(0);
+    if (first < 0x80) return 1;
+    if (first >= 0xc2 && first <= 0xdf) return follows(1, 0x80, 0xbf) ? 2 : 0;
+    if (first >= 0xe0 && first <= 0xef) {
+        const bool second = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
+        return second && follows(2, 0x80, 0xbf) ? 3 : 0;
+    }
+    if (first >= 0xf0 && first <= 0xf4) {
+        const bool second = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
+        return second && follows(2, 0x80, 0xbf) && follows(3, 0x80, 0xbf) ? 4 : 0;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string Source::place(std::size_t offset) const {
+    const std::string_view before = std::string_view(text).substr(0, std::min(offset, text.size()));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+    const std::string_view line_before = before.substr(line_start);
+    const auto column = 1 + std::count_if(line_before.begin(), line_before.end(), [](char c) {
+                            return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+                        });
+    return name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+Source read_source(const std::string& path) {
+    if (path == "-") return make_source("<stdin>", read_all(STDIN_FILENO, "<stdin>"));
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) fail_to_read(path, errno);
+    return make_source(path, read_all(file.get(), path));
+}
+
+Source make_source(std::string name, std::string text) {
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+    Source source{std::move(name), std::move(text)};
+    if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
+        throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
+    const std::size_t bad = find_invalid_utf8(source.text);
+    if (bad != std::string::npos)
+        throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
+    return source;
+}
+
+std::size_t find_invalid_utf8(std::string_view text) {
+    for (std::size_t i = 0; i < text.size();) {
+        if (static_cast<unsigned char>(text[i]) < 0x80) {
+            ++i;
+            continue;
+        }
+        const std::size_t length = sequence_length(text.substr(i));
+        if (length == 0) return i;
+        i += length;
+    }
+    return std::string_view::npos;
+}
+
+std::string excerpt(std::string_view text, std::size_t offset) {
+    constexpr std::size_t longest = 24;
+    if (offset >= text.size()) return "the end of the text";
+    std::string piece;
+    std::string_view rest = text.substr(offset);
+    while (!rest.empty() && piece.size() < longest) {
+        const auto c = static_cast<unsigned char>(rest.front());
+        if (c < 0x20 || c == 0x7f) break;
+        const bool breaks = std::strchr(" ,:[]{}\"", static_cast<char>(c)) != nullptr;
+        if (breaks && !piece.empty()) break;
+        const std::size_t length = std::max<std::size_t>(sequence_length(rest), 1);
+        piece += rest.substr(0, length);
+        rest.remove_prefix(length);
+        if (breaks) break;
+    }
+    return piece.empty() ? "a line break or control character" : "'" + piece + "'";
+}
+
+}  // namespace attn::io

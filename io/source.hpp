@@ -1,0 +1,31 @@
+// A text that came from outside, with the name that errors give it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+struct Source {
+    std::string name;  ///< the path, or <stdin>
+    std::string text;  ///< UTF-8, without a byte-order mark
+
+    /// "name:line:column" of a byte, both from 1; columns count characters.
+    std::string place(std::size_t offset) const;
+};
+
+/// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
+/// where it is empty, binary, not UTF-8 or larger than 4 GiB.
+Source read_source(const std::string& path);
+
+/// A source from a text of the program's own. Errors: as read_source.
+Source make_source(std::string name, std::string text);
+
+/// The offset of the first byte that is not part of valid UTF-8, or npos.
+std::size_t find_invalid_utf8(std::string_view text);
+
+/// A short piece of `text` at `offset`, quoted, fit to stand in a one-line message.
+std::string excerpt(std::string_view text, std::size_t offset);
+
+}  // namespace attn::io

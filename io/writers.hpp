@@ -1,0 +1,56 @@
+// The text formats of a result, behind one interface, and the table that names them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/result.hpp"
+#include "io/output_file.hpp"
+
+namespace attn::io {
+
+enum class Nonfinite { string, null, literal };
+inline constexpr Names<Nonfinite, 3> nonfinite_names{
+    {{Nonfinite::string, "string"}, {Nonfinite::null, "null"}, {Nonfinite::literal, "literal"}}};
+
+/// Everything that a writer may show.
+struct Report {
+    nlohmann::ordered_json head;      ///< schema, id, mode, tokens, config, shapes
+    std::vector<NamedArray> arrays;
+    std::vector<std::string> tokens;  ///< one label a token, or empty
+    std::size_t first_query = 0;      ///< the token that query row 0 belongs to
+};
+
+struct NumberStyle {
+    std::optional<int> decimals;  ///< empty: json shortest, torch and table 4
+    Nonfinite nonfinite = Nonfinite::string;
+    bool pretty = false;
+};
+
+/// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
+void write_json(OutputFile& out, const Report& report, const NumberStyle& style);
+
+/// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
+/// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
+void write_torch(OutputFile& out, const Report& report, const NumberStyle& style);
+
+/// Aligned columns with token labels, for people.
+void write_table(OutputFile& out, const Report& report, const NumberStyle& style);
+
+enum class Format { json, torch, table };
+inline constexpr Names<Format, 3> format_names{
+    {{Format::json, "json"}, {Format::torch, "torch"}, {Format::table, "table"}}};
+
+using Writer = void (*)(OutputFile&, const Report&, const NumberStyle&);
+Writer writer_for(Format format);
+
+/// A tensor's text as PyTorch prints it, "tensor([...])".
+std::string torch_text(const AnyArray& array, int decimals);
+
+}  // namespace attn::io

@@ -1,0 +1,92 @@
+#include "tests/support/support.hpp"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+namespace attn::test {
+namespace {
+
+class ScratchFolder {
+public:
+    ScratchFolder() {
+        std::string pattern = std::filesystem::temp_directory_path() / "attn-test-XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no scratch folder");
+        path_ = pattern;
+        std::filesystem::current_path(path_);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    ~ScratchFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+double number(const nlohmann::json& value) {
+    if (value.is_number()) return value.get<double>();
+    const std::string text = value.get<std::string>();
+    return std::stod(text);  // takes inf, -inf, Infinity and nan
+}
+
+void flatten(const nlohmann::json& nested, std::vector<double>& out) {
+    if (!nested.is_array()) return out.push_back(number(nested));
+    for (const auto& element : nested) flatten(element, out);
+}
+
+}  // namespace
+
+std::string data_path(const std::string& name) { return std::string(ATTN_DATA) + "/" + name; }
+
+nlohmann::json load_data(const std::string& name) {
+    return nlohmann::json::parse(read_text(data_path(name)));
+}
+
+std::string read_text(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+const std::string& scratch_folder() {
+    static const ScratchFolder folder;
+    return folder.path();
+}
+
+std::vector<double> flat(const nlohmann::json& nested) {
+    std::vector<double> values;
+    flatten(nested, values);
+    return values;
+}
+
+std::vector<std::size_t> shape_of(const nlohmann::json& nested) {
+    std::vector<std::size_t> shape;
+    for (const nlohmann::json* level = &nested; level->is_array(); level = &level->front())
+        shape.push_back(level->size());
+    return shape;
+}
+
+Array<double> array_of(const nlohmann::json& nested) {
+    const std::vector<double> values = flat(nested);
+    Array<double> array = Array<double>::from_shape(shape_of(nested));
+    std::copy(values.begin(), values.end(), array.begin());
+    return array;
+}
+
+}  // namespace attn::test

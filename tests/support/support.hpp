@@ -1,0 +1,55 @@
+// What several tests need: data files, arrays from JSON, comparisons.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/tensor.hpp"
+#include "io/output_file.hpp"
+#include "io/source.hpp"
+
+namespace attn::test {
+
+/// Absolute path of a file under data/.
+std::string data_path(const std::string& name);
+nlohmann::json load_data(const std::string& name);
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+/// A folder of its own for each test process, removed at its end; the process stands in it.
+const std::string& scratch_folder();
+
+/// A nested JSON array flattened in row-major order; "-inf", "-Infinity", "nan" and so on are
+/// numbers too.
+std::vector<double> flat(const nlohmann::json& nested);
+std::vector<std::size_t> shape_of(const nlohmann::json& nested);
+Array<double> array_of(const nlohmann::json& nested);
+
+/// What `write` writes, as text.
+template <class Write>
+std::string written(Write write) {
+    const std::string path = scratch_folder() + "/written";
+    {
+        io::OutputFile out(path);
+        write(out);
+        out.commit();
+    }
+    return read_text(path);
+}
+
+/// "where: what" of the error that `action` throws; empty where it throws none.
+template <class Action>
+std::string error_of(Action action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.where() + ": " + error.what();
+    }
+    return {};
+}
+
+}  // namespace attn::test
