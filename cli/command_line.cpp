@@ -35,7 +35,7 @@ constexpr ModeHelp mode_helps[] = {
      "  attn self tokens.json | attn causal - --emit scores,mask,attention_weights\n"},
     {Mode::multihead, "h heads, causal unless --no-causal, output projection",
      "  attn multihead --example pair --heads 2 --seed 789\n"
-     "  attn multihead tokens.npy.json --heads 4 --init mha --no-causal --qkv-bias\n"
+     "  attn multihead tokens.json --heads 4 --init mha --no-causal --qkv-bias\n"
      "  attn multihead tokens.csv --heads 2 --style wrapper --d-out 2 --format table\n"},
     {Mode::sdpa, "the bare operator softmax(scale Q K^T) V, no projections",
      "  attn sdpa --query q.json --key k.json --value v.json\n"
@@ -57,7 +57,8 @@ json value_of(Kind kind, const std::string& text) {
     };
     switch (kind) {
         case Kind::whole: return parsed(std::uint64_t{});
-        case Kind::seed: return text.starts_with('-') ? parsed(std::int64_t{}) : parsed(std::uint64_t{});
+        case Kind::seed:
+            return text.starts_with('-') ? parsed(std::int64_t{}) : parsed(std::uint64_t{});
         case Kind::real: {
             const io::ParsedNumber number = io::parse_loose_number(text);
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
@@ -98,8 +99,9 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
     command.app->allow_extras();
     command.app->set_help_flag("-h,--help", "show this help")->group("Help");
     command.input = command.app->add_option(
-        "INPUT", "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
-                 "standard input");
+        "INPUT",
+        "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
+        "standard input");
     command.input->type_name(" ");
     for (const Option& option : options()) {
         if ((option.modes & in(help.mode)) == 0) continue;
@@ -107,6 +109,7 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
         if (option.kind != Kind::boolean) {
             command.flags[option.name] = command.app->add_option(spelling, option.help)
                                              ->type_name(option.argument)
+                                             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
                                              ->group(option.group);
             continue;
         }
@@ -160,6 +163,8 @@ Request read_mode(const ModeCommand& command, Mode mode) {
             store_flag(request, option, true, "--" + option.name);
             continue;
         }
+        if (positive->results().size() > 1)
+            throw Error(ErrorKind::usage, "--" + option.name, "given twice; expected once");
         const std::string text = positive->results().front();
         if (io::find_invalid_utf8(text) != std::string::npos)
             throw Error(ErrorKind::usage, "--" + option.name, "not UTF-8; expected UTF-8 text");
@@ -194,7 +199,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     for (const ModeHelp& help : mode_helps) commands[help.mode] = add_mode(program, help);
 
     const auto help_of_program = [&] {
-        return help_text(program, main_examples, "attention from the shell, with PyTorch's numbers") +
+        return help_text(program, main_examples,
+                         "attention from the shell, with PyTorch's numbers") +
                "\nEach command has its own help: attn self --help\n";
     };
     const auto help_of = [&](const ModeHelp& help) {
@@ -211,11 +217,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         for (const ModeHelp& help : mode_helps)
             if (commands[help.mode].app->parsed()) return {{}, help_of(help), 0};
         return {{}, help_of_program(), 0};
-    } catch (const CLI::ParseError& error) {
+    } catch (const CLI::ArgumentMismatch& error) {  // what() is "--seed: 1 required N missing"
         const std::string text = error.what();
-        const std::size_t colon = text.find(": ");
-        if (colon == std::string::npos) throw Error(ErrorKind::usage, "command line", text);
-        throw Error(ErrorKind::usage, text.substr(0, colon), text.substr(colon + 2));
+        throw Error(ErrorKind::usage, text.substr(0, text.find(':')),
+                    "is without its value; expected one after it");
+    } catch (const CLI::ParseError& error) {
+        throw Error(ErrorKind::usage, "command line", error.what());
     }
     if (version->count() != 0) return {{}, version_text(), 0};
     for (const ModeHelp& help : mode_helps) {

@@ -57,8 +57,8 @@ public:
 
 private:
     bool reads_input() const {
-        const bool given = request_.example || request_.text ||
-                           (request_.query && request_.key && request_.value);
+        const bool given =
+            request_.example || request_.text || (request_.query && request_.key && request_.value);
         return !request_.input.empty() || !given;
     }
 
@@ -91,14 +91,15 @@ private:
             if (member.key == "mode") {
                 check_mode(member);
             } else if (member.key == "inputs") {
-                request_.places["inputs"] = source_.name;
+                request_.places["inputs"] = document_->place(member);
                 inputs_ = &member;
             } else if (member.key == "id") {
                 read_id(member);
             } else if (member.key == "tokens") {
                 read_tokens(member);
             } else if (is_operand(member.key) && document_->holds_array(member)) {
-                if (!request_.has(member.key)) request_.places[member.key] = source_.name;
+                if (!request_.has(member.key))
+                    request_.places[member.key] = document_->place(member);
                 inline_operands_.push_back(&member);
             } else {
                 const nlohmann::json value = document_->read_value(member);
@@ -150,6 +151,7 @@ private:
             throw Error(ErrorKind::input, document_->place(member),
                         "tokens that are no list of strings; expected one string a token");
         request_.tokens = value.get<std::vector<std::string>>();
+        request_.places["tokens"] = document_->place(member);
     }
 
     /// Two sources for the same matrix contradict each other; settings of a source that is not
@@ -242,10 +244,9 @@ private:
     }
 
     void read_query_key_value() {
-        for (auto [key, path, target] :
-             {std::tuple("query", &request_.query, &operands_.query),
-              {"key", &request_.key, &operands_.key},
-              {"value", &request_.value, &operands_.value}}) {
+        for (auto [key, path, target] : {std::tuple("query", &request_.query, &operands_.query),
+                                         {"key", &request_.key, &operands_.key},
+                                         {"value", &request_.value, &operands_.value}}) {
             const auto inlined =
                 std::find_if(inline_operands_.begin(), inline_operands_.end(),
                              [&, k = key](const io::JsonMember* m) { return m->key == k; });
@@ -254,9 +255,9 @@ private:
             else if (inlined != inline_operands_.end())
                 *target = document_->read_array(**inlined, rules(2, 2)).to_array();
             else
-                throw Error(ErrorKind::usage, std::string("--") + key,
-                            "is missing; expected a file, or \"" + std::string(key) +
-                                "\" in the request");
+                throw Error(
+                    ErrorKind::usage, std::string("--") + key,
+                    "is missing; expected a file, or \"" + std::string(key) + "\" in the request");
         }
     }
 
@@ -271,11 +272,13 @@ private:
         refuse_binary_formats(path);
         const bool from_flag = request_.places[key].starts_with("--");
         const std::filesystem::path folder =
-            from_flag || source_.name == "<stdin>" ? std::filesystem::path()
-                                                   : std::filesystem::path(source_.name).parent_path();
+            from_flag || source_.name == "<stdin>"
+                ? std::filesystem::path()
+                : std::filesystem::path(source_.name).parent_path();
         const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
         request_.places[key] = file.name;
-        if (!is_json(file, InputFormat::automatic)) return io::read_csv(file, rules(2, 2)).matrix.to_array();
+        if (!is_json(file, InputFormat::automatic))
+            return io::read_csv(file, rules(2, 2)).matrix.to_array();
         const io::JsonDocument document(file);
         if (!document.is_array())
             throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
@@ -295,8 +298,8 @@ private:
         if (request_.tokens.size() == length) return;
         // A result of --token has one row and the labels of all tokens.
         if (tokens_are_hints_) return request_.tokens.clear();
-        throw Error(ErrorKind::input, "tokens",
-                    std::to_string(request_.tokens.size()) + " labels; expected " +
+        throw Error(ErrorKind::input, place_of(request_, "tokens"),
+                    "labels for " + std::to_string(request_.tokens.size()) + " tokens; expected " +
                         std::to_string(length) + ", one a token");
     }
 
@@ -311,6 +314,8 @@ private:
 
 }  // namespace
 
-Operands read_operands(Request& request) { return OperandReader(request).read(); }
+Operands read_operands(Request& request) {
+    return OperandReader(request).read();
+}
 
 }  // namespace attn::cli

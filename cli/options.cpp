@@ -217,7 +217,10 @@ Option not_in_config(Option option) {
     return option;
 }
 
-#define FIELD(path) +[](Request& r) -> auto& { return r.path; }
+#define FIELD(path)             \
+    +[](Request & r) -> auto& { \
+        return r.path;          \
+    }
 
 std::vector<Option> make_options() {
     constexpr double most = std::numeric_limits<double>::max();
@@ -225,8 +228,8 @@ std::vector<Option> make_options() {
     const auto add = [&](Option option) { all.push_back(std::move(option)); };
 
     const std::string input = "Input";
-    add(flag_only(choice("input-format", input, everywhere, "format of INPUT",
-                         input_format_names, FIELD(input_format))));
+    add(flag_only(choice("input-format", input, everywhere, "format of INPUT", input_format_names,
+                         FIELD(input_format))));
     add(not_in_config(text("example", input, layers, std::string(io::example_names),
                            "use a built-in input instead of INPUT", FIELD(example))));
     add(text("text", input, layers, "TEXT", "embed these words instead of reading INPUT",
@@ -253,8 +256,8 @@ std::vector<Option> make_options() {
               FIELD(settings.d_k), 1));
     add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v),
               1));
-    add(whole("heads", dimensions, multihead, "number of heads (default 1)",
-              FIELD(settings.heads), 1));
+    add(whole("heads", dimensions, multihead, "number of heads (default 1)", FIELD(settings.heads),
+              1));
 
     const std::string weights = "Weights";
     add(choice("init", weights, layers,
@@ -271,8 +274,8 @@ std::vector<Option> make_options() {
     add(negated("out-proj", weights, multihead,
                 "leave the output projection away (default: project; style wrapper never does)",
                 FIELD(settings.out_proj)));
-    add(negated("out-bias", weights, multihead,
-                "output projection without bias (default with)", FIELD(settings.out_bias)));
+    add(negated("out-bias", weights, multihead, "output projection without bias (default with)",
+                FIELD(settings.out_bias)));
     add(choice("style", weights, multihead,
                "split: one projection, cut into heads; wrapper: independent causal layers side by "
                "side, each to d_out",
@@ -280,8 +283,7 @@ std::vector<Option> make_options() {
 
     const std::string masking = "Masking";
     add(negated("causal", masking, multihead,
-                "let every token attend to every token (default causal)",
-                FIELD(settings.causal)));
+                "let every token attend to every token (default causal)", FIELD(settings.causal)));
     add(choice("mask-method", masking, in(Mode::causal) | multihead,
                "mask scores before the softmax, or weights after it and divide rows by their sums",
                mask_method_names, FIELD(settings.mask_method)));

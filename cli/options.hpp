@@ -14,18 +14,20 @@ namespace attn::cli {
 
 /// A set of modes, one bit each.
 using Modes = unsigned;
-constexpr Modes in(Mode mode) { return 1u << static_cast<unsigned>(mode); }
+constexpr Modes in(Mode mode) {
+    return 1u << static_cast<unsigned>(mode);
+}
 
 /// How a flag's text becomes the JSON value that its key would have in a request.
 enum class Kind { boolean, whole, seed, real, text, list };
 
 struct Option {
-    std::string name;      ///< the flag without its dashes; its key has '_' for '-'
+    std::string name;  ///< the flag without its dashes; its key has '_' for '-'
     std::string group;
-    Modes modes = 0;       ///< where it may stand
+    Modes modes = 0;  ///< where it may stand
     Kind kind = Kind::text;
-    std::string argument;  ///< the placeholder in help; empty for a boolean
-    std::string help;      ///< ends with the default
+    std::string argument;        ///< the placeholder in help; empty for a boolean
+    std::string help;            ///< ends with the default
     bool shown_negated = false;  ///< help shows --no-NAME: the default is true
     bool is_key = true;          ///< may stand in a request document
 
@@ -52,8 +54,8 @@ nlohmann::ordered_json config_of(const Request& request);
 
 struct CommandLine {
     Request request;
-    std::string message;   ///< text to print instead of computing: help or version
-    int exit_code = 0;     ///< beside a message
+    std::string message;  ///< text to print instead of computing: help or version
+    int exit_code = 0;    ///< beside a message
 };
 
 /// Reads argv. Errors: kind usage.

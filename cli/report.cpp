@@ -13,9 +13,9 @@ namespace attn::cli {
 namespace {
 
 nlohmann::ordered_json shapes_json(const Shapes& s) {
-    return {{"batch", s.batch}, {"heads", s.heads}, {"kv_heads", s.kv_heads}, {"q_len", s.q_len},
-            {"kv_len", s.kv_len}, {"d_in", s.d_in}, {"d_k", s.d_k}, {"d_v", s.d_v},
-            {"d_out", s.d_out}};
+    return {{"batch", s.batch}, {"heads", s.heads},   {"kv_heads", s.kv_heads},
+            {"q_len", s.q_len}, {"kv_len", s.kv_len}, {"d_in", s.d_in},
+            {"d_k", s.d_k},     {"d_v", s.d_v},       {"d_out", s.d_out}};
 }
 
 nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {

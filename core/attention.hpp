@@ -24,8 +24,8 @@ struct AttentionCall {
 
 /// The context of every query, (batch, heads, q_len, d_v); hands each step that the recorder wants
 /// to it under its name in `array_names`. A query with no key left gives weights 0 and context 0,
-/// and a logsumexp of -Infinity. Sums are taken in float64 and each step (scores, scaled scores,
-/// powers, their sum, weights, context) is rounded to T once. Source: Vaswani et al. 2017, section 3.2.1; ONNX Attention, opset 25.
+/// and a logsumexp of -Infinity. All arithmetic is in T, in PyTorch's order (torch_math.hpp)
+/// Source: Vaswani et al. 2017, section 3.2.1; ONNX Attention, opset 25.
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
 

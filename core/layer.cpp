@@ -59,7 +59,8 @@ template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
     const bool grouped = settings.style == Style::wrapper;
     const auto keep = [&](const std::string& name, const Projection<T>& p) {
-        std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out", p.in_out ? "d_out" : "d_in"};
+        std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
+                                           p.in_out ? "d_out" : "d_in"};
         std::vector<std::size_t> shape{p.weight.shape(1), p.weight.shape(2)};
         if (grouped) {
             axes.insert(axes.begin(), "heads");
@@ -90,7 +91,11 @@ Tensor4<T> draw_dropout(const Settings& settings, std::size_t batch, std::size_t
     TorchGenerator& generator = settings.dropout_seed ? own : weights_generator;
 
     const std::size_t heads = settings.heads;
-    DropoutExtent extent{batch, heads, all_queries, kv_len, settings.token.value_or(0),
+    DropoutExtent extent{batch,
+                         heads,
+                         all_queries,
+                         kv_len,
+                         settings.token.value_or(0),
                          settings.token ? 1 : all_queries};
     const auto draw = [&] {
         return dropout_mask<T>(settings.dropout, settings.dropout_stream, extent, generator);
@@ -178,8 +183,15 @@ private:
         call_.mask_method = settings_.mask_method;
         call_.first_query = settings_.token.value_or(0);
         call_.dropout = draw_dropout<T>(settings_, batch, all_queries, kv_len, generator_);
-        shapes_ = {batch, settings_.heads, settings_.heads, call_.query.shape(2), kv_len, 0,
-                   call_.key.shape(3), call_.value.shape(3), 0};
+        shapes_ = {batch,
+                   settings_.heads,
+                   settings_.heads,
+                   call_.query.shape(2),
+                   kv_len,
+                   0,
+                   call_.key.shape(3),
+                   call_.value.shape(3),
+                   0};
         return attend(call_, recorder_);
     }
 
@@ -196,8 +208,8 @@ private:
         keep_without_heads("context_vectors", context, "q_len", "d_out");
     }
 
-    void keep_without_heads(std::string_view name, const Tensor3<T>& values,
-                            std::string_view rows, std::string_view columns) {
+    void keep_without_heads(std::string_view name, const Tensor3<T>& values, std::string_view rows,
+                            std::string_view columns) {
         Array<T> shown = values;
         std::vector<std::string_view> axes{"batch", rows, columns};
         if (operands_.inputs.dimension() == 2) {

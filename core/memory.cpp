@@ -20,8 +20,8 @@ std::string in_gib(double bytes) {
 }  // namespace
 
 void require_memory(double bytes, const std::string& where, const std::string& purpose) {
-    const double physical = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<double>(sysconf(_SC_PAGESIZE));
+    const double physical =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     if (bytes > physical)
         throw Error(ErrorKind::input, where,
                     purpose + " needs about " + in_gib(bytes) + " of memory; this machine has " +

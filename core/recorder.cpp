@@ -42,9 +42,8 @@ std::vector<NamedArray> Recorder::take() {
     const auto place = [](const NamedArray& array) {
         return std::find(array_names.begin(), array_names.end(), array.name) - array_names.begin();
     };
-    std::sort(kept_.begin(), kept_.end(), [&](const NamedArray& a, const NamedArray& b) {
-        return place(a) < place(b);
-    });
+    std::sort(kept_.begin(), kept_.end(),
+              [&](const NamedArray& a, const NamedArray& b) { return place(a) < place(b); });
     return std::move(kept_);
 }
 

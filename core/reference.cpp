@@ -1,5 +1,6 @@
 // The operator in plain xtensor, step by step as the notebooks do it: gives every intermediate,
 // in float32 and in float64, and is the oracle of every faster path.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,7 +9,7 @@
 #include <xtensor/xmath.hpp>
 
 #include "core/attention.hpp"
-#include "core/matmul.hpp"
+#include "core/torch_math.hpp"
 
 namespace attn {
 namespace {
@@ -18,19 +19,30 @@ template <class T>
 Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
-    std::vector<double> sums(n);
+    std::vector<T> sums(n);
     for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row) {
         multiply_row(a.data() + row * k, k, b.data() + row / m * k * n, sums);
-        for (std::size_t j = 0; j < n; ++j) product.data()[row * n + j] = static_cast<T>(sums[j]);
+        std::copy(sums.begin(), sums.end(), product.data() + row * n);
     }
     return product;
 }
 
-/// Sums along the last axis, taken in float64: (batch, heads, m, 1).
+/// Along the last axis: (batch, heads, q_len, 1).
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
-    const Tensor4<double> sums = xt::sum(xt::cast<double>(x), {3}, xt::keep_dims);
-    return xt::cast<T>(sums);
+    Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
+    for (std::size_t row = 0; row < sums.size(); ++row)
+        sums.data()[row] = row_sum(x.data() + row * x.shape(3), x.shape(3));
+    return sums;
+}
+
+/// The scores times the scale. The default scale divides by sqrt(d_k), as PyTorch programs write
+/// it: a factor would round differently.
+template <class T>
+Tensor4<T> scale_scores(const Tensor4<T>& scores, double scale, std::size_t d_k) {
+    const double root = std::sqrt(static_cast<double>(d_k));
+    if (scale == 1.0 / root) return scores / static_cast<T>(root);
+    return scores * static_cast<T>(scale);
 }
 
 template <class T>
@@ -39,8 +51,7 @@ struct Softmax {
     Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
 };
 
-/// Along the last axis, with the row maximum subtracted. A row of -Infinity gives zeros. As in
-/// PyTorch the powers and their sum are rounded to T before the division.
+/// Along the last axis, with the row maximum subtracted. A row of -Infinity gives zeros.
 // Reductions are evaluated before use: left lazy inside a larger expression, xtensor 0.24 reads
 // outside their buffer.
 template <class T>
@@ -48,10 +59,11 @@ Softmax<T> softmax(const Tensor4<T>& scores) {
     const T infinity = std::numeric_limits<T>::infinity();
     const Tensor4<T> peak = xt::amax(scores, {3}, xt::keep_dims);
     const Tensor4<T> shift = xt::where(xt::equal(peak, -infinity), T{0}, peak);
-    const Tensor4<T> powers = xt::cast<T>(xt::exp(xt::cast<double>(scores - shift)));
+    Tensor4<T> powers = scores - shift;
+    for (T& x : powers) x = torch_exp(x);
     const Tensor4<T> total = row_sums(powers);
-    return {xt::where(xt::equal(total, T{0}), T{0}, powers / total),
-            xt::cast<T>(xt::cast<double>(shift) + xt::log(xt::cast<double>(total)))};
+    const Tensor4<T> reciprocal = xt::where(xt::equal(total, T{0}), T{0}, T{1} / total);
+    return {powers * reciprocal, shift + xt::log(total)};
 }
 
 /// 1 where a query may attend, 0 where not, in the shape of the scores.
@@ -85,7 +97,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
 
     const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(call.key, {0, 1, 3, 2}));
     keep("scores", scores);
-    const Tensor4<T> scaled = xt::cast<T>(call.scale * xt::cast<double>(scores));
+    const Tensor4<T> scaled = scale_scores(scores, call.scale, call.query.shape(3));
     keep("scaled_scores", scaled);
     keep("capped_scores", scaled);
 

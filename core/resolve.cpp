@@ -60,8 +60,7 @@ Lengths lengths_of(const Settings& s, const Operands& operands) {
 
 /// init none: queries, keys and values are the input itself, so it fixes every width.
 void resolve_without_projections(Settings& s, std::size_t d_in) {
-    for (const auto& [name, width] :
-         {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
+    for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(d_in) != d_in)
             fail(name, "init none has no projections; expected d_in, " + std::to_string(d_in) +
                            ", or another init");
@@ -82,8 +81,9 @@ void resolve_widths(Settings& s, std::size_t d_in) {
     }
     const bool may_project_out = s.mode == Mode::multihead && s.style == Style::split;
     if (s.out_proj.value_or(false) && !may_project_out)
-        fail("out_proj", "style wrapper joins its heads without an output projection; leave it "
-                         "out, or take style split");
+        fail("out_proj",
+             "style wrapper joins its heads without an output projection; leave it "
+             "out, or take style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
     if (s.out_bias.value_or(false) && !*s.out_proj)
         fail("out_bias", "there is no output projection to add a bias to");
@@ -97,8 +97,7 @@ void check_mha(const Settings& s, std::size_t d_in) {
     if (s.mode != Mode::multihead || s.style != Style::split)
         fail("init", "mha is nn.MultiheadAttention; expected mode multihead with style split");
     if (!*s.out_proj) fail("out_proj", "init mha always has an output projection");
-    for (const auto& [name, width] :
-         {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
+    for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (*width != d_in)
             fail(name, "init mha has one width; expected d_in, " + std::to_string(d_in));
 }
@@ -109,8 +108,8 @@ void check_heads(const Settings& s) {
          {std::pair("d_out", *s.d_out), {"d_k", *s.d_k}, {"d_v", *s.d_v}})
         if (width % s.heads != 0)
             fail("heads", std::string(name) + " " + std::to_string(width) +
-                              " is not a multiple of " + std::to_string(s.heads) +
-                              " (remainder " + std::to_string(width % s.heads) + "); " +
+                              " is not a multiple of " + std::to_string(s.heads) + " (remainder " +
+                              std::to_string(width % s.heads) + "); " +
                               nearest_divisors(width, s.heads));
 }
 
@@ -121,8 +120,8 @@ std::vector<std::string> available_arrays(const Settings& s, const Operands& ope
     const bool projected = layer && s.init != Init::none;
     const bool out_proj = projected && *s.out_proj;
     for (std::string_view name : array_names) {
-        const bool qkv = name.ends_with("_query") || name.ends_with("_key") ||
-                         name.ends_with("_value");
+        const bool qkv =
+            name.ends_with("_query") || name.ends_with("_key") || name.ends_with("_value");
         const bool has = name == "token_ids"        ? !operands.token_ids.empty()
                          : name == "inputs"         ? layer
                          : qkv                      ? projected && (name[0] == 'W' || s.qkv_bias)
@@ -177,8 +176,7 @@ void check_memory(const Settings& s, const Lengths& n) {
         const double weights = size(n.d_in) * projected + size(*s.d_v) * size(*s.d_out);
         const double vectors = size(n.batch) * size(n.q_len) * (projected + size(*s.d_out));
         // The reference path holds a transposed copy of one weight while it projects.
-        require_memory(element * (2 * weights + 3 * vectors), "d_out",
-                       "a layer of this width");
+        require_memory(element * (2 * weights + 3 * vectors), "d_out", "a layer of this width");
     }
     const double rows = s.token ? 1 : size(n.q_len);
     const double weights = size(n.batch) * size(s.heads) * rows * size(n.kv_len);
@@ -210,8 +208,8 @@ Settings resolve(Settings s, const Operands& operands) {
         check_heads(s);
     }
     const std::uint64_t d_k_of_head = s.style == Style::split ? *s.d_k / s.heads : *s.d_k;
-    s.scale = s.scale.value_or(s.init == Init::none ? 1.0
-                                                    : 1.0 / std::sqrt(static_cast<double>(d_k_of_head)));
+    s.scale = s.scale.value_or(
+        s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(d_k_of_head)));
     check_dropout(s);
     resolve_emit(s, operands);
     check_memory(s, n);

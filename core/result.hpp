@@ -15,16 +15,32 @@
 namespace attn {
 
 /// Every array that can be emitted, in the order of computation.
-inline constexpr std::array<std::string_view, 26> array_names{
-    "token_ids",      "inputs",        "W_query",
-    "b_query",        "W_key",         "b_key",
-    "W_value",        "b_value",       "W_out",
-    "b_out",          "queries",       "keys",
-    "values",         "scores",        "scaled_scores",
-    "capped_scores",  "biased_scores", "mask",
-    "masked_scores",  "masked_weights", "weights_before_dropout",
-    "dropout_mask",   "attention_weights", "logsumexp",
-    "head_outputs",   "context_vectors"};
+inline constexpr std::array<std::string_view, 26> array_names{"token_ids",
+                                                              "inputs",
+                                                              "W_query",
+                                                              "b_query",
+                                                              "W_key",
+                                                              "b_key",
+                                                              "W_value",
+                                                              "b_value",
+                                                              "W_out",
+                                                              "b_out",
+                                                              "queries",
+                                                              "keys",
+                                                              "values",
+                                                              "scores",
+                                                              "scaled_scores",
+                                                              "capped_scores",
+                                                              "biased_scores",
+                                                              "mask",
+                                                              "masked_scores",
+                                                              "masked_weights",
+                                                              "weights_before_dropout",
+                                                              "dropout_mask",
+                                                              "attention_weights",
+                                                              "logsumexp",
+                                                              "head_outputs",
+                                                              "context_vectors"};
 
 using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
 

@@ -36,8 +36,7 @@ T NormalStream<T>::element(std::uint64_t index) {
     // fresh uniforms drawn after all the others.
     const std::uint64_t ragged = count_ % block_size;
     const bool in_tail = ragged != 0 && index >= count_ - block_size;
-    const std::uint64_t offset =
-        in_tail ? index - (count_ - block_size) : index % block_size;
+    const std::uint64_t offset = in_tail ? index - (count_ - block_size) : index % block_size;
     load_block(in_tail ? count_ : index - offset);
     return block_[offset];
 }

@@ -86,7 +86,7 @@ private:
 
     TorchGenerator generator_;
     std::uint64_t count_;
-    std::uint64_t drawn_ = 0;  // elements drawn so far
+    std::uint64_t drawn_ = 0;              // elements drawn so far
     std::optional<std::uint64_t> loaded_;  // the draw that block_ starts at
     T block_[block_size] = {};
 };

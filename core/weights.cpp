@@ -8,7 +8,7 @@
 #include <xtensor/xview.hpp>
 
 #include "core/init.hpp"
-#include "core/matmul.hpp"
+#include "core/torch_math.hpp"
 
 namespace attn {
 namespace {
@@ -18,8 +18,8 @@ Projection<T> make_projection(const Settings& settings, std::size_t groups, std:
                               std::size_t fan_out, bool bias) {
     Projection<T> p;
     p.in_out = settings.init == Init::rand;
-    p.weight = Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out,
-                                       p.in_out ? fan_out : fan_in});
+    p.weight =
+        Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out, p.in_out ? fan_out : fan_in});
     p.bias = xt::xtensor<T, 2>::from_shape({bias ? groups : 0, fan_out});
     p.bias.fill(T{0});
     return p;
@@ -109,14 +109,14 @@ Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& p) {
     const std::size_t d_out = p.weight.shape(p.in_out ? 2 : 1);
     const std::size_t rows = x.shape(0) * x.shape(1);
     Tensor3<T> result = Tensor3<T>::from_shape({x.shape(0), x.shape(1), groups * d_out});
-    std::vector<double> sums(d_out);
+    std::vector<T> sums(d_out);
     for (std::size_t group = 0; group < groups; ++group) {
         const Tensor3<T> matrix = applied_matrix(p, group);
         for (std::size_t row = 0; row < rows; ++row) {
             multiply_row(x.data() + row * d_in, d_in, matrix.data(), sums);
             T* out = result.data() + (row * groups + group) * d_out;
             for (std::size_t o = 0; o < d_out; ++o)
-                out[o] = static_cast<T>(sums[o] + (p.has_bias() ? p.bias(group, o) : T{0}));
+                out[o] = p.has_bias() ? sums[o] + p.bias(group, o) : sums[o];
         }
     }
     return result;

@@ -42,7 +42,7 @@ LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
                              TorchGenerator& generator);
 
 /// x W^T + b for every group, side by side: (batch, rows, d_in) to (batch, rows, groups * d_out).
-/// Sums are taken in float64 and rounded to T once.
+/// Arithmetic as in torch_math.hpp, the bias added last.
 template <class T>
 Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection);
 

@@ -20,7 +20,9 @@ struct Record {
     std::size_t line = 0;
 };
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
 
 /// Splits the text into records, skipping blank lines and comments.
 class RecordReader {
@@ -167,8 +169,7 @@ bool is_header(const Record& record) {
 
 class MatrixBuilder {
 public:
-    MatrixBuilder(const Source& source, const ArrayRules& rules)
-        : source_(source), rules_(rules) {}
+    MatrixBuilder(const Source& source, const ArrayRules& rules) : source_(source), rules_(rules) {}
 
     void set_label_column(bool labelled) { labelled_ = labelled; }
     bool empty() const { return result_.matrix.values.empty(); }

@@ -45,8 +45,8 @@ void JsonArrayReader::fail(std::size_t offset, const std::string& message) const
 }
 
 char JsonArrayReader::next_token() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' ||
-                                  text_[at_] == '\t'))
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
         ++at_;
     if (at_ == text_.size()) fail(at_, "the text ends inside an array; expected ']'");
     return text_[at_];
@@ -64,8 +64,7 @@ void JsonArrayReader::read_list(std::size_t depth) {
             const bool list = next_token() == '[';
             const std::size_t rank_here = depth + 1;
             if (!list && rank_ == 0) rank_ = rank_here;
-            if (list && rank_ == rank_here)
-                fail(at_, "a list beside numbers; expected a number");
+            if (list && rank_ == rank_here) fail(at_, "a list beside numbers; expected a number");
             if (!list && rank_ != rank_here)
                 fail(at_, "found " + excerpt(text_, at_) + "; expected a list, as before it");
             list ? read_list(depth + 1) : read_number();
@@ -97,8 +96,8 @@ void JsonArrayReader::read_number() {
         for (const auto& [word, value] : words)
             if (rest.starts_with(word)) number = {value, word.size()};
     const std::string_view after = rest.substr(number.length);
-    const bool ends = after.empty() || std::string_view(" \t\r\n,]").find(after.front()) !=
-                                           std::string_view::npos;
+    const bool ends = after.empty() ||
+                      std::string_view(" \t\r\n,]").find(after.front()) != std::string_view::npos;
     if (number.length == 0 || !ends)
         fail(at_, "found " + excerpt(text_, at_) + "; expected a number");
     const std::string problem = complaint(number.value, rest.substr(0, number.length), rules_);

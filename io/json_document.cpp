@@ -88,7 +88,8 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
                              (open.back() == '[' ? ']' : '}') + "'");
             open.pop_back();
             ++at;
-        } else if (open.empty() && (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
+        } else if (open.empty() &&
+                   (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
             break;
         } else {
             at = std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size());
@@ -97,8 +98,8 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
         if (open.empty()) return at;
     }
     if (!open.empty())
-        fail(text.size(), std::string("the text ends inside '") + open.back() +
-                              "'; expected '" + (open.back() == '[' ? ']' : '}') + "'");
+        fail(text.size(), std::string("the text ends inside '") + open.back() + "'; expected '" +
+                              (open.back() == '[' ? ']' : '}') + "'");
     if (at == start) fail(at, "found " + excerpt(text, at) + "; expected a value");
     return at;
 }
@@ -116,7 +117,8 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         at = skip_string(at);
         member.key = parse_with_library(member.key_offset, at).get<std::string>();
         if (find(member.key) != nullptr)
-            fail(member.key_offset, "the key \"" + member.key + "\" stands twice; expected it once");
+            fail(member.key_offset,
+                 "the key \"" + member.key + "\" stands twice; expected it once");
         at = skip_space(at);
         if (at == text.size() || text[at] != ':')
             fail(at, "found " + excerpt(text, at) + "; expected ':'");

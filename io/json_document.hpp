@@ -37,9 +37,7 @@ public:
     NumberArray read_array(const ArrayRules& rules) const;
     NumberArray read_array(const JsonMember& member, const ArrayRules& rules) const;
 
-    bool holds_array(const JsonMember& member) const {
-        return source_.text[member.begin] == '[';
-    }
+    bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
 
     /// A member as a document of nlohmann's.
     nlohmann::json read_value(const JsonMember& member) const;

@@ -11,7 +11,9 @@
 namespace attn::io {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 std::size_t digits(std::string_view text, std::size_t from) {
     std::size_t to = from;
@@ -75,8 +77,7 @@ ParsedNumber parse_loose_number(std::string_view text) {
     for (std::string_view word : {"infinity", "inf"})
         if (starts_with_word(rest, word))
             return {factor * std::numeric_limits<double>::infinity(), sign + word.size()};
-    if (starts_with_word(rest, "nan"))
-        return {std::numeric_limits<double>::quiet_NaN(), sign + 3};
+    if (starts_with_word(rest, "nan")) return {std::numeric_limits<double>::quiet_NaN(), sign + 3};
 
     const std::size_t whole = digits(rest, 0);
     std::size_t end = skip_fraction_and_exponent(rest, whole);

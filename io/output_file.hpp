@@ -28,8 +28,8 @@ private:
     void write_all(std::string_view text);
     [[noreturn]] void fail(int error) const;
 
-    std::string name_;            // for errors
-    std::string target_;          // empty where nothing is to be renamed
+    std::string name_;    // for errors
+    std::string target_;  // empty where nothing is to be renamed
     std::string temporary_;
     int fd_ = -1;
     std::string buffer_;

@@ -78,8 +78,7 @@ private:
         const std::string_view axis = array_->axes[dimension];
         const bool counts_tokens = axis == "q_len" || axis == "kv_len" || axis == "tokens";
         if (axis == "q_len") index += report_.first_query;
-        if (counts_tokens && index < report_.tokens.size())
-            return printable(report_.tokens[index]);
+        if (counts_tokens && index < report_.tokens.size()) return printable(report_.tokens[index]);
         return std::to_string(index);
     }
 

@@ -1,5 +1,6 @@
 // Arrays as PyTorch prints a tensor. The rules are those of torch/_tensor_str.py (PyTorch 1.13 and
-// 2.x) with its default options, checked against PyTorch's own output in data/golden/torch_print.json.
+// 2.x) with its default options, checked against PyTorch's own output in
+// data/golden/torch_print.json.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,8 +56,8 @@ private:
             largest = std::max(largest, std::abs(v));
             if (v != std::ceil(v)) whole_ = false;
         }
-        scientific_ = largest / smallest > 1000.0 || largest > 1.0e8 ||
-                      (!whole_ && smallest < 1.0e-4);
+        scientific_ =
+            largest / smallest > 1000.0 || largest > 1.0e8 || (!whole_ && smallest < 1.0e-4);
         widen(counted);
     }
 
@@ -144,8 +145,7 @@ private:
         const std::size_t per_line = std::max<std::size_t>(1, room / (formatter_.width() + 2));
         std::string text = "[";
         for (std::size_t i = 0; i < parts.size(); ++i) {
-            if (i != 0)
-                text += i % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";
+            if (i != 0) text += i % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";
             text += parts[i];
         }
         return text + "]";
@@ -168,8 +168,7 @@ private:
 
 std::string torch_text(const AnyArray& array, int decimals) {
     const std::string prefix = "tensor(";
-    const Values values =
-        std::visit([](const auto& typed) { return values_of(typed); }, array);
+    const Values values = std::visit([](const auto& typed) { return values_of(typed); }, array);
     std::string text = prefix + Printer(values, decimals).print(prefix.size());
     if (std::holds_alternative<Array<double>>(array)) {
         const std::string suffix = "dtype=torch.float64";

@@ -21,7 +21,7 @@ inline constexpr Names<Nonfinite, 3> nonfinite_names{
 
 /// Everything that a writer may show.
 struct Report {
-    nlohmann::ordered_json head;      ///< schema, id, mode, tokens, config, shapes
+    nlohmann::ordered_json head;  ///< schema, id, mode, tokens, config, shapes
     std::vector<NamedArray> arrays;
     std::vector<std::string> tokens;  ///< one label a token, or empty
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to

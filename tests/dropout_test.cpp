@@ -13,7 +13,8 @@ TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
         TorchGenerator generator(seed.is_number_unsigned()
                                      ? seed.get<std::uint64_t>()
                                      : static_cast<std::uint64_t>(seed.get<std::int64_t>()));
-        const auto mask = dropout_mask<float>(0.2, DropoutStream::mt19937, {1, 1, 4, 5, 0, 4}, generator);
+        const auto mask =
+            dropout_mask<float>(0.2, DropoutStream::mt19937, {1, 1, 4, 5, 0, 4}, generator);
         const std::vector<double> expected = test::flat(recorded["dropout"]);
         for (std::size_t i = 0; i < expected.size(); ++i)
             CHECK(static_cast<double>(mask.data()[i]) == expected[i]);

@@ -9,7 +9,8 @@ using namespace attn;
 
 TEST_CASE("words: commas vanish, ids follow the sorted set") {
     const Words words = split_words("Life is short, eat dessert first");
-    CHECK(words.tokens == std::vector<std::string>{"Life", "is", "short", "eat", "dessert", "first"});
+    CHECK(words.tokens ==
+          std::vector<std::string>{"Life", "is", "short", "eat", "dessert", "first"});
     CHECK(words.ids == std::vector<std::int64_t>{0, 4, 5, 2, 1, 3});
     CHECK(words.vocabulary == 6);
 }
@@ -42,6 +43,7 @@ TEST_CASE("embedding: rows of nn.Embedding(7, 3), any order, repeated") {
         const Array<double> rows = embed(ids, 7, 3, Seed{bits, false}, Dtype::float32);
         for (std::size_t i = 0; i < ids.size(); ++i)
             for (std::size_t j = 0; j < 3; ++j)
-                CHECK(std::abs(rows(i, j) - table[static_cast<std::size_t>(ids[i]) * 3 + j]) <= 2e-6);
+                CHECK(std::abs(rows(i, j) - table[static_cast<std::size_t>(ids[i]) * 3 + j]) <=
+                      2e-6);
     }
 }

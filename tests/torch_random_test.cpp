@@ -61,7 +61,8 @@ TEST_CASE("draw64 puts the first of two draws in the high half") {
 
 TEST_CASE("rand: 24 bits of one draw for float, 53 bits of two for double") {
     for_each_seed("rand32", [](const auto& expected, TorchGenerator generator) {
-        for (double value : expected) CHECK(static_cast<double>(generator.uniform01<float>()) == value);
+        for (double value : expected)
+            CHECK(static_cast<double>(generator.uniform01<float>()) == value);
     });
     for_each_seed("rand64", [](const auto& expected, TorchGenerator generator) {
         for (double value : expected) CHECK(generator.uniform01<double>() == value);
@@ -123,7 +124,8 @@ TEST_CASE("MCG31: first elements by hand, and a jump is as many steps") {
     Mcg31 one(1);
     CHECK(one.next() == 1.0 / 2147483647.0);
     CHECK(one.next() == 1132489760.0 / 2147483647.0);
-    CHECK(one.next() == static_cast<double>(1132489760ull * 1132489760ull % 2147483647ull) / 2147483647.0);
+    CHECK(one.next() ==
+          static_cast<double>(1132489760ull * 1132489760ull % 2147483647ull) / 2147483647.0);
     CHECK(Mcg31(0).next() == Mcg31(1).next());
     CHECK(Mcg31(2147483647u).next() == Mcg31(1).next());
     for (std::uint64_t count : {0u, 1u, 2u, 63u, 1000u}) {

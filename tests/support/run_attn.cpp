@@ -16,8 +16,7 @@ namespace attn::test {
 namespace {
 
 // Files, not pipes: nothing can block, however much is written.
-Outcome run(std::vector<std::string> words, const std::string& input,
-            const std::string& out_path) {
+Outcome run(std::vector<std::string> words, const std::string& input, const std::string& out_path) {
     const std::string folder = scratch_folder();
     const std::string in = folder + "/.stdin", out = folder + "/.stdout", err = folder + "/.stderr";
     write_text(in, input);

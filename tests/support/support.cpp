@@ -46,7 +46,9 @@ void flatten(const nlohmann::json& nested, std::vector<double>& out) {
 
 }  // namespace
 
-std::string data_path(const std::string& name) { return std::string(ATTN_DATA) + "/" + name; }
+std::string data_path(const std::string& name) {
+    return std::string(ATTN_DATA) + "/" + name;
+}
 
 nlohmann::json load_data(const std::string& name) {
     return nlohmann::json::parse(read_text(data_path(name)));

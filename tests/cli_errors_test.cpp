@@ -1,0 +1,378 @@
+// The real binary with bad input: the whole message, the exit code, nothing on standard output.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+
+namespace {
+
+struct Case {
+    std::vector<std::string> arguments;
+    std::string input;
+    int code;
+    std::string message;  // after "attn: error: "
+};
+
+void check(const Case& bad) {
+    std::string command;
+    for (const std::string& word : bad.arguments) command += " " + word;
+    CAPTURE(command);
+    CAPTURE(bad.input);
+    const Outcome outcome = run_attn(bad.arguments, bad.input);
+    CHECK(outcome.err == "attn: error: " + bad.message + "\n");
+    CHECK(outcome.code == bad.code);
+    CHECK(outcome.out == "");
+}
+
+const std::string matrix = "[[1,2,3],[4,5,6]]";
+
+}  // namespace
+
+TEST_CASE("errors: unknown commands, flags and keys name the nearest known one") {
+    for (const Case& bad : std::vector<Case>{
+             {{"slef"}, "", 2, "slef: unknown command; the nearest command is self"},
+             {{"--versoin"}, "", 2, "--versoin: unknown flag; the nearest command is self"},
+             {{"self", "--sede", "3"},
+              matrix,
+              2,
+              "--sede: unknown flag; the nearest known one is --seed"},
+             {{"multihead", "--hedas=2"},
+              matrix,
+              2,
+              "--hedas: unknown flag; the nearest known one is --heads"},
+             {{"self", "-x"}, matrix, 2, "-x: unknown flag; the nearest known one is --d-k"},
+             {{"self", "--heads", "2"},
+              matrix,
+              2,
+              "--heads: no flag of attn self; see attn self --help"},
+             {{"self", "--no-causal"},
+              matrix,
+              2,
+              "--no-causal: no flag of attn self; see attn self --help"},
+             {{"self", "a.json", "b.json"}, "", 2, "b.json: a second input; expected one"},
+             {{"self"},
+              R"({"inputs": [[1]], "sede": 3})",
+              2,
+              "<stdin>:1:19: unknown key \"sede\"; the nearest known one is \"seed\""},
+             {{"self"},
+              R"({"inputs": [[1]], "d-out": 3})",
+              2,
+              "<stdin>:1:19: unknown key \"d-out\"; the nearest known one is \"d_out\""},
+             {{"self"},
+              R"({"inputs": [[1]], "heads": 3})",
+              2,
+              "<stdin>:1:19: mode self has no \"heads\"; expected mode multihead"},
+             {{"self"},
+              R"({"inputs": [[1]], "output": "x"})",
+              2,
+              "<stdin>:1:19: unknown key \"output\"; the nearest known one is \"inputs\""}})
+        check(bad);
+}
+
+TEST_CASE("errors: flag values") {
+    for (const Case& bad : std::vector<Case>{
+             {{"self", "--d-out", "abc"},
+              matrix,
+              2,
+              "--d-out abc: no whole number; expected a whole number of at least 1"},
+             {{"self", "--d-out", "0"},
+              matrix,
+              2,
+              "--d-out 0: out of range; expected a whole number of at least 1"},
+             {{"self", "--d-out", "-2"},
+              matrix,
+              2,
+              "--d-out -2: no whole number; expected a whole number of at least 1"},
+             {{"self", "--d-out", "2.5"},
+              matrix,
+              2,
+              "--d-out 2.5: no whole number; expected a whole number of at least 1"},
+             {{"self", "--seed", "18446744073709551616"},
+              matrix,
+              2,
+              "--seed 18446744073709551616: no seed; expected a whole number from -2^63 to 2^64-1"},
+             {{"self", "--dropout", "1.5"},
+              matrix,
+              2,
+              "--dropout 1.5: out of range; expected a probability from 0 to 1"},
+             {{"self", "--dropout", "-0.1"},
+              matrix,
+              2,
+              "--dropout -0.1: out of range; expected a probability from 0 to 1"},
+             {{"self", "--dropout", "nan"},
+              matrix,
+              2,
+              "--dropout nan: out of range; expected a probability from 0 to 1"},
+             {{"self", "--scale", "inf"},
+              matrix,
+              2,
+              "--scale inf: out of range; expected a finite number"},
+             {{"self", "--init", "lin"},
+              matrix,
+              2,
+              "--init lin: unknown; expected linear|rand|mha|xavier|none"},
+             {{"self", "--format", "xml"},
+              matrix,
+              2,
+              "--format xml: unknown; expected json|torch|table"},
+             {{"self", "--precision", "21"},
+              matrix,
+              2,
+              "--precision 21: out of range; expected a whole number from 0 to 20"},
+             {{"self", "--example", "trip"},
+              "",
+              2,
+              "--example trip: unknown; expected journey|pair|sentence"},
+             {{"self", "--emit", "scores,weights"},
+              matrix,
+              2,
+              "--emit scores,weights: this question has no array weights; it has inputs, W_query, "
+              "W_key, W_value, queries, keys, values, scores, scaled_scores, capped_scores, "
+              "biased_scores, mask, masked_scores, weights_before_dropout, dropout_mask, "
+              "attention_weights, logsumexp, head_outputs, context_vectors"},
+             {{"self"},
+              R"({"inputs": [[1]], "dropout": 1.5})",
+              2,
+              "<stdin>:1:19: dropout 1.5: out of range; expected a probability from 0 to 1"},
+             {{"self"},
+              R"({"inputs": [[1]], "seed": "x"})",
+              2,
+              "<stdin>:1:19: seed \"x\": no seed; expected a whole number from -2^63 to 2^64-1"},
+             {{"self"},
+              R"({"inputs": [[1]], "qkv_bias": 1})",
+              2,
+              "<stdin>:1:19: qkv_bias 1: no boolean; expected true or false"},
+             {{"self"},
+              R"({"inputs": [[1]], "emit": "scores"})",
+              2,
+              "<stdin>:1:19: emit \"scores\": no list of names; expected one name or more"}})
+        check(bad);
+}
+
+TEST_CASE("errors: settings that do not fit the input or each other") {
+    for (const Case& bad : std::vector<Case>{
+             {{"multihead", "--heads", "2"},
+              matrix,
+              2,
+              "--heads 2: d_out 3 is not a multiple of 2 (remainder 1); the nearest are 1 and 3"},
+             {{"multihead"},
+              R"({"inputs": [[1,2,3]], "heads": 2})",
+              2,
+              "<stdin>:1:23: heads 2: d_out 3 is not a multiple of 2 (remainder 1); the nearest "
+              "are 1 and 3"},
+             {{"multihead", "--heads", "5", "--d-out", "768"},
+              matrix,
+              2,
+              "--heads 5: d_out 768 is not a multiple of 5 (remainder 3); the nearest are 4 and 6"},
+             {{"self", "--token", "2"},
+              matrix,
+              2,
+              "--token 2: there are 2 tokens; expected 0 to 1"},
+             {{"self", "--context-length", "1"},
+              matrix,
+              3,
+              "--context-length 1: the input has 2 tokens; expected at most 1"},
+             {{"self", "--qkv-bias", "--no-qkv-bias"},
+              matrix,
+              2,
+              "--qkv-bias: contradicts --no-qkv-bias; expected one of them"},
+             {{"self", "--seed", "1", "--seed", "2"},
+              matrix,
+              2,
+              "--seed: given twice; expected once"},
+             {{"self", "--seed"}, matrix, 2, "--seed: is without its value; expected one after it"},
+             {{"self", "--example", "journey", "--text", "a b"},
+              "",
+              2,
+              "--text a b: a second input beside --example journey; expected one"},
+             {{"self", "-", "--example", "journey"},
+              matrix,
+              2,
+              "--example journey: a second input beside <stdin>; expected one"},
+             {{"self", "--vocab-size", "10"},
+              matrix,
+              2,
+              "--vocab-size 10: there is no text to embed; expected --text beside it"},
+             {{"self", "--text", "a b c", "--vocab-size", "2"},
+              "",
+              2,
+              "--vocab-size 2: the text has 3 different words; expected at least as many"},
+             {{"self", "--text", " , "}, "", 3, "--text  , : no word in it; expected at least one"},
+             {{"self", "--text", "a", "--vocab-size", "1000000000000"},
+              "",
+              2,
+              "--vocab-size 1000000000000: an embedding of 1000000000000 x 3 numbers; expected at "
+              "most 4294967296 in all"},
+             {{"self", "--dropout-skip", "3"},
+              matrix,
+              2,
+              "--dropout-skip 3: draws into dropout's own generator; expected dropout_seed beside "
+              "it"},
+             {{"self", "--rng-skip", "99999999999"},
+              matrix,
+              2,
+              "--rng-skip 99999999999: expected at most 4294967296 draws"},
+             {{"self", "--init", "none", "--d-out", "2"},
+              matrix,
+              2,
+              "--d-out 2: init none has no projections; expected d_in, 3, or another init"},
+             {{"self", "--init", "none", "--qkv-bias"},
+              matrix,
+              2,
+              "--qkv-bias: init none has no projections to add a bias to"},
+             {{"self", "--init", "mha"},
+              matrix,
+              2,
+              "--init mha: mha is nn.MultiheadAttention; expected mode multihead with style split"},
+             {{"multihead", "--init", "mha", "--d-out", "6"},
+              matrix,
+              2,
+              "--d-out 6: init mha has one width; expected d_in, 3"},
+             {{"multihead", "--init", "mha", "--no-out-proj"},
+              matrix,
+              2,
+              "--no-out-proj: init mha always has an output projection"},
+             {{"multihead", "--style", "wrapper", "--out-proj"},
+              matrix,
+              2,
+              "--out-proj: style wrapper joins its heads without an output projection; leave it "
+              "out, or take style split"},
+             {{"multihead", "--no-out-proj", "--out-bias"},
+              matrix,
+              2,
+              "--out-bias: there is no output projection to add a bias to"},
+             {{"causal"},
+              R"({"mode": "self", "inputs": [[1]]})",
+              2,
+              "<stdin>:1:10: the request has mode \"self\"; expected \"causal\" as the command "
+              "says"},
+             {{"self"},
+              R"({"inputs": [[1],[2]], "tokens": ["a"]})",
+              3,
+              "<stdin>:1:33: labels for 1 tokens; expected 2, one a token"},
+             {{"self"},
+              R"({"seed": 3})",
+              3,
+              "<stdin>: a request without \"inputs\"; expected a matrix under that key"},
+             {{"sdpa"},
+              R"({"query": [[1]], "key": [[1]]})",
+              2,
+              "--value: is missing; expected a file, or \"value\" in the request"},
+             {{"sdpa"},
+              R"({"query": [[1,2]], "key": [[1]], "value": [[1]]})",
+              3,
+              "<stdin>:1:27: shape (1, 1); expected 2 columns as in query (1, 2)"},
+             {{"sdpa"},
+              R"({"query": [[1]], "key": [[1],[2]], "value": [[1]]})",
+              3,
+              "<stdin>:1:45: shape (1, 1); expected 2 rows as in key (2, 1)"}})
+        check(bad);
+}
+
+TEST_CASE("errors: sizes that no machine has") {
+    const Outcome wide = run_attn({"self", "--d-out", "1000000000000"}, matrix);
+    CHECK(wide.code == 3);
+    CHECK(wide.out == "");
+    CHECK(wide.err.starts_with(
+        "attn: error: --d-out 1000000000000: a layer of this width needs about "));
+    const Outcome huge = run_attn({"self", "--d-out", "18446744073709551615"}, matrix);
+    CHECK(huge.code == 3);
+}
+
+TEST_CASE("errors: broken input has its place") {
+    for (const Case& bad : std::vector<Case>{
+             {{"self"}, "", 3, "<stdin>: is empty; expected a matrix"},
+             {{"self"},
+              "[[1,2],[3]]",
+              3,
+              "<stdin>:1:8: 1 element in this list; expected 2 as in the first one"},
+             {{"self"}, "[]", 3, "<stdin>:1:1: an empty list; expected at least one element"},
+             {{"self"}, "[[]]", 3, "<stdin>:1:2: an empty list; expected at least one element"},
+             {{"self"}, "[[1,\"x\"]]", 3, "<stdin>:1:5: found '\"'; expected a number"},
+             {{"self"},
+              "[[1,1e39]]",
+              3,
+              "<stdin>:1:5: 1e39 overflows float32; expected at most 3.4028235e38, or dtype "
+              "float64"},
+             {{"self"},
+              "[[1e99999999999999999999]]",
+              3,
+              "<stdin>:1:3: 1e99999999999999999999 overflows float64; expected at most "
+              "1.7976931348623157e308"},
+             {{"self"}, "[[NaN]]", 3, "<stdin>:1:3: NaN is not finite; expected a finite number"},
+             {{"self"},
+              R"({"inputs": [[-Infinity]]})",
+              3,
+              "<stdin>:1:14: -Infinity is not finite; expected a finite number"},
+             {{"self"},
+              "[[[[1]]]]",
+              3,
+              "<stdin>:1:4: an array nested deeper than 3; expected rank 2 to 3"},
+             {{"self"}, "[[1,2],", 3, "<stdin>:1:8: the text ends inside '['; expected ']'"},
+             {{"self"},
+              R"({"inputs": [[1,2]])",
+              3,
+              "<stdin>:1:19: found the end of the text; expected ',' or '}'"},
+             {{"self"},
+              R"({"inputs": 3})",
+              3,
+              "<stdin>:1:12: \"inputs\" is no array; expected a matrix [[...], ...]"},
+             {{"self"}, "1,2,3\n4,5,6\n7,8\n", 3, "<stdin>:3: 2 values; expected 3 as in line 1"},
+             {{"self"}, "1,2\n3,four\n", 3, "<stdin>:2:3: found 'four'; expected a number"},
+             {{"self"},
+              R"({"schema": "attn.result/9"})",
+              3,
+              "<stdin>:1:12: unknown schema; expected \"attn.result/1\""},
+             {{"self"},
+              R"({"schema": "attn.result/1", "scores": [[1]]})",
+              3,
+              "<stdin>: a result without context_vectors; expected it among its arrays (--emit)"},
+             {{"self", "--input-format", "json"},
+              "1,2\n",
+              3,
+              "<stdin>:1:1: found '1'; expected JSON: a matrix [[...], ...] or a request {...}"},
+             {{"self", "--input-format", "csv"},
+              "[[1,2]]",
+              3,
+              "<stdin>: has no row of numbers; expected at least one"}})
+        check(bad);
+}
+
+TEST_CASE("errors: files that cannot be read or written") {
+    scratch_folder();
+    std::filesystem::create_directory("folder");
+    write_text("kept.json", "old");
+    for (const Case& bad : std::vector<Case>{
+             {{"self", "missing.json"},
+              "",
+              4,
+              "missing.json: cannot be read: No such file or directory"},
+             {{"self", "folder"}, "", 4, "folder: is a folder; expected a file"},
+             {{"self", "x.npy"}, "", 2, "x.npy: .npy files cannot be read; expected json or csv"},
+             {{"self", "-o", "folder"}, matrix, 4, "folder: is a folder; expected a file to write"},
+             {{"self", "-o", "no/r.json"},
+              matrix,
+              4,
+              "no/r.json: cannot be written: No such file or directory"},
+             {{"self", "-o", "r.npy"},
+              matrix,
+              2,
+              "--output r.npy: .npy files cannot be written; expected json, torch or table"},
+             {{"self", "--token", "9", "-o", "kept.json"},
+              matrix,
+              2,
+              "--token 9: there are 2 tokens; expected 0 to 1"}})
+        check(bad);
+    CHECK(read_text("kept.json") == "old");
+}
+
+TEST_CASE("errors: a full disk is no success") {
+    if (!std::filesystem::exists("/dev/full")) return;
+    const Outcome outcome = run_attn({"self"}, matrix, "/dev/full");
+    CHECK(outcome.code == 4);
+    CHECK(outcome.err == "attn: error: <stdout>: cannot be written: No space left on device\n");
+}

@@ -1,0 +1,257 @@
+// The real binary with good input: commands, formats, pipes, help.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string journey_csv =
+    "token,x1,x2,x3\nYour,0.43,0.15,0.89\njourney,0.55,0.87,0.66\nstarts,0.57,0.85,0.64\n"
+    "with,0.22,0.58,0.33\none,0.77,0.25,0.10\nstep,0.05,0.80,0.55\n";
+
+Outcome good(const std::vector<std::string>& arguments, const std::string& input = "") {
+    Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "");
+    CHECK(outcome.code == 0);
+    return outcome;
+}
+
+json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
+    return json::parse(good(arguments, input).out);
+}
+
+/// A result without what differs when the same numbers come in another way.
+json arrays_of(json result) {
+    for (const char* key : {"config", "tokens", "id"}) result.erase(key);
+    return result;
+}
+
+std::vector<std::string> with(std::vector<std::string> first,
+                              const std::vector<std::string>& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+}
+
+}  // namespace
+
+TEST_CASE("cli: a csv file, standard input, '-' and the built-in example give the same numbers") {
+    scratch_folder();
+    write_text("journey.csv", journey_csv);
+    const std::vector<std::string> flags{"--d-out", "2", "--seed", "789"};
+    const json from_file = answer(with({"self", "journey.csv"}, flags));
+    CHECK(from_file["tokens"][1] == "journey");
+    for (const auto& [arguments, input] :
+         {std::pair(std::vector<std::string>{"self"}, journey_csv),
+          {{"self", "-"}, journey_csv},
+          {{"self", "--example", "journey"}, ""},
+          {{"self", "-"},
+           "[[0.43,0.15,0.89],[0.55,0.87,0.66],[0.57,0.85,0.64],[0.22,0.58,0.33],"
+           "[0.77,0.25,0.1],[0.05,0.8,0.55]]"}})
+        CHECK(arrays_of(answer(with(arguments, flags), input)) == arrays_of(from_file));
+}
+
+TEST_CASE("cli: the result is the contract's document") {
+    const json result = answer({"multihead", "--example", "pair", "--heads", "2"});
+    CHECK(result["schema"] == "attn.result/1");
+    CHECK(result["mode"] == "multihead");
+    CHECK(result["shapes"] == json({{"batch", 2},
+                                    {"heads", 2},
+                                    {"kv_heads", 2},
+                                    {"q_len", 11},
+                                    {"kv_len", 11},
+                                    {"d_in", 8},
+                                    {"d_k", 4},
+                                    {"d_v", 4},
+                                    {"d_out", 8}}));
+    CHECK(shape_of(result["attention_weights"]) == std::vector<std::size_t>{2, 2, 11, 11});
+    CHECK(shape_of(result["context_vectors"]) == std::vector<std::size_t>{2, 11, 8});
+    const json& config = result["config"];
+    for (const char* key : {"mode", "d_out", "d_k", "d_v", "heads", "init", "seed", "rng_skip",
+                            "qkv_bias", "out_proj", "out_bias", "style", "causal", "mask_method",
+                            "scale", "dropout", "dropout_stream", "emit", "dtype"})
+        CHECK(config.contains(key));
+    CHECK(config["scale"] == 0.5);
+    CHECK(config["causal"] == true);
+}
+
+TEST_CASE("cli: two layers piped together, labels and all") {
+    const Outcome both = run_shell(
+        "attn self --example journey --d-out 2 --seed 1 | attn causal - --d-out 2 --seed 2");
+    CHECK(both.err == "");
+    REQUIRE(both.code == 0);
+    const json first = answer({"self", "--example", "journey", "--d-out", "2", "--seed", "1"});
+    const json by_hand =
+        answer({"causal", "--d-out", "2", "--seed", "2"}, first["context_vectors"].dump());
+    const json result = json::parse(both.out);
+    CHECK(arrays_of(result) == arrays_of(by_hand));
+    CHECK(result["tokens"][0] == "Your");
+}
+
+TEST_CASE("cli: one row of an earlier layer has one token, and no label is made up for it") {
+    const Outcome row = run_shell("attn self --example journey --token 2 | attn self");
+    CHECK(row.code == 0);
+    CHECK_FALSE(json::parse(row.out).contains("tokens"));
+}
+
+TEST_CASE("cli: a request document, and flags that win over it") {
+    const std::string request =
+        R"({"id": "a1", "mode": "causal", "inputs": [[0.43, 0.15, 0.89], [0.55, 0.87, 0.66]],
+            "tokens": ["Your", "journey"], "d_out": 2, "seed": 123, "dropout": 0.5,
+            "emit": ["context_vectors", "scores"]})";
+    const json result = answer({"causal"}, request);
+    CHECK(result["id"] == "a1");
+    CHECK(result["tokens"] == json({"Your", "journey"}));
+    CHECK(result.contains("scores"));
+    CHECK_FALSE(result.contains("attention_weights"));
+    const json other = answer({"causal", "--dropout", "0", "--emit", "dropout_mask"}, request);
+    CHECK(other["config"]["dropout"] == 0.0);
+    CHECK(other["dropout_mask"] == json({{1, 1}, {1, 1}}));
+    CHECK_FALSE(other.contains("scores"));
+}
+
+TEST_CASE("cli: a request without inputs beside --example") {
+    const json result =
+        answer({"self", "-", "--example", "journey"}, R"({"seed": 789, "d_out": 2})");
+    CHECK(arrays_of(result) ==
+          arrays_of(answer({"self", "--example", "journey", "--seed", "789", "--d-out", "2"})));
+}
+
+TEST_CASE("cli: null in a request is the default") {
+    CHECK(answer({"self"}, R"({"inputs": [[1, 2]], "d_out": null, "id": null})") ==
+          answer({"self"}, R"({"inputs": [[1, 2]]})"));
+}
+
+TEST_CASE("cli: sdpa from files, from a request's paths and inline") {
+    scratch_folder();
+    std::filesystem::create_directory("qkv");
+    write_text("qkv/q.json", "[[1.0]]");
+    write_text("qkv/k.csv", "0.1\n-0.2\n0.3\n-0.2\n0.5\n");
+    write_text("qkv/v.json", "[[1],[2],[3],[4],[5]]");
+    write_text("qkv/request.json",
+               R"({"query": "q.json", "key": "k.csv", "value": "v.json", "scale": 8})");
+    const json from_flags = answer({"sdpa", "--query", "qkv/q.json", "--key", "qkv/k.csv",
+                                    "--value", "qkv/v.json", "--scale", "8"});
+    CHECK(from_flags == answer({"sdpa", "qkv/request.json"}));
+    CHECK(from_flags ==
+          answer({"sdpa"}, R"({"query": [[1]], "key": [[0.1],[-0.2],[0.3],[-0.2],[0.5]],
+                               "value": [[1],[2],[3],[4],[5]], "scale": 8})"));
+    CHECK(shape_of(from_flags["attention_weights"]) == std::vector<std::size_t>{1, 5});
+    const std::vector<double> weights = flat(from_flags["attention_weights"]);
+    CHECK(std::abs(weights[4] - 0.8) < 0.01);  // the notebook prints 0.8000
+}
+
+TEST_CASE("cli: formats for people") {
+    const Outcome torch =
+        good({"self", "--example", "journey", "--init", "rand", "--seed", "123", "--d-out", "2",
+              "--token", "1", "--format", "torch", "--emit", "context_vectors"});
+    CHECK(torch.out == "context_vectors\ntensor([[0.3061, 0.8210]])\n");
+    const Outcome table = good({"causal", "--example", "journey", "--format", "table",
+                                "--precision", "2", "--token", "1", "--emit", "mask"});
+    CHECK(table.out ==
+          "mask (q_len 1, kv_len 6)\n"
+          "         Your  journey  starts  with   one  step\n"
+          "journey  1.00     1.00    0.00  0.00  0.00  0.00\n");
+}
+
+TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
+    const std::vector<std::string> ask{
+        "causal", "--example", "journey",       "--d-out",     "1", "--token",
+        "0",      "--emit",    "masked_scores", "--precision", "3"};
+    CHECK(good(with(ask, {"--nonfinite", "null"})).out.find(",null,null,null,null,null]]") !=
+          std::string::npos);
+    CHECK(good(with(ask, {"--nonfinite", "literal"})).out.find(",-Infinity]]") !=
+          std::string::npos);
+    CHECK(good(with(ask, {"--pretty"})).out.find("\n  \"masked_scores\": [\n    [") !=
+          std::string::npos);
+}
+
+TEST_CASE("cli: float64 draws and computes in float64") {
+    const json wide =
+        answer({"self", "--example", "journey", "--dtype", "float64", "--d-out", "2"});
+    const json narrow = answer({"self", "--example", "journey", "--d-out", "2"});
+    CHECK(wide["context_vectors"].dump().size() > narrow["context_vectors"].dump().size());
+    CHECK(wide["context_vectors"] != narrow["context_vectors"]);
+}
+
+TEST_CASE("cli: the sentence example is --text with the same words") {
+    json example = answer({"self", "--example", "sentence", "--embed-seed", "123"});
+    const json text =
+        answer({"self", "--text", "Life is short, eat dessert first", "--embed-seed", "123"});
+    CHECK(example == text);
+    CHECK(example["config"]["vocab_size"] == 50000);
+    json config = example["config"];
+    CHECK(answer({"self"}, config.dump()) == example);
+}
+
+TEST_CASE("cli: -o writes the file and nothing else") {
+    scratch_folder();
+    const Outcome to_file = good({"self", "--example", "journey", "-o", "r.json"});
+    CHECK(to_file.out == "");
+    CHECK(read_text("r.json") == good({"self", "--example", "journey"}).out);
+    CHECK(good({"self", "--example", "journey", "--output=-"}).out == read_text("r.json"));
+}
+
+TEST_CASE("cli: a reader that goes away ends the program quietly") {
+    const Outcome outcome = run_shell(
+        "(trap '' PIPE; attn self --text \"$(seq 1 600 | tr '\\n' ' ')\" --emit all; echo $? >&2)"
+        " | head -c 10");
+    CHECK(outcome.err == "0\n");
+    CHECK(outcome.out.size() == 10);
+}
+
+TEST_CASE("cli: help starts with examples, groups the flags and gives defaults") {
+    for (const char* mode : {"self", "causal", "multihead", "sdpa"}) {
+        const std::string text = good({mode, "--help"}).out;
+        CHECK(text.find("Examples:\n  attn ") < 120);
+        for (const char* part : {"Input:", "Dropout:", "Output:", "--seed N", "(default 0)"})
+            CHECK(text.find(part) != std::string::npos);
+    }
+    CHECK(good({"--help"}).out.find("Examples:\n  attn ") < 120);
+    CHECK(good({"multihead", "--help"}).out.find("--no-causal") != std::string::npos);
+    CHECK(good({"self", "--help"}).out.find("--heads") == std::string::npos);
+}
+
+TEST_CASE("cli: the examples of every help page run") {
+    scratch_folder();
+    write_text("tokens.csv", journey_csv);
+    write_text("tokens.json", "[[1,2,3,4],[5,6,7,8]]");
+    write_text("request.json", R"({"inputs": [[1,2,3,4],[5,6,7,8]]})");
+    for (const char* name : {"q.json", "k.json", "v.json"}) write_text(name, "[[1,2],[3,4]]");
+    int examples = 0;
+    for (const char* mode : {"", "self ", "causal ", "multihead ", "sdpa "}) {
+        const std::string text = run_shell(std::string("attn ") + mode + "--help").out;
+        const std::string block = text.substr(text.find("Examples:\n") + 10);
+        for (std::size_t at = 0; block[at] == ' ';) {
+            const std::size_t end = block.find('\n', at);
+            const std::string line = block.substr(at, end - at);
+            CAPTURE(line);
+            const Outcome outcome = run_shell(line);
+            CHECK(outcome.code == 0);
+            CHECK(outcome.err == "");
+            at = end + 1;
+            ++examples;
+        }
+    }
+    CHECK(examples >= 13);
+}
+
+TEST_CASE("cli: version names the version, the compiler and the kernels") {
+    const std::string text = good({"--version"}).out;
+    CHECK(text.starts_with("attn "));
+    CHECK(text.find("compiler: ") != std::string::npos);
+    CHECK(text.find("kernels: reference") != std::string::npos);
+}
+
+TEST_CASE("cli: without a command the help goes to standard error and the exit code is 2") {
+    const Outcome outcome = run_attn({});
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+    CHECK(outcome.err.find("Examples:") != std::string::npos);
+}
