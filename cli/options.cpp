@@ -136,7 +136,7 @@ Option seed(std::string name, std::string group, Modes modes, std::string help,
 template <class Field>
 Option real(std::string name, std::string group, Modes modes, std::string argument,
             std::string help, Access<Field> access, double lowest, double highest,
-            std::string expected) {
+            const std::string& expected) {
     Option option = make(std::move(name), std::move(group), modes, Kind::real, std::move(argument),
                          std::move(help), access);
     option.store = [=](Request& request, const json& value) -> std::string {
@@ -217,6 +217,7 @@ Option not_in_config(Option option) {
     return option;
 }
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a path of members takes no parentheses
 #define FIELD(path)             \
     +[](Request & r) -> auto& { \
         return r.path;          \

@@ -40,7 +40,7 @@ std::string read_all(int fd, const std::string& name) {
     if (::fstat(fd, &status) != 0) fail_to_read(name, errno);
     if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::io, name, "is a folder; expected a file");
     std::string text;
-    constexpr std::size_t smallest_read = 64 * 1024;
+    constexpr std::size_t smallest_read = 65536;
     std::size_t size = 0;
     // One byte more than the file says, so that its end is seen without growing the buffer.
     text.resize(S_ISREG(status.st_mode)
