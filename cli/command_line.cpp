@@ -1,15 +1,16 @@
 // argv to a request: the only place that knows CLI11.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/nearest.hpp"
 #include "cli/options.hpp"
 #include "cli/version.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
 #include "io/number_array.hpp"
 #include "io/source.hpp"
 
@@ -56,21 +57,12 @@ json value_of(Kind kind, const std::string& text) {
         return error == std::errc{} && stop == end ? json(number) : json(text);
     };
     switch (kind) {
-        case Kind::whole: return parsed(std::uint64_t{});
+        case Kind::whole:
         case Kind::seed:
             return text.starts_with('-') ? parsed(std::int64_t{}) : parsed(std::uint64_t{});
         case Kind::real: {
             const io::ParsedNumber number = io::parse_loose_number(text);
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
-        }
-        case Kind::list: {
-            json list = json::array();
-            for (std::size_t from = 0; from <= text.size();) {
-                const std::size_t comma = std::min(text.find(',', from), text.size());
-                list.push_back(text.substr(from, comma - from));
-                from = comma + 1;
-            }
-            return list;
         }
         case Kind::boolean:
         case Kind::text: break;
@@ -98,10 +90,12 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
     command.app = program.add_subcommand(name, help.summary);
     command.app->allow_extras();
     command.app->set_help_flag("-h,--help", "show this help")->group("Help");
-    command.input = command.app->add_option(
-        "INPUT",
-        "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
-        "standard input");
+    const std::string input_help =
+        help.mode == Mode::sdpa
+            ? "a request as JSON with query, key and value; - or nothing: standard input"
+            : "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
+              "standard input";
+    command.input = command.app->add_option("INPUT", input_help);
     command.input->type_name(" ");
     for (const Option& option : options()) {
         if ((option.modes & in(help.mode)) == 0) continue;
@@ -116,10 +110,12 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
         // Both spellings are taken, so that a flag can override a request's key; help shows the
         // one that changes the default.
         command.flags[option.name] = command.app->add_flag(spelling, option.help)
-                                         ->group(option.shown_negated ? "" : option.group);
+                                         ->group(option.shown_negated ? "" : option.group)
+                                         ->disable_flag_override();
         command.flags["no-" + option.name] =
             command.app->add_flag("--no-" + option.name, option.help)
-                ->group(option.shown_negated ? option.group : "");
+                ->group(option.shown_negated ? option.group : "")
+                ->disable_flag_override();
     }
     return command;
 }
@@ -137,14 +133,18 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
                         "no flag of attn " + mode_name + "; see attn " + mode_name + " --help");
     std::vector<std::string> known{"help"};
     for (const auto& [name, option] : command.flags) known.push_back(name);
+    // One letter is near to everything.
     throw Error(ErrorKind::usage, flag,
-                "unknown flag; the nearest known one is --" + nearest(bare, known));
+                bare.size() > 1
+                    ? "unknown flag; the nearest known one is --" + nearest(bare, known)
+                    : "unknown flag; attn " + mode_name + " --help lists the known ones");
 }
 
 Request read_mode(const ModeCommand& command, Mode mode) {
     Request request;
     request.settings.mode = mode;
-    for (const std::string& word : command.app->remaining()) fail_unknown(command, mode, word);
+    for (const std::string& word : command.app->remaining())
+        if (word != "--") fail_unknown(command, mode, word);
     for (const Option& option : options()) {
         const auto given = [&](const std::string& name) {
             const auto found = command.flags.find(name);
@@ -168,21 +168,30 @@ Request read_mode(const ModeCommand& command, Mode mode) {
         const std::string text = positive->results().front();
         if (io::find_invalid_utf8(text) != std::string::npos)
             throw Error(ErrorKind::usage, "--" + option.name, "not UTF-8; expected UTF-8 text");
-        store_flag(request, option, value_of(option.kind, text), "--" + option.name + " " + text);
+        store_flag(request, option, value_of(option.kind, text),
+                   "--" + option.name + " " + (text.empty() ? "''" : io::shortened(text)));
     }
-    if (command.input->count() != 0) request.input = command.input->results().front();
+    if (command.input->count() != 0) {
+        request.input = command.input->results().front();
+        if (request.input.empty())
+            throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
+    }
     return request;
 }
 
 /// True where only standard input is left to read from, and that is a keyboard.
 bool waits_for_keyboard(const Request& request) {
-    const bool given = !request.input.empty() || request.example || request.text ||
-                       (request.query && request.key && request.value);
+    const bool given = !request.input.empty() || request.example || request.text || request.query ||
+                       request.key || request.value;
     return !given && ::isatty(STDIN_FILENO) != 0;
 }
 
 std::string help_text(CLI::App& app, const char* examples, const char* first_line) {
-    return std::string(first_line) + "\n\nExamples:\n" + examples + "\n" + app.help();
+    std::string flags = app.help("attn");
+    // CLI11 parts its groups with two blank lines.
+    for (std::size_t at = 0; (at = flags.find("\n\n\n", at)) != std::string::npos;)
+        flags.erase(at, 1);
+    return std::string(first_line) + "\n\nExamples:\n" + examples + "\n" + flags;
 }
 
 }  // namespace
@@ -211,19 +220,36 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         return help_text(*app, help.examples, first.c_str());
     };
 
+    // `attn help causal` is `attn causal --help`, as in git.
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words[0] == "help") {
+        words.erase(words.begin());
+        words.emplace_back("--help");
+    }
     try {
-        program.parse(argc, argv);
+        std::reverse(words.begin(), words.end());  // as CLI11 takes them
+        program.parse(words);
     } catch (const CLI::CallForHelp&) {
         for (const ModeHelp& help : mode_helps)
             if (commands[help.mode].app->parsed()) return {{}, help_of(help), 0};
         return {{}, help_of_program(), 0};
     } catch (const CLI::ArgumentMismatch& error) {  // what() is "--seed: 1 required N missing"
-        const std::string text = error.what();
-        throw Error(ErrorKind::usage, text.substr(0, text.find(':')),
-                    "is without its value; expected one after it");
+        std::string text = error.what();
+        if (!text.starts_with('-')) text.insert(0, "--");
+        const bool has_value = text.find("override") != std::string::npos;
+        throw Error(ErrorKind::usage, text.substr(0, text.find_first_of(": ")),
+                    has_value ? "stands with a value; expected none"
+                              : "is without its value; expected one after it");
     } catch (const CLI::ParseError& error) {
         throw Error(ErrorKind::usage, "command line", error.what());
     }
+    std::vector<std::string> names;
+    for (const auto& [mode, name] : mode_names) names.emplace_back(name);
+    for (const std::string& word : program.remaining())
+        throw Error(ErrorKind::usage, word,
+                    word.starts_with('-')
+                        ? std::string("unknown flag before a command; expected --help or --version")
+                        : "unknown command; the nearest is " + nearest(word, names));
     if (version->count() != 0) return {{}, version_text(), 0};
     for (const ModeHelp& help : mode_helps) {
         if (!commands[help.mode].app->parsed()) continue;
@@ -231,12 +257,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         if (waits_for_keyboard(line.request)) return {{}, help_of(help), 2};
         return line;
     }
-    std::vector<std::string> names;
-    for (const auto& [mode, name] : mode_names) names.emplace_back(name);
-    for (const std::string& word : program.remaining())
-        throw Error(ErrorKind::usage, word,
-                    std::string(word.starts_with('-') ? "unknown flag" : "unknown command") +
-                        "; the nearest command is " + nearest(word, names));
     return {{}, help_of_program(), 2};
 }
 

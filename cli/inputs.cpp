@@ -58,7 +58,7 @@ public:
 private:
     bool reads_input() const {
         const bool given =
-            request_.example || request_.text || (request_.query && request_.key && request_.value);
+            request_.example || request_.text || request_.query || request_.key || request_.value;
         return !request_.input.empty() || !given;
     }
 
@@ -87,10 +87,11 @@ private:
     }
 
     void read_request() {
+        // First, so that no other key is blamed for standing in the wrong mode.
+        if (const io::JsonMember* mode = document_->find("mode")) check_mode(*mode);
         for (const io::JsonMember& member : document_->members()) {
-            if (member.key == "mode") {
-                check_mode(member);
-            } else if (member.key == "inputs") {
+            if (member.key == "mode") continue;
+            if (member.key == "inputs") {
                 request_.places["inputs"] = document_->place(member);
                 inputs_ = &member;
             } else if (member.key == "id") {
@@ -117,8 +118,14 @@ private:
         request_.places["inputs"] = source_.name;
         if (const io::JsonMember* tokens = document_->find("tokens")) {
             read_tokens(*tokens);
-            tokens_are_hints_ = true;
+            one_row_of_many_ = is_one_row();
         }
+    }
+
+    /// A result of --token has one row of context, and the labels of all tokens.
+    bool is_one_row() const {
+        const io::JsonMember* config = document_->find("config");
+        return config != nullptr && document_->read_value(*config).contains("token");
     }
 
     bool is_operand(const std::string& key) const {
@@ -137,13 +144,17 @@ private:
 
     void read_id(const io::JsonMember& member) {
         request_.id = document_->read_value(member);
-        if (request_.id.is_structured())
+        const bool plain =
+            request_.id.is_string() || request_.id.is_number_integer() || request_.id.is_null();
+        if (!plain)
             throw Error(ErrorKind::input, document_->place(member),
-                        "an id that is a list or object; expected a string or number");
+                        "an id that cannot be given back as it is; expected a string or a 64-bit "
+                        "whole number");
     }
 
     void read_tokens(const io::JsonMember& member) {
         const nlohmann::json value = document_->read_value(member);
+        if (value.is_null()) return;
         const bool strings =
             value.is_array() && std::all_of(value.begin(), value.end(),
                                             [](const auto& token) { return token.is_string(); });
@@ -163,6 +174,15 @@ private:
         if (sources.size() > 1)
             throw Error(ErrorKind::usage, sources[1],
                         "a second input beside " + sources[0] + "; expected one");
+        if (request_.settings.mode == Mode::sdpa && request_.has("inputs"))
+            throw Error(
+                ErrorKind::usage, place_of(request_, "inputs"),
+                "a matrix of inputs; sdpa has no projections, expected query, key and value");
+        std::size_t from_stdin = request_.input == "-" ? 1 : 0;
+        for (const auto& path : {request_.query, request_.key, request_.value})
+            if (path == "-") ++from_stdin;
+        if (from_stdin > 1)
+            throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
         const bool text = request_.text || request_.example == "sentence";
         for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
             if (request_.has(key) && !text)
@@ -239,8 +259,8 @@ private:
                         "an embedding of " + std::to_string(*request_.vocab_size) + " x " +
                             std::to_string(*request_.embed_dim) +
                             " numbers; expected at most 4294967296 in all");
-        require_memory(2 * sizeof(double) * columns * static_cast<double>(words),
-                       place_of(request_, "embed_dim"), "the embedded text");
+        require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
+                       "the embedded text");
     }
 
     void read_query_key_value() {
@@ -277,8 +297,8 @@ private:
                 : std::filesystem::path(source_.name).parent_path();
         const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
         request_.places[key] = file.name;
-        if (!is_json(file, InputFormat::automatic))
-            return io::read_csv(file, rules(2, 2)).matrix.to_array();
+        if (!is_json(file, request_.input_format))
+            return io::read_csv(file, rules(2, 2), request_.csv).matrix.to_array();
         const io::JsonDocument document(file);
         if (!document.is_array())
             throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
@@ -286,20 +306,22 @@ private:
     }
 
     Array<double> read_csv_matrix(const io::Source& source) {
-        io::LabelledMatrix read = io::read_csv(source, rules(2, 2));
+        io::LabelledMatrix read = io::read_csv(source, rules(2, 2), request_.csv);
         request_.tokens = std::move(read.labels);
         return read.matrix.to_array();
     }
 
     void check_tokens() {
-        if (request_.tokens.empty() || request_.settings.mode == Mode::sdpa) return;
-        const auto& shape = operands_.inputs.shape();
+        if (!request_.has("tokens")) return;
+        // In sdpa the labels are those of the keys, and of the queries where there are as many.
+        const auto& shape =
+            (request_.settings.mode == Mode::sdpa ? operands_.key : operands_.inputs).shape();
         const std::size_t length = shape[shape.size() - 2];
         if (request_.tokens.size() == length) return;
-        // A result of --token has one row and the labels of all tokens.
-        if (tokens_are_hints_) return request_.tokens.clear();
+        if (one_row_of_many_) return request_.tokens.clear();
         throw Error(ErrorKind::input, place_of(request_, "tokens"),
-                    "labels for " + std::to_string(request_.tokens.size()) + " tokens; expected " +
+                    "labels for " + std::to_string(request_.tokens.size()) +
+                        (request_.tokens.size() == 1 ? " token" : " tokens") + "; expected " +
                         std::to_string(length) + ", one a token");
     }
 
@@ -309,7 +331,7 @@ private:
     std::unique_ptr<io::JsonDocument> document_;
     const io::JsonMember* inputs_ = nullptr;
     std::vector<const io::JsonMember*> inline_operands_;
-    bool tokens_are_hints_ = false;
+    bool one_row_of_many_ = false;
 };
 
 }  // namespace

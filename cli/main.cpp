@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/layer.hpp"
 #include "io/output_file.hpp"
+#include "io/source.hpp"
 
 namespace {
 
@@ -30,7 +31,7 @@ int exit_code(ErrorKind kind) {
 }
 
 int complain(const std::string& message, int code) {
-    std::fprintf(stderr, "attn: error: %s\n", message.c_str());
+    std::fprintf(stderr, "attn: error: %s\n", attn::io::one_line(message).c_str());
     return code;
 }
 
@@ -53,15 +54,18 @@ int run(int argc, char** argv, cli::Request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is seen as a failed write
+    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe and a file that
+    std::signal(SIGXFSZ, SIG_IGN);  // grows too large are seen as failed writes
     attn::cli::Request request;
     try {
         return run(argc, argv, request);
     } catch (const attn::io::ClosedPipe&) {
         return 0;
-    } catch (const attn::Error& error) {
+    } catch (const attn::SettingError& error) {
         return complain(attn::cli::place_of(request, error.where()) + ": " + error.what(),
                         exit_code(error.kind()));
+    } catch (const attn::Error& error) {
+        return complain(error.where() + ": " + error.what(), exit_code(error.kind()));
     } catch (const std::bad_alloc&) {
         return complain("memory: this question needs more than there is; expected smaller sizes",
                         exit_code(attn::ErrorKind::input));

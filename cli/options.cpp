@@ -5,9 +5,10 @@
 #include <cmath>
 #include <type_traits>
 
-#include "cli/nearest.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
 #include "io/examples.hpp"
+#include "io/source.hpp"
 
 namespace attn::cli {
 namespace {
@@ -18,6 +19,9 @@ constexpr Modes multihead = in(Mode::multihead);
 constexpr Modes layers = in(Mode::self) | in(Mode::causal) | multihead;
 constexpr Modes sdpa = in(Mode::sdpa);
 constexpr Modes everywhere = layers | sdpa;
+
+/// Far beyond any layer, and small enough that products of two sizes fit 64 bits.
+constexpr std::uint64_t largest_size = std::uint64_t{1} << 31;
 
 /// Gives the field of a request that an option is bound to.
 template <class Field>
@@ -38,6 +42,30 @@ json load_field(const Field& field) {
         return field;
     else
         return field ? json(*field) : json();
+}
+
+/// 2.0 is the whole number 2, as in JSON Schema; any other number stays what it is.
+json as_integer(const json& value) {
+    constexpr double exact = 0x1p53;
+    if (!value.is_number_float()) return value;
+    const auto number = value.get<double>();
+    if (number != std::floor(number) || std::abs(number) > exact) return value;
+    return number < 0 ? json(static_cast<std::int64_t>(number))
+                      : json(static_cast<std::uint64_t>(number));
+}
+
+/// Parts of a list written with commas, as on the command line, without the blanks round them.
+std::vector<std::string> split_list(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', from), text.size());
+        std::string part = text.substr(from, comma - from);
+        part.erase(0, part.find_first_not_of(' '));
+        part.erase(part.find_last_not_of(' ') + 1);
+        parts.push_back(std::move(part));
+        from = comma + 1;
+    }
+    return parts;
 }
 
 json seed_json(const Seed& seed) {
@@ -73,7 +101,7 @@ Option boolean(std::string name, std::string group, Modes modes, std::string hel
     Option option =
         make(std::move(name), std::move(group), modes, Kind::boolean, "", std::move(help), access);
     option.store = [access](Request& request, const json& value) -> std::string {
-        if (!value.is_boolean()) return "no boolean; expected true or false";
+        if (!value.is_boolean()) return "not a boolean; expected true or false";
         access(request) = value.get<bool>();
         return {};
     };
@@ -95,16 +123,17 @@ Option whole(std::string name, std::string group, Modes modes, std::string help,
     Option option =
         make(std::move(name), std::move(group), modes, Kind::whole, "N", std::move(help), access);
     option.store = [access, lowest, highest](Request& request, const json& value) -> std::string {
-        const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= lowest &&
-                          value.get<std::uint64_t>() <= highest;
+        const json number = as_integer(value);
+        const bool fits = number.is_number_unsigned() && number.get<std::uint64_t>() >= lowest &&
+                          number.get<std::uint64_t>() <= highest;
         if (!fits) {
             const bool open = highest == std::numeric_limits<std::uint64_t>::max();
-            return std::string(value.is_number_integer() ? "out of range" : "no whole number") +
+            return std::string(number.is_number() ? "out of range" : "not a whole number") +
                    "; expected a whole number " +
                    (open ? "of at least " + std::to_string(lowest)
                          : "from " + std::to_string(lowest) + " to " + std::to_string(highest));
         }
-        access(request) = value.get<std::uint64_t>();
+        access(request) = number.get<std::uint64_t>();
         return {};
     };
     return option;
@@ -116,17 +145,18 @@ Option seed(std::string name, std::string group, Modes modes, std::string help,
     Option option =
         make(std::move(name), std::move(group), modes, Kind::seed, "N", std::move(help), access);
     option.store = [access](Request& request, const json& value) -> std::string {
-        if (!value.is_number_integer())
-            return "no seed; expected a whole number from -2^63 to 2^64-1";
+        const json number = as_integer(value);
+        if (!number.is_number_integer())
+            return "not a seed; expected a whole number from -2^63 to 2^64-1";
         Seed& stored = [&]() -> Seed& {
             if constexpr (std::is_same_v<Field, Seed>)
                 return access(request);
             else
                 return access(request).emplace();
         }();
-        const bool negative = !value.is_number_unsigned() && value.get<std::int64_t>() < 0;
-        stored = {negative ? static_cast<std::uint64_t>(value.get<std::int64_t>())
-                           : value.get<std::uint64_t>(),
+        const bool negative = !number.is_number_unsigned() && number.get<std::int64_t>() < 0;
+        stored = {negative ? static_cast<std::uint64_t>(number.get<std::int64_t>())
+                           : number.get<std::uint64_t>(),
                   negative};
         return {};
     };
@@ -140,7 +170,7 @@ Option real(std::string name, std::string group, Modes modes, std::string argume
     Option option = make(std::move(name), std::move(group), modes, Kind::real, std::move(argument),
                          std::move(help), access);
     option.store = [=](Request& request, const json& value) -> std::string {
-        if (!value.is_number()) return "no number; expected " + expected;
+        if (!value.is_number()) return "not a number; expected " + expected;
         const auto number = value.get<double>();
         if (!(number >= lowest && number <= highest)) return "out of range; expected " + expected;
         access(request) = number;
@@ -183,7 +213,7 @@ Option text(std::string name, std::string group, Modes modes, std::string argume
                          std::move(help), access);
     option.store = [access](Request& request, const json& value) -> std::string {
         if (!value.is_string() || value.get<std::string>().empty())
-            return "no text; expected a string that is not empty";
+            return "not a text; expected a string that is not empty";
         access(request) = value.get<std::string>();
         return {};
     };
@@ -193,13 +223,17 @@ Option text(std::string name, std::string group, Modes modes, std::string argume
 Option list(std::string name, std::string group, Modes modes, std::string help,
             Access<std::vector<std::string>> access) {
     Option option =
-        make(std::move(name), std::move(group), modes, Kind::list, "LIST", std::move(help), access);
+        make(std::move(name), std::move(group), modes, Kind::text, "LIST", std::move(help), access);
     option.store = [access](Request& request, const json& value) -> std::string {
         const bool strings =
             value.is_array() && !value.empty() &&
             std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); });
-        if (!strings) return "no list of names; expected one name or more";
-        access(request) = value.get<std::vector<std::string>>();
+        if (strings)
+            access(request) = value.get<std::vector<std::string>>();
+        else if (value.is_string() && !value.get<std::string>().empty())
+            access(request) = split_list(value.get<std::string>());
+        else
+            return "not a list of names; expected one name or more";
         return {};
     };
     return option;
@@ -231,6 +265,11 @@ std::vector<Option> make_options() {
     const std::string input = "Input";
     add(flag_only(choice("input-format", input, everywhere, "format of INPUT", input_format_names,
                          FIELD(input_format))));
+    add(flag_only(choice("csv-header", input, everywhere, "whether CSV starts with a header line",
+                         io::guess_names, FIELD(csv.header))));
+    add(flag_only(choice("csv-labels", input, everywhere,
+                         "whether the first CSV column holds token labels", io::guess_names,
+                         FIELD(csv.labels))));
     add(not_in_config(text("example", input, layers, std::string(io::example_names),
                            "use a built-in input instead of INPUT", FIELD(example))));
     add(text("text", input, layers, "TEXT", "embed these words instead of reading INPUT",
@@ -243,7 +282,7 @@ std::vector<Option> make_options() {
              FIELD(embed_seed)));
     add(whole("context-length", input, layers,
               "refuse inputs of more than N tokens (default no limit)",
-              FIELD(settings.context_length), 1));
+              FIELD(settings.context_length), 1, largest_size));
     for (auto&& [name, access] :
          {std::pair("query", FIELD(query)), {"key", FIELD(key)}, {"value", FIELD(value)}})
         add(not_in_config(text(name, input, sdpa, "FILE",
@@ -252,13 +291,13 @@ std::vector<Option> make_options() {
 
     const std::string dimensions = "Dimensions";
     add(whole("d-out", dimensions, layers, "width of the context vectors (default d_in)",
-              FIELD(settings.d_out), 1));
+              FIELD(settings.d_out), 1, largest_size));
     add(whole("d-k", dimensions, layers, "width of queries and keys (default d_out)",
-              FIELD(settings.d_k), 1));
-    add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v),
-              1));
+              FIELD(settings.d_k), 1, largest_size));
+    add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v), 1,
+              largest_size));
     add(whole("heads", dimensions, multihead, "number of heads (default 1)", FIELD(settings.heads),
-              1));
+              1, largest_size));
 
     const std::string weights = "Weights";
     add(choice("init", weights, layers,
@@ -278,7 +317,7 @@ std::vector<Option> make_options() {
     add(negated("out-bias", weights, multihead, "output projection without bias (default with)",
                 FIELD(settings.out_bias)));
     add(choice("style", weights, multihead,
-               "split: one projection, cut into heads; wrapper: independent causal layers side by "
+               "split: one projection, cut into heads; wrapper: independent layers side by "
                "side, each to d_out",
                style_names, FIELD(settings.style)));
 
@@ -312,7 +351,7 @@ std::vector<Option> make_options() {
                        "write there, whole or not at all (default -, standard output)",
                        FIELD(output))));
     add(choice("format", output, everywhere,
-               "the contract's JSON, PyTorch's print(), or an aligned table", io::format_names,
+               "a JSON document, PyTorch's print(), or an aligned table", io::format_names,
                FIELD(format)));
     add(list("emit", output, everywhere,
              "arrays to write, or all (default context_vectors,attention_weights)",
@@ -351,9 +390,7 @@ std::string modes_text(Modes modes) {
 
 /// A value as a message shows it: short, on one line.
 std::string shown(const json& value) {
-    constexpr std::size_t longest = 40;
-    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-    return text.size() <= longest ? text : text.substr(0, longest) + "...";
+    return io::shortened(value.dump(-1, ' ', true, json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -386,9 +423,13 @@ void apply_key(Request& request, const std::string& key, const json& value,
                const std::string& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
+    const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
+    if (positive != nullptr && positive->kind == Kind::boolean)
+        throw Error(ErrorKind::usage, place,
+                    "unknown key \"" + key + "\"; expected \"" + positive->key() + "\": false");
     if (option == nullptr || !option->is_key)
         throw Error(ErrorKind::usage, place,
-                    "unknown key \"" + key + "\"; the nearest known one is \"" +
+                    "unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
                         nearest(key, known_keys(mode)) + "\"");
     if ((option->modes & in(mode)) == 0)
         throw Error(ErrorKind::usage, place,

@@ -19,7 +19,7 @@ constexpr Modes in(Mode mode) {
 }
 
 /// How a flag's text becomes the JSON value that its key would have in a request.
-enum class Kind { boolean, whole, seed, real, text, list };
+enum class Kind { boolean, whole, seed, real, text };
 
 struct Option {
     std::string name;  ///< the flag without its dashes; its key has '_' for '-'

@@ -1,6 +1,7 @@
 // Turns a result into what is written; see report.hpp.
 #include "cli/report.hpp"
 
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -31,22 +32,37 @@ nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {
 
 /// A name that promises another format than the one that would be written.
 void check_suffix(const Request& request) {
-    const std::string suffix = std::filesystem::path(request.output).extension();
+    std::string suffix = std::filesystem::path(request.output).extension();
+    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (const char* known : {".npy", ".npz", ".safetensors", ".csv", ".ndjson"})
         if (suffix == known)
             throw Error(ErrorKind::unsupported, place_of(request, "output"),
                         suffix + " files cannot be written; expected json, torch or table");
 }
 
+/// Settings of JSON that another format would ignore.
+void check_style(const Request& request) {
+    if (request.format == io::Format::json) return;
+    const char* ignored = request.pretty                               ? "pretty"
+                          : request.nonfinite != io::Nonfinite::string ? "nonfinite"
+                                                                       : nullptr;
+    if (ignored != nullptr)
+        throw Error(ErrorKind::usage, place_of(request, ignored),
+                    "shapes JSON; expected format json beside it");
+}
+
 }  // namespace
 
 void write_report(const Request& request, Result result) {
     check_suffix(request);
+    check_style(request);
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
     report.tokens = request.tokens;
     report.first_query = request.settings.token.value_or(0);
+    report.queries_are_tokens =
+        request.settings.token || result.shapes.q_len == result.shapes.kv_len;
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite;

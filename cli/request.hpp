@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/settings.hpp"
+#include "io/csv.hpp"
 #include "io/writers.hpp"
 
 namespace attn::cli {
@@ -23,6 +24,7 @@ struct Request {
 
     std::string input;  ///< a path, "-", or empty where standard input or nothing is read
     InputFormat input_format = InputFormat::automatic;
+    io::CsvStyle csv;
     std::optional<std::string> example;
     std::optional<std::string> text;
     std::optional<std::uint64_t> vocab_size, embed_dim;

@@ -9,9 +9,8 @@ namespace attn {
 
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
-/// An error that the person at the keyboard can mend. `where()` is a flag, a place in a file or,
-/// from core, the bare name of a setting (`heads`), which cli turns into the flag or the key that
-/// set it. `what()` is "what was found; what was expected".
+/// An error that the person at the keyboard can mend. `where()` is a flag or a place in a file;
+/// `what()` is "what was found; what was expected".
 class Error : public std::runtime_error {
 public:
     Error(ErrorKind kind, std::string where, const std::string& message)
@@ -23,6 +22,12 @@ public:
 private:
     ErrorKind kind_;
     std::string where_;
+};
+
+/// An error whose `where()` is the bare key of a setting or operand (`heads`), as core knows it;
+/// cli turns it into the flag or the key of a request that set it.
+class SettingError : public Error {
+    using Error::Error;
 };
 
 }  // namespace attn

@@ -151,9 +151,10 @@ private:
             output = std::move(weights.out);
         }
         const Tensor3<T> joined = join_heads(attend_heads(x.shape(1)));
-        keep_context(output ? project(joined, *output) : joined);
+        const Tensor3<T> context = output ? project(joined, *output) : joined;
+        keep_context(context);
+        shapes_.d_out = context.shape(2);
         shapes_.d_in = x.shape(2);
-        shapes_.d_out = *settings_.d_out;
     }
 
     WeightSizes weight_sizes(const Tensor3<T>& x) const {

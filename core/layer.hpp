@@ -18,7 +18,7 @@ struct Operands {
 };
 
 /// Fills in every default and checks every setting against the others and against the shapes.
-/// Errors: kind usage, shape or input, `where` being the setting's name, e.g. "heads".
+/// Errors: SettingError of kind usage, shape or input.
 Settings resolve(Settings settings, const Operands& operands);
 
 /// Computes the arrays named in `settings.emit`. Settings must be resolved.

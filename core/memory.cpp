@@ -23,9 +23,9 @@ void require_memory(double bytes, const std::string& where, const std::string& p
     const double physical =
         static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     if (bytes > physical)
-        throw Error(ErrorKind::input, where,
-                    purpose + " needs about " + in_gib(bytes) + " of memory; this machine has " +
-                        in_gib(physical));
+        throw SettingError(ErrorKind::input, where,
+                           purpose + " needs about " + in_gib(bytes) +
+                               " of memory; this machine has " + in_gib(physical));
 }
 
 }  // namespace attn

@@ -5,8 +5,8 @@
 
 namespace attn {
 
-/// Throws where `bytes` is more than the machine's physical memory: kind input, `where` being what
-/// asks for so much.
+/// Throws a SettingError of kind input where `bytes` is more than the machine's physical memory;
+/// `where` is the key of what asks for so much.
 void require_memory(double bytes, const std::string& where, const std::string& purpose);
 
 }  // namespace attn

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include <xtensor/xbuilder.hpp>
 #include <xtensor/xeval.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
@@ -51,18 +52,19 @@ struct Softmax {
     Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
 };
 
-/// Along the last axis, with the row maximum subtracted. A row of -Infinity gives zeros.
+/// Along the last axis, with the row maximum subtracted. Only a row that the mask blocks wholly
+/// gives zeros; scores that overflowed give NaN, as in PyTorch.
 // Reductions are evaluated before use: left lazy inside a larger expression, xtensor 0.24 reads
 // outside their buffer.
 template <class T>
-Softmax<T> softmax(const Tensor4<T>& scores) {
-    const T infinity = std::numeric_limits<T>::infinity();
+Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask) {
     const Tensor4<T> peak = xt::amax(scores, {3}, xt::keep_dims);
-    const Tensor4<T> shift = xt::where(xt::equal(peak, -infinity), T{0}, peak);
+    const Tensor4<T> has_key = xt::amax(mask, {3}, xt::keep_dims);
+    const Tensor4<T> shift = xt::where(has_key > T{0}, peak, T{0});
     Tensor4<T> powers = scores - shift;
     for (T& x : powers) x = torch_exp(x);
     const Tensor4<T> total = row_sums(powers);
-    const Tensor4<T> reciprocal = xt::where(xt::equal(total, T{0}), T{0}, T{1} / total);
+    const Tensor4<T> reciprocal = xt::where(has_key > T{0}, T{1} / total, T{0});
     return {powers * reciprocal, shift + xt::log(total)};
 }
 
@@ -110,12 +112,12 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     if (call.mask_method == MaskMethod::neg_inf) {
         const Tensor4<T> biased = xt::where(mask > T{0}, scaled, blocked);
         keep("biased_scores", biased);
-        auto [softmaxed, logsumexp] = softmax(biased);
+        auto [softmaxed, logsumexp] = softmax(biased, mask);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         weights = std::move(softmaxed);
     } else {
         keep("biased_scores", scaled);
-        const auto [softmaxed, logsumexp] = softmax(scaled);
+        const auto [softmaxed, logsumexp] = softmax<T>(scaled, xt::ones_like(mask));
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         const Tensor4<T> masked_weights = softmaxed * mask;
         keep("masked_weights", masked_weights);

@@ -50,7 +50,8 @@ struct NamedArray {
     std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
 };
 
-/// One vocabulary for all sizes. d_k and d_v are those of one head.
+/// One vocabulary for all sizes. d_k and d_v are those of one head, d_out is the width of the
+/// context vectors.
 struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };

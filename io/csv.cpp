@@ -2,6 +2,8 @@
 #include "io/csv.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -28,33 +30,52 @@ bool is_blank(char c) {
 class RecordReader {
 public:
     explicit RecordReader(const Source& source)
-        : source_(source), text_(source.text), separator_(find_separator()) {}
+        : source_(source), text_(source.text), separator_(find_separator()) {
+        if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
+    }
 
     /// False at the end of the text.
     bool next(Record& record) {
-        record.fields.clear();
-        for (;;) {
-            if (at_ >= text_.size()) return false;
-            const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
-            if (start < text_.size() && text_[start] != '\n' && text_[start] != '\r' &&
-                text_[start] != '#')
-                break;
-            if (start < text_.size() && text_[start] == '#')
-                at_ = std::min(text_.find_first_of("\r\n", start), text_.size());
-            else
-                at_ = start;
+        do {
+            if (!skip_to_record()) return false;
+            record.fields.clear();
+            record.line = line_;
+            do record.fields.push_back(read_field());
+            while (take_separator());
             skip_line_end();
-        }
-        record.line = line_;
-        do record.fields.push_back(read_field());
-        while (take_separator());
-        skip_line_end();
+        } while (is_empty(record));  // spreadsheets end their sheets with rows of separators
         return true;
     }
 
 private:
+    /// To the next line that is neither blank nor a comment.
+    bool skip_to_record() {
+        while (at_ < text_.size()) {
+            const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
+            const bool blank =
+                start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
+            const bool comment = !blank && text_[start] == '#';
+            if (!blank && !comment) return true;  // leading tabs may be empty fields: they stay
+            at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
+            skip_line_end();
+        }
+        return false;
+    }
+
+    static bool is_empty(const Record& record) {
+        return std::all_of(record.fields.begin(), record.fields.end(),
+                           [](const Field& f) { return f.text.empty() && !f.quoted; });
+    }
+
+    /// Excel's first line `sep=;`; 0 where there is none.
+    char named_separator() const {
+        const std::string_view line = text_.substr(0, text_.find_first_of("\r\n"));
+        return line.size() == 5 && line.starts_with("sep=") ? line[4] : '\0';
+    }
+
     /// White space is written ' '.
     char find_separator() const {
+        if (named_separator() != 0) return named_separator();
         std::string_view rest = text_;
         while (!rest.empty()) {
             const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
@@ -66,7 +87,7 @@ private:
                     if (c == '"') quoted = !quoted;
                     if (!quoted) unquoted += c;
                 }
-                for (char separator : {',', '\t', ';'})
+                for (char separator : {'\t', ';', ','})
                     if (unquoted.find(separator) != std::string::npos) return separator;
                 return ' ';
             }
@@ -153,39 +174,72 @@ bool is_number(const Field& field) {
     return !field.text.empty() && parse_loose_number(field.text).length == field.text.size();
 }
 
-/// pandas' own column names, 0, 1, 2, ..., after a first field that is no number.
-bool counts_from_zero(const Record& record) {
-    if (record.fields.size() < 2 || is_number(record.fields[0])) return false;
-    for (std::size_t i = 1; i < record.fields.size(); ++i)
-        if (record.fields[i].text != std::to_string(i - 1)) return false;
-    return true;
+/// "1.5abc", "0x10": more likely a slip than a word.
+bool starts_like_number(const Field& field) {
+    return !field.quoted && parse_loose_number(field.text).length != 0;
 }
 
-bool is_header(const Record& record) {
+/// Fields [first, end) are 0, 1, 2, ...: the names that pandas gives to columns without names.
+bool counts_from_zero(const Record& record, std::size_t first) {
+    for (std::size_t i = first; i < record.fields.size(); ++i)
+        if (record.fields[i].text != std::to_string(i - first)) return false;
+    return record.fields.size() > first;
+}
+
+bool is_header(const Record& record, const Source& source, Guess guess) {
+    if (guess != Guess::automatic) return guess == Guess::yes;
     const auto& fields = record.fields;
-    if (counts_from_zero(record)) return true;
-    return std::none_of(fields.begin() + (fields.size() > 1 ? 1 : 0), fields.end(), is_number);
+    if (fields.size() > 1 && counts_from_zero(record, 0))
+        throw Error(ErrorKind::input, source.name + ":" + std::to_string(record.line),
+                    "0, 1, ... may be a header or a row; expected --csv-header yes or no");
+    if (!is_number(fields[0]) && counts_from_zero(record, 1)) return true;
+    return std::none_of(fields.begin(), fields.end(), is_number) &&
+           (fields.size() > 1 || !starts_like_number(fields[0]));
+}
+
+bool names_labels(const Field& heading) {
+    std::string name;
+    for (char c : heading.text)
+        name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    static constexpr std::array<std::string_view, 12> known{"",      "token", "tokens", "word",
+                                                            "words", "label", "labels", "name",
+                                                            "names", "text",  "id",     "index"};
+    return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+/// `header` has no fields where there is none.
+bool has_label_column(const Record& header, const Record& first_row, const Source& source,
+                      Guess guess) {
+    if (guess != Guess::automatic) return guess == Guess::yes;
+    const auto& fields = first_row.fields;
+    if (fields.size() < 2) return false;
+    if (!header.fields.empty() && names_labels(header.fields[0])) return true;
+    if (!is_number(fields[0]) && starts_like_number(fields[0]))
+        throw Error(ErrorKind::input, source.place(fields[0].offset),
+                    "found '" + shortened(fields[0].text) +
+                        "'; expected a number, or a label in quotes or with --csv-labels yes");
+    if (!is_number(fields[0])) return !fields[0].text.empty();
+    return fields[0].quoted &&
+           std::none_of(fields.begin() + 1, fields.end(), [](const Field& f) { return f.quoted; });
+}
+
+std::string count_text(std::size_t count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 class MatrixBuilder {
 public:
-    MatrixBuilder(const Source& source, const ArrayRules& rules) : source_(source), rules_(rules) {}
-
-    void set_label_column(bool labelled) { labelled_ = labelled; }
-    bool empty() const { return result_.matrix.values.empty(); }
-
-    /// Lines of this width are expected from here on; `line` is the one that says so.
-    void expect_width(std::size_t fields, std::size_t line) {
-        fields_ = fields;
-        width_line_ = line;
-    }
+    /// Every row has the width of the first one.
+    MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
+                  const Record& first_row)
+        : source_(source), rules_(rules), labelled_(labelled), fields_(first_row.fields.size()),
+          width_line_(first_row.line) {}
 
     void add(const Record& record) {
-        if (fields_ == 0) expect_width(record.fields.size(), record.line);
         const std::size_t first = labelled_ ? 1 : 0;
         if (record.fields.size() != fields_)
             throw Error(ErrorKind::input, source_.name + ":" + std::to_string(record.line),
-                        values_text(record.fields.size() - first) + "; expected " +
+                        count_text(record.fields.size() - first, "value") + "; expected " +
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
         if (labelled_) result_.labels.push_back(record.fields[0].text);
@@ -199,18 +253,16 @@ public:
     }
 
 private:
-    static std::string values_text(std::size_t count) {
-        return std::to_string(count) + (count == 1 ? " value" : " values");
-    }
-
     void add_number(const Field& field) {
         const ParsedNumber number = parse_loose_number(field.text);
         if (field.text.empty())
             throw Error(ErrorKind::input, source_.place(field.offset),
                         "an empty field; expected a number");
         if (number.length != field.text.size())
-            throw Error(ErrorKind::input, source_.place(field.offset),
-                        "found " + excerpt(field.text, 0) + "; expected a number");
+            throw Error(
+                ErrorKind::input, source_.place(field.offset),
+                "found '" + shortened(field.text) + "'; expected a number" +
+                    (field.text.find(',') == std::string::npos ? "" : " with a decimal point"));
         const std::string problem = complaint(number.value, field.text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
         result_.matrix.values.push_back(number.value);
@@ -218,31 +270,40 @@ private:
 
     const Source& source_;
     ArrayRules rules_;
+    bool labelled_;
+    std::size_t fields_, width_line_;
+    std::size_t rows_ = 0;
     LabelledMatrix result_;
-    bool labelled_ = false;
-    std::size_t rows_ = 0, fields_ = 0, width_line_ = 0;
 };
 
 }  // namespace
 
-LabelledMatrix read_csv(const Source& source, const ArrayRules& rules) {
+LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style) {
     RecordReader reader(source);
-    MatrixBuilder builder(source, rules);
-    Record record;
-    bool labelled = false;
-    bool more = reader.next(record);
-    if (more && is_header(record)) {
-        labelled = record.fields.size() > 1 && record.fields[0].text.empty();
-        builder.expect_width(record.fields.size(), record.line);
-        more = reader.next(record);
+    Record header, row;
+    bool more = reader.next(row);
+    if (more && is_header(row, source, style.header)) {
+        header = std::move(row);
+        more = reader.next(row);
     }
-    if (!more)
+    if (!more && header.fields.empty())
         throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
-    labelled = labelled || (record.fields.size() > 1 &&
-                            (record.fields[0].quoted ||
-                             (!is_number(record.fields[0]) && !record.fields[0].text.empty())));
-    builder.set_label_column(labelled);
-    for (; more; more = reader.next(record)) builder.add(record);
+    if (!more)
+        throw Error(ErrorKind::input, source.place(header.fields[0].offset),
+                    "found '" + shortened(header.fields[0].text) +
+                        "' and no number on this line; expected a row of numbers");
+    const bool labelled = has_label_column(header, row, source, style.labels);
+    if (labelled && row.fields.size() < 2)
+        throw Error(ErrorKind::input, source.name + ":" + std::to_string(row.line),
+                    "one field, taken for a label; expected numbers after it");
+    const bool short_header = labelled && header.fields.size() + 1 == row.fields.size();
+    if (!header.fields.empty() && header.fields.size() != row.fields.size() && !short_header)
+        throw Error(ErrorKind::input, source.name + ":" + std::to_string(row.line),
+                    count_text(row.fields.size(), "field") + "; expected " +
+                        std::to_string(header.fields.size()) + " as in the header, line " +
+                        std::to_string(header.line));
+    MatrixBuilder builder(source, rules, labelled, row);
+    for (; more; more = reader.next(row)) builder.add(row);
     return builder.finish();
 }
 

@@ -15,13 +15,28 @@ struct LabelledMatrix {
     std::vector<std::string> labels;  ///< one a row; empty where the file has no label column
 };
 
-/// Reads one matrix (RFC 4180 quoting). The separator is the first of ',' tab ';' that stands in
-/// the first line, else white space. Lines that are blank or start with '#' are skipped. The first
-/// line is a header where no field after the first is a number, or where its first field is not a
-/// number and the others count 0, 1, 2, ... as pandas names columns. The first column holds labels
-/// where the first row's first field is quoted or no number, or the header's first field is empty.
+enum class Guess { automatic, yes, no };
+inline constexpr Names<Guess, 3> guess_names{
+    {{Guess::automatic, "auto"}, {Guess::yes, "yes"}, {Guess::no, "no"}}};
+
+/// What the text cannot say of itself.
+struct CsvStyle {
+    Guess header = Guess::automatic;
+    Guess labels = Guess::automatic;
+};
+
+/// Reads one matrix (RFC 4180 quoting). The separator is the one that a first line `sep=X` names,
+/// else the first of tab ';' ',' that stands in the first line, else white space. Lines that are
+/// blank, hold only separators or start with '#' are skipped.
+///
+/// Where the style leaves it open, the first line is a header if no field after the first is a
+/// number, or if its first field is not a number and the others count 0, 1, 2, ... as pandas names
+/// columns. The first column holds labels if the first row's first field is not a number, or is the
+/// only quoted one, or if the header leaves it empty or calls it token, word, label, name, text, id
+/// or index. Above a label column the header may be one field short, as R writes row names.
+///
 /// Errors: kind input, `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text
-/// where a number should be.
-LabelledMatrix read_csv(const Source& source, const ArrayRules& rules);
+/// where a number should be, and a first line 0, 1, 2, ..., which may be pandas' header or a row.
+LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {});
 
 }  // namespace attn::io

@@ -118,12 +118,14 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         member.key = parse_with_library(member.key_offset, at).get<std::string>();
         if (find(member.key) != nullptr)
             fail(member.key_offset,
-                 "the key \"" + member.key + "\" stands twice; expected it once");
+                 "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
         at = skip_space(at);
         if (at == text.size() || text[at] != ':')
             fail(at, "found " + excerpt(text, at) + "; expected ':'");
         member.begin = skip_space(at + 1);
         at = member.end = skip_value(member.begin);
+        // Lists and objects may be large and are checked when they are read; the rest is now.
+        if (text[member.begin] != '[' && text[member.begin] != '{') read_value(member);
         members_.push_back(std::move(member));
         at = skip_space(at);
         if (at < text.size() && text[at] == '}') return at + 1;

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "io/source.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -89,12 +91,12 @@ ParsedNumber parse_loose_number(std::string_view text) {
 std::string complaint(double value, std::string_view text, const ArrayRules& rules) {
     const bool spelled = std::none_of(text.begin(), text.end(), is_digit);  // NaN, -Infinity
     if (spelled && !rules.nonfinite)
-        return std::string(text) + " is not finite; expected a finite number";
+        return shortened(text) + " is not finite; expected a finite number";
     if (spelled) return {};
     if (std::isinf(value))
-        return std::string(text) + " overflows float64; expected at most 1.7976931348623157e308";
+        return shortened(text) + " overflows float64; expected at most 1.7976931348623157e308";
     if (rules.dtype == Dtype::float32 && std::isinf(static_cast<float>(value)))
-        return std::string(text) +
+        return shortened(text) +
                " overflows float32; expected at most 3.4028235e38, or dtype float64";
     return {};
 }

@@ -36,6 +36,9 @@ OutputFile::OutputFile(const std::string& path) : name_(path) {
     }
     struct stat status {};
     const bool exists = ::stat(path.c_str(), &status) == 0;
+    struct stat link {};
+    if (!exists && ::lstat(path.c_str(), &link) == 0)
+        throw Error(ErrorKind::io, name_, "is a broken symbolic link; expected a file to write");
     if (exists && S_ISDIR(status.st_mode))
         throw Error(ErrorKind::io, name_, "is a folder; expected a file to write");
     if (exists && !S_ISREG(status.st_mode)) {
@@ -94,7 +97,9 @@ void OutputFile::write_all(std::string_view text) {
 }
 
 void OutputFile::fail(int error) const {
-    throw Error(ErrorKind::io, name_, std::string("cannot be written: ") + std::strerror(error));
+    throw Error(ErrorKind::io, name_,
+                std::string("cannot be written (") + std::strerror(error) +
+                    "); expected a place with room and leave to write");
 }
 
 }  // namespace attn::io

@@ -15,10 +15,12 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t largest_text = std::size_t{4} << 30;
+constexpr std::size_t largest_text = std::size_t{1} << 30;
 
 [[noreturn]] void fail_to_read(const std::string& name, int error) {
-    throw Error(ErrorKind::io, name, std::string("cannot be read: ") + std::strerror(error));
+    throw Error(
+        ErrorKind::io, name,
+        std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");
 }
 
 class Descriptor {
@@ -34,6 +36,10 @@ public:
 private:
     int fd_;
 };
+
+bool looks_like_utf16(std::string_view text) {
+    return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+}
 
 std::string read_all(int fd, const std::string& name) {
     struct stat status {};
@@ -53,10 +59,12 @@ std::string read_all(int fd, const std::string& name) {
         if (got < 0) fail_to_read(name, errno);
         if (got == 0) break;
         if (std::memchr(text.data() + size, '\0', static_cast<std::size_t>(got)) != nullptr)
-            throw Error(ErrorKind::input, name, "holds a zero byte; expected text (json or csv)");
+            throw Error(ErrorKind::input, name,
+                        looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
+                                               : "holds a zero byte; expected text (json or csv)");
         size += static_cast<std::size_t>(got);
         if (size > largest_text)
-            throw Error(ErrorKind::input, name, "is longer than 4 GiB; expected less text");
+            throw Error(ErrorKind::input, name, "is longer than 1 GiB; expected less text");
     }
     text.resize(size);
     return text;
@@ -126,6 +134,30 @@ std::size_t find_invalid_utf8(std::string_view text) {
         i += length;
     }
     return std::string_view::npos;
+}
+
+std::string one_line(std::string_view text) {
+    static constexpr char hex[] = "0123456789abcdef";
+    std::string line;
+    while (!text.empty()) {
+        const auto c = static_cast<unsigned char>(text.front());
+        const std::size_t length = sequence_length(text);
+        const bool plain = length != 0 && c >= 0x20 && c != 0x7f;
+        if (plain)
+            line += text.substr(0, length);
+        else
+            line += {'\\', 'x', hex[c >> 4], hex[c & 15]};
+        text.remove_prefix(plain ? length : 1);
+    }
+    return line;
+}
+
+std::string shortened(std::string_view text) {
+    constexpr std::size_t longest = 40;
+    if (text.size() <= longest) return std::string(text);
+    std::size_t cut = longest;
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;
+    return std::string(text.substr(0, cut)) + "...";
 }
 
 std::string excerpt(std::string_view text, std::size_t offset) {

@@ -16,7 +16,7 @@ struct Source {
 };
 
 /// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
-/// where it is empty, binary, not UTF-8 or larger than 4 GiB.
+/// where it is empty, binary, not UTF-8 or longer than 1 GiB.
 Source read_source(const std::string& path);
 
 /// A source from a text of the program's own. Errors: as read_source.
@@ -27,5 +27,12 @@ std::size_t find_invalid_utf8(std::string_view text);
 
 /// A short piece of `text` at `offset`, quoted, fit to stand in a one-line message.
 std::string excerpt(std::string_view text, std::size_t offset);
+
+/// The text with control characters and bytes that are not UTF-8 written as \xNN, fit for a
+/// terminal and for one line.
+std::string one_line(std::string_view text);
+
+/// The text itself, or its first 40 bytes and "..." where it is longer; no character is cut.
+std::string shortened(std::string_view text);
 
 }  // namespace attn::io

@@ -66,8 +66,8 @@ private:
     std::string matrix_title(const Array<T>& values, std::size_t matrix) const {
         std::string title;
         for (std::size_t i = values.dimension() - 2; i-- > 0;) {
-            const std::string part =
-                std::string(array_->axes[i]) + " " + std::to_string(matrix % values.shape(i));
+            const std::string axis(array_->axes[i] == "heads" ? "head" : array_->axes[i]);
+            const std::string part = axis + " " + std::to_string(matrix % values.shape(i));
             title = title.empty() ? part : part + ", " + title;
             matrix /= values.shape(i);
         }
@@ -77,6 +77,7 @@ private:
     std::string label(std::size_t dimension, std::size_t index) const {
         const std::string_view axis = array_->axes[dimension];
         const bool counts_tokens = axis == "q_len" || axis == "kv_len" || axis == "tokens";
+        if (axis == "q_len" && !report_.queries_are_tokens) return std::to_string(index);
         if (axis == "q_len") index += report_.first_query;
         if (counts_tokens && index < report_.tokens.size()) return printable(report_.tokens[index]);
         return std::to_string(index);

@@ -34,8 +34,11 @@ const std::string matrix = "[[1,2,3],[4,5,6]]";
 
 TEST_CASE("errors: unknown commands, flags and keys name the nearest known one") {
     for (const Case& bad : std::vector<Case>{
-             {{"slef"}, "", 2, "slef: unknown command; the nearest command is self"},
-             {{"--versoin"}, "", 2, "--versoin: unknown flag; the nearest command is self"},
+             {{"slef"}, "", 2, "slef: unknown command; the nearest is self"},
+             {{"--versoin"},
+              "",
+              2,
+              "--versoin: unknown flag before a command; expected --help or --version"},
              {{"self", "--sede", "3"},
               matrix,
               2,
@@ -44,7 +47,7 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
               matrix,
               2,
               "--hedas: unknown flag; the nearest known one is --heads"},
-             {{"self", "-x"}, matrix, 2, "-x: unknown flag; the nearest known one is --d-k"},
+             {{"self", "-x"}, matrix, 2, "-x: unknown flag; attn self --help lists the known ones"},
              {{"self", "--heads", "2"},
               matrix,
               2,
@@ -78,23 +81,24 @@ TEST_CASE("errors: flag values") {
              {{"self", "--d-out", "abc"},
               matrix,
               2,
-              "--d-out abc: no whole number; expected a whole number of at least 1"},
+              "--d-out abc: not a whole number; expected a whole number from 1 to 2147483648"},
              {{"self", "--d-out", "0"},
               matrix,
               2,
-              "--d-out 0: out of range; expected a whole number of at least 1"},
+              "--d-out 0: out of range; expected a whole number from 1 to 2147483648"},
              {{"self", "--d-out", "-2"},
               matrix,
               2,
-              "--d-out -2: no whole number; expected a whole number of at least 1"},
+              "--d-out -2: out of range; expected a whole number from 1 to 2147483648"},
              {{"self", "--d-out", "2.5"},
               matrix,
               2,
-              "--d-out 2.5: no whole number; expected a whole number of at least 1"},
+              "--d-out 2.5: not a whole number; expected a whole number from 1 to 2147483648"},
              {{"self", "--seed", "18446744073709551616"},
               matrix,
               2,
-              "--seed 18446744073709551616: no seed; expected a whole number from -2^63 to 2^64-1"},
+              "--seed 18446744073709551616: not a seed; expected a whole number from -2^63 to "
+              "2^64-1"},
              {{"self", "--dropout", "1.5"},
               matrix,
               2,
@@ -130,7 +134,12 @@ TEST_CASE("errors: flag values") {
              {{"self", "--emit", "scores,weights"},
               matrix,
               2,
-              "--emit scores,weights: this question has no array weights; it has inputs, W_query, "
+              "--emit scores,weights: unknown array \"weights\"; the nearest is "
+              "weights_before_dropout"},
+             {{"self", "--emit", "b_key"},
+              matrix,
+              2,
+              "--emit b_key: b_key does not exist with these settings; there are inputs, W_query, "
               "W_key, W_value, queries, keys, values, scores, scaled_scores, capped_scores, "
               "biased_scores, mask, masked_scores, weights_before_dropout, dropout_mask, "
               "attention_weights, logsumexp, head_outputs, context_vectors"},
@@ -141,15 +150,15 @@ TEST_CASE("errors: flag values") {
              {{"self"},
               R"({"inputs": [[1]], "seed": "x"})",
               2,
-              "<stdin>:1:19: seed \"x\": no seed; expected a whole number from -2^63 to 2^64-1"},
+              "<stdin>:1:19: seed \"x\": not a seed; expected a whole number from -2^63 to 2^64-1"},
              {{"self"},
               R"({"inputs": [[1]], "qkv_bias": 1})",
               2,
-              "<stdin>:1:19: qkv_bias 1: no boolean; expected true or false"},
+              "<stdin>:1:19: qkv_bias 1: not a boolean; expected true or false"},
              {{"self"},
-              R"({"inputs": [[1]], "emit": "scores"})",
+              R"({"inputs": [[1]], "emit": 3})",
               2,
-              "<stdin>:1:19: emit \"scores\": no list of names; expected one name or more"}})
+              "<stdin>:1:19: emit 3: not a list of names; expected one name or more"}})
         check(bad);
 }
 
@@ -210,12 +219,12 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"self", "--dropout-skip", "3"},
               matrix,
               2,
-              "--dropout-skip 3: draws into dropout's own generator; expected dropout_seed beside "
+              "--dropout-skip 3: dropout has no generator of its own; expected dropout_seed beside "
               "it"},
              {{"self", "--rng-skip", "99999999999"},
               matrix,
               2,
-              "--rng-skip 99999999999: expected at most 4294967296 draws"},
+              "--rng-skip 99999999999: too many draws to step over; expected at most 4294967296"},
              {{"self", "--init", "none", "--d-out", "2"},
               matrix,
               2,
@@ -223,7 +232,7 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"self", "--init", "none", "--qkv-bias"},
               matrix,
               2,
-              "--qkv-bias: init none has no projections to add a bias to"},
+              "--qkv-bias: init none has no projections; expected no bias"},
              {{"self", "--init", "mha"},
               matrix,
               2,
@@ -239,12 +248,11 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"multihead", "--style", "wrapper", "--out-proj"},
               matrix,
               2,
-              "--out-proj: style wrapper joins its heads without an output projection; leave it "
-              "out, or take style split"},
+              "--out-proj: style wrapper has no output projection; expected none, or style split"},
              {{"multihead", "--no-out-proj", "--out-bias"},
               matrix,
               2,
-              "--out-bias: there is no output projection to add a bias to"},
+              "--out-bias: there is no output projection; expected no bias of it"},
              {{"causal"},
               R"({"mode": "self", "inputs": [[1]]})",
               2,
@@ -253,7 +261,7 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"self"},
               R"({"inputs": [[1],[2]], "tokens": ["a"]})",
               3,
-              "<stdin>:1:33: labels for 1 tokens; expected 2, one a token"},
+              "<stdin>:1:33: labels for 1 token; expected 2, one a token"},
              {{"self"},
               R"({"seed": 3})",
               3,
@@ -274,13 +282,120 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
 }
 
 TEST_CASE("errors: sizes that no machine has") {
-    const Outcome wide = run_attn({"self", "--d-out", "1000000000000"}, matrix);
+    const Outcome wide = run_attn({"self", "--d-out", "2147483648"}, matrix);
     CHECK(wide.code == 3);
     CHECK(wide.out == "");
     CHECK(wide.err.starts_with(
-        "attn: error: --d-out 1000000000000: a layer of this width needs about "));
-    const Outcome huge = run_attn({"self", "--d-out", "18446744073709551615"}, matrix);
+        "attn: error: --d-out 2147483648: a layer of this width needs about "));
+    // A prime width has no divisor near: the search for one must not take seconds.
+    check(
+        {{"multihead", "--heads", "2", "--d-out", "2147483647"},
+         matrix,
+         2,
+         "--heads 2: d_out 2147483647 is not a multiple of 2 (remainder 1); the nearest are 1 and "
+         "2147483647"});
+}
+
+TEST_CASE("errors: what was given is used or refused") {
+    scratch_folder();
+    write_text("m.json", matrix);
+    std::filesystem::create_symlink("nowhere", "dangling");
+    for (const Case& bad : std::vector<Case>{
+             {{"--seed", "1", "causal", "m.json"},
+              "",
+              2,
+              "--seed: unknown flag before a command; expected --help or --version"},
+             {{"bogus", "causal", "m.json"}, "", 2, "bogus: unknown command; the nearest is self"},
+             {{"self", "m.json", "--qkv-bias=false"},
+              "",
+              2,
+              "--qkv-bias: stands with a value; expected none"},
+             {{"self", ""}, matrix, 2, "INPUT: an empty name; expected a path or -"},
+             {{"self", "m.json", "--emit", "all,bogus"},
+              "",
+              2,
+              "--emit all,bogus: unknown array \"bogus\"; the nearest is inputs"},
+             {{"self", "m.json", "--pretty", "--format", "torch"},
+              "",
+              2,
+              "--pretty: shapes JSON; expected format json beside it"},
+             {{"sdpa", "m.json"},
+              "",
+              2,
+              "m.json: a matrix of inputs; sdpa has no projections, expected query, key and value"},
+             {{"sdpa"},
+              R"({"inputs": [[1]], "query": [[1]], "key": [[1]], "value": [[1]]})",
+              2,
+              "<stdin>:1:12: a matrix of inputs; sdpa has no projections, expected query, key and "
+              "value"},
+             {{"sdpa", "--query", "-", "--key", "-", "--value", "m.json"},
+              matrix,
+              2,
+              "-: standard input named twice; expected it once"},
+             {{"sdpa", "--query", "m.json"},
+              "",
+              2,
+              "--key: is missing; expected a file, or \"key\" in the request"},
+             {{"self", "key"},
+              "",
+              4,
+              "key: cannot be read (No such file or directory); expected a readable file"},
+             {{"self"},
+              R"({"inputs": [[1]], "no_qkv_bias": true})",
+              2,
+              "<stdin>:1:19: unknown key \"no_qkv_bias\"; expected \"qkv_bias\": false"},
+             {{"self"},
+              R"({"inputs": [[1]], "id": 1e99})",
+              3,
+              "<stdin>:1:25: an id that cannot be given back as it is; expected a string or a "
+              "64-bit "
+              "whole number"},
+             {{"self"},
+              R"({"inputs": [[1]], "tokens": []})",
+              3,
+              "<stdin>:1:29: labels for 0 tokens; expected 1, one a token"},
+             {{"self"},
+              R"({"schema": "attn.result/1", "context_vectors": [[1]], "x": nonsense})",
+              3,
+              "<stdin>:1:61: found 'onsense'; expected a JSON value"},
+             {{"self", "m.json", "-o", "dangling"},
+              "",
+              4,
+              "dangling: is a broken symbolic link; expected a file to write"},
+             {{"self", "m.json", "-o", "r.NPY"},
+              "",
+              2,
+              "--output r.NPY: .npy files cannot be written; expected json, torch or table"}})
+        check(bad);
+}
+
+TEST_CASE("errors: one line without control characters, however long the input") {
+    for (const Case& bad : std::vector<Case>{
+             {{"self", "no\nfile\x1b[31m"},
+              "",
+              4,
+              "no\\x0afile\\x1b[31m: cannot be read (No such file or directory); expected a "
+              "readable "
+              "file"},
+             {{"self"},
+              "{\"a\\nb\": 1}",
+              2,
+              "<stdin>:1:2: unknown key \"a\\x0ab\"; the nearest known one is \"id\""}})
+        check(bad);
+    const Outcome huge = run_attn({"self"}, "[[" + std::string(1000000, '9') + "]]");
     CHECK(huge.code == 3);
+    CHECK(huge.err.size() < 200);
+}
+
+TEST_CASE("errors: a file that would grow too large leaves nothing behind") {
+    const Outcome outcome = run_shell(
+        "ulimit -f 1; attn self --text \"$(seq 1 300 | tr '\\n' ' ')\" --emit all -o large.json");
+    CHECK(outcome.code == 4);
+    CHECK(outcome.err ==
+          "attn: error: large.json: cannot be written (File too large); expected a place with room "
+          "and leave to write\n");
+    for (const auto& entry : std::filesystem::directory_iterator("."))
+        CHECK(entry.path().string().find("large.json") == std::string::npos);
 }
 
 TEST_CASE("errors: broken input has its place") {
@@ -338,7 +453,7 @@ TEST_CASE("errors: broken input has its place") {
              {{"self", "--input-format", "csv"},
               "[[1,2]]",
               3,
-              "<stdin>: has no row of numbers; expected at least one"}})
+              "<stdin>:1:1: found '[[1' and no number on this line; expected a row of numbers"}})
         check(bad);
 }
 
@@ -350,14 +465,15 @@ TEST_CASE("errors: files that cannot be read or written") {
              {{"self", "missing.json"},
               "",
               4,
-              "missing.json: cannot be read: No such file or directory"},
+              "missing.json: cannot be read (No such file or directory); expected a readable file"},
              {{"self", "folder"}, "", 4, "folder: is a folder; expected a file"},
              {{"self", "x.npy"}, "", 2, "x.npy: .npy files cannot be read; expected json or csv"},
              {{"self", "-o", "folder"}, matrix, 4, "folder: is a folder; expected a file to write"},
              {{"self", "-o", "no/r.json"},
               matrix,
               4,
-              "no/r.json: cannot be written: No such file or directory"},
+              "no/r.json: cannot be written (No such file or directory); expected a place with "
+              "room and leave to write"},
              {{"self", "-o", "r.npy"},
               matrix,
               2,
@@ -374,5 +490,7 @@ TEST_CASE("errors: a full disk is no success") {
     if (!std::filesystem::exists("/dev/full")) return;
     const Outcome outcome = run_attn({"self"}, matrix, "/dev/full");
     CHECK(outcome.code == 4);
-    CHECK(outcome.err == "attn: error: <stdout>: cannot be written: No space left on device\n");
+    CHECK(outcome.err ==
+          "attn: error: <stdout>: cannot be written (No space left on device); expected a place "
+          "with room and leave to write\n");
 }

@@ -54,6 +54,37 @@ TEST_CASE("csv: header line, label column, both, and pandas' names") {
     }
 }
 
+TEST_CASE(
+    "csv: what programs write: everything quoted, R's row names, Excel's sep and empty rows") {
+    for (const char* text : {"\"1\",\"2\"\n\"3\",\"4\"\n", "\"x1\",\"x2\"\n\"a\",1,2\n\"b\",3,4\n",
+                             "\"x1\",\"x2\"\n\"1\",1,2\n\"2\",3,4\n", "sep=;\n1;2\n3;4\n",
+                             "1,2\n3,4\n,,\n,\n", "word,x1,x2\n2020,1,2\n2021,3,4\n"}) {
+        CAPTURE(text);
+        CHECK(read(text).matrix.shape == std::vector<std::size_t>{2, 2});
+        CHECK(read(text).matrix.values == one_to_four);
+    }
+}
+
+TEST_CASE("csv: where the text does not say, the reader asks, and the style answers") {
+    CHECK(error("0,1\n1,2\n3,4\n") ==
+          "f.csv:1: 0, 1, ... may be a header or a row; expected --csv-header yes or no");
+    const auto styled = [](const std::string& text, CsvStyle style) {
+        return read_csv(make_source("f.csv", text), {}, style);
+    };
+    CHECK(styled("0,1\n1,2\n3,4\n", {Guess::yes, Guess::automatic}).matrix.values == one_to_four);
+    CHECK(styled("0,1\n1,2\n", {Guess::no, Guess::automatic}).matrix.shape[0] == 2);
+    CHECK(styled("7,1,2\n8,3,4\n", {Guess::automatic, Guess::yes}).labels == Labels{"7", "8"});
+    CHECK(styled("1st,1,2\n2nd,3,4\n", {Guess::automatic, Guess::yes}).matrix.values ==
+          one_to_four);
+    CHECK(styled("id,x\n1,2\n3,4\n", {Guess::automatic, Guess::no}).matrix.values == one_to_four);
+}
+
+TEST_CASE("csv: a million blank rows are no recursion") {
+    std::string text = "1,2\n";
+    for (int i = 0; i < 1000000; ++i) text += ",\n";
+    CHECK(read(text + "3,4\n").matrix.values == one_to_four);
+}
+
 TEST_CASE("csv: comments and quoted labels with separators, quotes and spaces inside") {
     const LabelledMatrix m =
         read("# a comment\n\"Your, \"\"own\"\"\",1,2\n  # another, one\n\"7\",3,4\n");
@@ -70,7 +101,7 @@ TEST_CASE("csv: one column, one row") {
 
 TEST_CASE("csv: ragged rows say which line set the width") {
     CHECK(error("1,2,3\n4,5,6\n7,8\n") == "f.csv:3: 2 values; expected 3 as in line 1");
-    CHECK(error("a,b,c\n1,2,3,4\n") == "f.csv:2: 4 values; expected 3 as in line 1");
+    CHECK(error("a,b,c\n1,2,3,4\n") == "f.csv:2: 4 fields; expected 3 as in the header, line 1");
     CHECK(error("Your,1,2\njourney,3\n") == "f.csv:2: 1 value; expected 2 as in line 1");
     CHECK(error("# c\n\n1,2\n3\n") == "f.csv:4: 1 value; expected 2 as in line 3");
 }
@@ -81,7 +112,14 @@ TEST_CASE("csv: text where a number should be") {
     CHECK(error("0.5,abc,0.7\n") == "f.csv:1:5: found 'abc'; expected a number");
     CHECK(error("1,2\n3,\n") == "f.csv:2:3: an empty field; expected a number");
     CHECK(error("1,2\n3,4x\n") == "f.csv:2:3: found '4x'; expected a number");
-    CHECK(error("a,b\n") == "f.csv: has no row of numbers; expected at least one");
+    CHECK(error("a,b\n") ==
+          "f.csv:1:1: found 'a' and no number on this line; expected a row of numbers");
+    CHECK(error("2,a\n1,3\n") == "f.csv:1:3: found 'a'; expected a number");
+    CHECK(error("1.5abc,2\n1,3\n") ==
+          "f.csv:1:1: found '1.5abc'; expected a number, or a label in quotes or with --csv-labels "
+          "yes");
+    CHECK(error("the;0,43;1\n") ==
+          "f.csv:1:5: found '0,43'; expected a number with a decimal point");
     CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
     CHECK(error("\"a,1\n2,3\n") ==
           "f.csv:1:1: a quote that does not end on its line; expected a closing '\"'");

@@ -8,7 +8,8 @@
 using namespace attn;
 
 TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
-    for (const auto& recorded : test::load_data("golden/torch_random.json")["seeds"]) {
+    const auto golden = test::load_data("golden/torch_random.json");
+    for (const auto& recorded : golden["seeds"]) {
         const auto& seed = recorded["seed"];
         TorchGenerator generator(seed.is_number_unsigned()
                                      ? seed.get<std::uint64_t>()

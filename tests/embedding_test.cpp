@@ -33,7 +33,8 @@ TEST_CASE("words: sorted by code point, not by alphabet") {
 }
 
 TEST_CASE("embedding: rows of nn.Embedding(7, 3), any order, repeated") {
-    for (const auto& recorded : test::load_data("golden/torch_random.json")["seeds"]) {
+    const auto golden = test::load_data("golden/torch_random.json");
+    for (const auto& recorded : golden["seeds"]) {
         const auto& seed = recorded["seed"];
         const std::uint64_t bits = seed.is_number_unsigned()
                                        ? seed.get<std::uint64_t>()

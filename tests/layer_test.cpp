@@ -220,11 +220,11 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
     CHECK(error([](Settings& s) { s.context_length = 3; }) ==
           "context_length: the input has 4 tokens; expected at most 3");
     CHECK(error([](Settings& s) { s.dropout_skip = 3; }) ==
-          "dropout_skip: draws into dropout's own generator; expected dropout_seed beside it");
+          "dropout_skip: dropout has no generator of its own; expected dropout_seed beside it");
     CHECK(error([](Settings& s) {
               s.d_out = std::uint64_t{1} << 40;
           }).find("of memory; this machine has") != std::string::npos);
     CHECK(error([](Settings& s) {
               s.emit = {"capped"};
-          }).starts_with("emit: this question has no array capped; it has inputs, W_query, "));
+          }).starts_with("emit: unknown array \"capped\"; the nearest is capped_scores"));
 }

@@ -1,9 +1,9 @@
 // Mistyped words.
-#include "cli/nearest.hpp"
+#include "core/nearest.hpp"
 
 #include <doctest/doctest.h>
 
-using attn::cli::nearest;
+using attn::nearest;
 
 TEST_CASE("nearest: fewest edits win, a swap counts as one") {
     const std::vector<std::string> words{"seed", "heads", "d-out", "dropout"};

@@ -73,11 +73,14 @@ TEST_CASE("output: devices are written in place; folders and full disks are erro
               OutputFile out(test::scratch_folder());
           }).ends_with(": is a folder; expected a file to write"));
     CHECK(test::error_of([] { OutputFile out("/no/such/folder/r.json"); }) ==
-          "/no/such/folder/r.json: cannot be written: No such file or directory");
+          "/no/such/folder/r.json: cannot be written (No such file or directory); expected a place "
+          "with room and leave to write");
     if (fs::exists("/dev/full"))
         CHECK(test::error_of([] {
                   OutputFile out("/dev/full");
                   out << "x";
                   out.commit();
-              }) == "/dev/full: cannot be written: No space left on device");
+              }) ==
+              "/dev/full: cannot be written (No space left on device); expected a place with room "
+              "and leave to write");
 }

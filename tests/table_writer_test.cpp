@@ -49,8 +49,8 @@ TEST_CASE("table: heads and batch entries are titled, vectors are one row") {
     report.arrays.push_back({"w", weights, {"batch", "heads", "q_len", "kv_len"}});
     report.arrays.push_back({"b_key", vector, {"d_out"}});
     const std::string text = table(report);
-    CHECK(text.find("batch 0, heads 1\n        0\n0  2.0000\n") != std::string::npos);
-    CHECK(text.find("batch 1, heads 0\n        0\n0  3.0000\n") != std::string::npos);
+    CHECK(text.find("batch 0, head 1\n        0\n0  2.0000\n") != std::string::npos);
+    CHECK(text.find("batch 1, head 0\n        0\n0  3.0000\n") != std::string::npos);
     CHECK(text.find("b_key (d_out 1)\n       0\n  0.5000\n") != std::string::npos);
 }
 

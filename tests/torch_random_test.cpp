@@ -21,7 +21,8 @@ std::uint64_t seed_bits(const nlohmann::json& seed) {
 /// Calls check(recorded draws, fresh generator) for every seed on file.
 template <class Check>
 void for_each_seed(const std::string& name, Check check) {
-    for (const auto& recorded : test::load_data("golden/torch_random.json")["seeds"]) {
+    const auto golden = test::load_data("golden/torch_random.json");
+    for (const auto& recorded : golden["seeds"]) {
         CAPTURE(recorded["seed"].dump());
         check(flat(recorded[name]), TorchGenerator(seed_bits(recorded["seed"])));
     }

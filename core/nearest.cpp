@@ -1,9 +1,9 @@
 // The known word that a mistyped one was probably meant to be; see nearest.hpp.
-#include "cli/nearest.hpp"
+#include "core/nearest.hpp"
 
 #include <algorithm>
 
-namespace attn::cli {
+namespace attn {
 namespace {
 
 /// Optimal string alignment distance.
@@ -28,7 +28,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     std::string best;
     std::size_t best_distance = static_cast<std::size_t>(-1);
     for (const std::string& candidate : candidates) {
-        const std::size_t d = distance(word, candidate);
+        // "weights" is rather a piece of a name than a slip.
+        const bool piece = word.size() > 3 && candidate.find(word) != std::string::npos;
+        const std::size_t d = piece ? 1 : distance(word, candidate);
         if (d < best_distance) {
             best = candidate;
             best_distance = d;
@@ -37,4 +39,4 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     return best;
 }
 
-}  // namespace attn::cli
+}  // namespace attn
