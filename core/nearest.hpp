@@ -7,7 +7,8 @@
 
 namespace attn {
 
-/// The candidate with the fewest edits (insert, delete, replace, swap neighbours) to `word`; a candidate that contains it counts as one edit away; the first of equals; empty where there are no candidates.
+/// The candidate with the fewest edits (insert, delete, replace, swap neighbours) to `word`; one
+/// that contains the word counts as one edit away. The first of equals; empty without candidates.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace attn
