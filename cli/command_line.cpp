@@ -38,8 +38,12 @@ constexpr ModeHelp mode_helps[] = {
      "  attn multihead --example pair --heads 2 --seed 789\n"
      "  attn multihead tokens.json --heads 4 --init mha --no-causal --qkv-bias\n"
      "  attn multihead tokens.csv --heads 2 --style wrapper --d-out 2 --format table\n"},
-    {Mode::sdpa, "the bare operator softmax(scale Q K^T) V, no projections",
+    {Mode::cross, "queries from INPUT, keys and values from --context",
+     "  attn cross tokens.csv --context tokens.json --d-out 4\n"
+     "  attn cross tokens.json --context tokens.json --heads 2 --causal --format table\n"},
+    {Mode::sdpa, "the bare operator softmax(scale Q K^T + bias) V, no projections",
      "  attn sdpa --query q.json --key k.json --value v.json\n"
+     "  attn sdpa --query q.json --key k.json --value v.json --causal --window 1 --softcap 30\n"
      "  echo '{\"query\": [[1]], \"key\": [[0.1], [0.5]], \"value\": [[0], [1]]}' | attn sdpa\n"},
 };
 
@@ -107,14 +111,15 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
                                              ->group(option.group);
             continue;
         }
+        const bool negated = (option.negated_in & in(help.mode)) != 0;
         // Both spellings are taken, so that a flag can override a request's key; help shows the
         // one that changes the default.
         command.flags[option.name] = command.app->add_flag(spelling, option.help)
-                                         ->group(option.shown_negated ? "" : option.group)
+                                         ->group(negated ? "" : option.group)
                                          ->disable_flag_override();
         command.flags["no-" + option.name] =
             command.app->add_flag("--no-" + option.name, option.help)
-                ->group(option.shown_negated ? option.group : "")
+                ->group(negated ? option.group : "")
                 ->disable_flag_override();
     }
     return command;
@@ -181,8 +186,9 @@ Request read_mode(const ModeCommand& command, Mode mode) {
 
 /// True where only standard input is left to read from, and that is a keyboard.
 bool waits_for_keyboard(const Request& request) {
-    const bool given = !request.input.empty() || request.example || request.text || request.query ||
-                       request.key || request.value;
+    const bool given = !request.input.empty() || request.example || request.text ||
+                       request.has_file("query") || request.has_file("key") ||
+                       request.has_file("value");
     return !given && ::isatty(STDIN_FILENO) != 0;
 }
 
@@ -193,6 +199,98 @@ std::string help_text(CLI::App& app, const char* examples, const char* first_lin
         flags.erase(at, 1);
     return std::string(first_line) + "\n\nExamples:\n" + examples + "\n" + flags;
 }
+
+CommandLine message_only(std::string message, int exit_code) {
+    CommandLine line;
+    line.message = std::move(message);
+    line.exit_code = exit_code;
+    return line;
+}
+
+/// `attn compare` has flags of its own: it computes nothing.
+class CompareCommand {
+public:
+    explicit CompareCommand(CLI::App& program)
+        : app_(program.add_subcommand("compare", "how far two results are apart, array by array")) {
+        app_->allow_extras();
+        app_->set_help_flag("-h,--help", "show this help")->group("Help");
+        const std::string side = "a result, or an array as JSON or CSV; - is standard input";
+        a_ = app_->add_option("A", side)->type_name(" ");
+        b_ = app_->add_option("B", side)->type_name(" ");
+        const auto add = [&](const char* flag, const char* type, const std::string& help) {
+            flags_[flag] = app_->add_option(std::string("--") + flag, help)
+                               ->type_name(type)
+                               ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        };
+        add("atol", "X", "absolute difference that counts as equal (default 0)");
+        add("rtol", "X", "the same relative to B, added to it (default 0)");
+        add("ulp", "N", "units in the last place that count as equal (default 0)");
+        add("dtype", "float32|float64", "type whose units are counted (default the results')");
+        add("format", "table|json", "for people or for programs (default table)");
+        const std::string nan_help = "NaN equals NaN (default off)";
+        equal_nan_ = app_->add_flag("--equal-nan", nan_help)->disable_flag_override();
+    }
+
+    bool parsed() const { return app_->parsed(); }
+
+    std::string help() const {
+        app_->description("");
+        return help_text(*app_,
+                         "  attn compare tokens.json tokens.csv --atol 1e-6 --ulp 4\n"
+                         "  attn causal tokens.csv | attn compare - result.json --format json\n",
+                         "attn compare: how far two results are apart, array by array; exit code 1 "
+                         "where they differ");
+    }
+
+    CompareRequest read() const {
+        for (const std::string& word : app_->remaining())
+            throw Error(ErrorKind::usage, word,
+                        word.starts_with('-')
+                            ? "unknown flag; attn compare --help lists the known ones"
+                            : "a third input; expected two");
+        if (a_->count() == 0 || b_->count() == 0)
+            throw Error(ErrorKind::usage, "attn compare", "one input is missing; expected A and B");
+        CompareRequest request;
+        request.a = a_->results().front();
+        request.b = b_->results().front();
+        request.tolerance.atol = tolerance("atol");
+        request.tolerance.rtol = tolerance("rtol");
+        const json ulp = value_of(Kind::whole, text("ulp").value_or("0"));
+        if (!ulp.is_number_unsigned()) fail("ulp", "a whole number from 0");
+        request.tolerance.ulp = ulp.get<std::uint64_t>();
+        request.tolerance.equal_nan = equal_nan_->count() != 0;
+        const std::optional<std::string> dtype = text("dtype"), format = text("format");
+        if (dtype && dtype != "float32" && dtype != "float64") fail("dtype", "float32|float64");
+        if (format && format != "table" && format != "json") fail("format", "table|json");
+        if (dtype) request.dtype = dtype == "float64" ? Dtype::float64 : Dtype::float32;
+        request.json = format == "json";
+        return request;
+    }
+
+private:
+    std::optional<std::string> text(const char* flag) const {
+        const CLI::Option* option = flags_.at(flag);
+        if (option->count() == 0) return {};
+        if (option->count() > 1)
+            throw Error(ErrorKind::usage, std::string("--") + flag, "given twice; expected once");
+        return option->results().front();
+    }
+
+    double tolerance(const char* flag) const {
+        const json value = value_of(Kind::real, text(flag).value_or("0"));
+        if (!value.is_number() || !(value.get<double>() >= 0)) fail(flag, "a number of at least 0");
+        return value.get<double>();
+    }
+
+    [[noreturn]] void fail(const char* flag, const std::string& expected) const {
+        throw Error(ErrorKind::usage, std::string("--") + flag + " " + text(flag).value_or(""),
+                    "no such value; expected " + expected);
+    }
+
+    CLI::App* app_;
+    CLI::Option *a_ = nullptr, *b_ = nullptr, *equal_nan_ = nullptr;
+    std::map<std::string, CLI::Option*> flags_;
+};
 
 }  // namespace
 
@@ -207,6 +305,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     std::map<Mode, ModeCommand> commands;
     for (const ModeHelp& help : mode_helps) commands[help.mode] = add_mode(program, help);
 
+    CompareCommand compare(program);
     const auto help_of_program = [&] {
         return help_text(program, main_examples,
                          "attention from the shell, with PyTorch's numbers") +
@@ -230,9 +329,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         std::reverse(words.begin(), words.end());  // as CLI11 takes them
         program.parse(words);
     } catch (const CLI::CallForHelp&) {
+        if (compare.parsed()) return message_only(compare.help(), 0);
         for (const ModeHelp& help : mode_helps)
-            if (commands[help.mode].app->parsed()) return {{}, help_of(help), 0};
-        return {{}, help_of_program(), 0};
+            if (commands[help.mode].app->parsed()) return message_only(help_of(help), 0);
+        return message_only(help_of_program(), 0);
     } catch (const CLI::ArgumentMismatch& error) {  // what() is "--seed: 1 required N missing"
         std::string text = error.what();
         if (!text.starts_with('-')) text.insert(0, "--");
@@ -245,19 +345,26 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     }
     std::vector<std::string> names;
     for (const auto& [mode, name] : mode_names) names.emplace_back(name);
+    names.emplace_back("compare");
     for (const std::string& word : program.remaining())
         throw Error(ErrorKind::usage, word,
                     word.starts_with('-')
                         ? std::string("unknown flag before a command; expected --help or --version")
                         : "unknown command; the nearest is " + nearest(word, names));
-    if (version->count() != 0) return {{}, version_text(), 0};
-    for (const ModeHelp& help : mode_helps) {
-        if (!commands[help.mode].app->parsed()) continue;
-        CommandLine line{read_mode(commands[help.mode], help.mode), "", 0};
-        if (waits_for_keyboard(line.request)) return {{}, help_of(help), 2};
+    if (version->count() != 0) return message_only(version_text(), 0);
+    if (compare.parsed()) {
+        CommandLine line;
+        line.compare = compare.read();
         return line;
     }
-    return {{}, help_of_program(), 2};
+    for (const ModeHelp& help : mode_helps) {
+        if (!commands[help.mode].app->parsed()) continue;
+        CommandLine line;
+        line.request = read_mode(commands[help.mode], help.mode);
+        if (waits_for_keyboard(line.request)) return message_only(help_of(help), 2);
+        return line;
+    }
+    return message_only(help_of_program(), 2);
 }
 
 }  // namespace attn::cli

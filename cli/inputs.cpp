@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -40,25 +41,49 @@ void refuse_binary_formats(const std::string& path) {
                         suffix + " files cannot be read; expected json or csv");
 }
 
+/// An operand that may have a file of its own or stand in the request.
+struct OperandRule {
+    const char* key;
+    Modes modes;
+    bool required;
+    Array<double> Operands::*array;
+    bool Operands::*is_boolean;  // null where true and false are not taken
+    std::size_t lowest_rank, highest_rank;
+    bool nonfinite;  // masks hold infinities, and blocked keys and values may hold anything
+};
+
+constexpr Modes anywhere = ~Modes{0};
+constexpr OperandRule operand_rules[] = {
+    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false},
+    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true},
+    {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
+    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
+    {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
+    {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
+    {"mask", anywhere, false, &Operands::mask, &Operands::mask_is_boolean, 1, 4, true},
+    {"key_padding_mask", anywhere, false, &Operands::key_padding_mask,
+     &Operands::key_padding_mask_is_boolean, 1, 2, true},
+};
+
 class OperandReader {
 public:
     explicit OperandReader(Request& request) : request_(request) {}
 
     Operands read() {
+        check_standard_input();
         if (reads_input()) read_input();
         check_sources();
-        if (request_.settings.mode == Mode::sdpa)
-            read_query_key_value();
-        else
-            read_inputs();
+        if (request_.settings.mode != Mode::sdpa) read_inputs();
+        for (const OperandRule& rule : operand_rules)
+            if ((rule.modes & in(request_.settings.mode)) != 0) read_operand(rule);
         check_tokens();
         return std::move(operands_);
     }
 
 private:
     bool reads_input() const {
-        const bool given =
-            request_.example || request_.text || request_.query || request_.key || request_.value;
+        const bool given = request_.example || request_.text || request_.has_file("query") ||
+                           request_.has_file("key") || request_.has_file("value");
         return !request_.input.empty() || !given;
     }
 
@@ -99,9 +124,9 @@ private:
             } else if (member.key == "tokens") {
                 read_tokens(member);
             } else if (is_operand(member.key) && document_->holds_array(member)) {
-                if (!request_.has(member.key))
-                    request_.places[member.key] = document_->place(member);
-                inline_operands_.push_back(&member);
+                if (request_.has(member.key)) continue;  // a flag wins
+                request_.places[member.key] = document_->place(member);
+                inline_operands_[member.key] = &member;
             } else {
                 const nlohmann::json value = document_->read_value(member);
                 apply_key(request_, member.key, value, source_.place(member.key_offset));
@@ -129,8 +154,10 @@ private:
     }
 
     bool is_operand(const std::string& key) const {
-        return request_.settings.mode == Mode::sdpa &&
-               (key == "query" || key == "key" || key == "value");
+        return std::any_of(
+            std::begin(operand_rules), std::end(operand_rules), [&](const OperandRule& rule) {
+                return rule.key == key && (rule.modes & in(request_.settings.mode)) != 0;
+            });
     }
 
     void check_mode(const io::JsonMember& member) const {
@@ -165,6 +192,14 @@ private:
         request_.places["tokens"] = document_->place(member);
     }
 
+    void check_standard_input() const {
+        std::size_t from_stdin = request_.input == "-" ? 1 : 0;
+        for (const auto& [key, path] : request_.operand_files)
+            if (path == "-") ++from_stdin;
+        if (from_stdin > 1)
+            throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    }
+
     /// Two sources for the same matrix contradict each other; settings of a source that is not
     /// there would be ignored.
     void check_sources() const {
@@ -178,11 +213,6 @@ private:
             throw Error(
                 ErrorKind::usage, place_of(request_, "inputs"),
                 "a matrix of inputs; sdpa has no projections, expected query, key and value");
-        std::size_t from_stdin = request_.input == "-" ? 1 : 0;
-        for (const auto& path : {request_.query, request_.key, request_.value})
-            if (path == "-") ++from_stdin;
-        if (from_stdin > 1)
-            throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
         const bool text = request_.text || request_.example == "sentence";
         for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
             if (request_.has(key) && !text)
@@ -191,7 +221,11 @@ private:
     }
 
     io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
-        return {request_.settings.dtype, false, lowest_rank, highest_rank};
+        io::ArrayRules rules;
+        rules.dtype = request_.settings.dtype;
+        rules.lowest_rank = lowest_rank;
+        rules.highest_rank = highest_rank;
+        return rules;
     }
 
     void read_inputs() {
@@ -263,46 +297,55 @@ private:
                        "the embedded text");
     }
 
-    void read_query_key_value() {
-        for (auto [key, path, target] : {std::tuple("query", &request_.query, &operands_.query),
-                                         {"key", &request_.key, &operands_.key},
-                                         {"value", &request_.value, &operands_.value}}) {
-            const auto inlined =
-                std::find_if(inline_operands_.begin(), inline_operands_.end(),
-                             [&, k = key](const io::JsonMember* m) { return m->key == k; });
-            if (*path)
-                *target = read_file(**path, key);
-            else if (inlined != inline_operands_.end())
-                *target = document_->read_array(**inlined, rules(2, 2)).to_array();
-            else
-                throw Error(
-                    ErrorKind::usage, std::string("--") + key,
-                    "is missing; expected a file, or \"" + std::string(key) + "\" in the request");
-        }
+    void read_operand(const OperandRule& rule) {
+        io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
+        allowed.nonfinite = rule.nonfinite;
+        allowed.boolean = rule.is_boolean != nullptr;
+        io::NumberArray read;
+        if (request_.has_file(rule.key))
+            read = read_file(request_.operand_files[rule.key], rule.key, allowed);
+        else if (inline_operands_.contains(rule.key))
+            read = document_->read_array(*inline_operands_[rule.key], allowed);
+        else if (rule.required)
+            throw Error(
+                ErrorKind::usage, std::string("--") + rule.key,
+                "is missing; expected a file, or \"" + std::string(rule.key) + "\" in the request");
+        else
+            return;
+        operands_.*rule.array = read.to_array();
+        if (rule.is_boolean != nullptr)
+            operands_.*rule.is_boolean =
+                read.boolean || (request_.settings.mask_true && is_0_or_1(read));
     }
 
-    Array<double> read_member(const io::JsonMember& member, const io::ArrayRules& rules) {
-        if (document_->holds_array(member)) return document_->read_array(member, rules).to_array();
+    /// Formats without booleans write them as 0 and 1; a named polarity says that they are meant.
+    static bool is_0_or_1(const io::NumberArray& array) {
+        return std::all_of(array.values.begin(), array.values.end(),
+                           [](double value) { return value == 0 || value == 1; });
+    }
+
+    Array<double> read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
+        if (document_->holds_array(member))
+            return document_->read_array(member, allowed).to_array();
         throw Error(ErrorKind::input, document_->place(member),
                     "\"" + member.key + "\" is no array; expected a matrix [[...], ...]");
     }
 
-    /// A matrix from a file of its own; a request's paths start from the request's folder.
-    Array<double> read_file(const std::string& path, const std::string& key) {
+    /// An array from a file of its own; a request's paths start from the request's folder.
+    io::NumberArray read_file(const std::string& path, const std::string& key,
+                              const io::ArrayRules& allowed) {
         refuse_binary_formats(path);
         const bool from_flag = request_.places[key].starts_with("--");
-        const std::filesystem::path folder =
-            from_flag || source_.name == "<stdin>"
-                ? std::filesystem::path()
-                : std::filesystem::path(source_.name).parent_path();
+        std::filesystem::path folder;
+        if (!from_flag && source_.name != "<stdin>")
+            folder = std::filesystem::path(source_.name).parent_path();
         const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
         request_.places[key] = file.name;
         if (!is_json(file, request_.input_format))
-            return io::read_csv(file, rules(2, 2), request_.csv).matrix.to_array();
+            return io::read_csv(file, allowed, request_.csv).matrix;
         const io::JsonDocument document(file);
-        if (!document.is_array())
-            throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
-        return document.read_array(rules(2, 2)).to_array();
+        if (document.is_array()) return document.read_array(allowed);
+        throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
     }
 
     Array<double> read_csv_matrix(const io::Source& source) {
@@ -330,7 +373,7 @@ private:
     io::Source source_;
     std::unique_ptr<io::JsonDocument> document_;
     const io::JsonMember* inputs_ = nullptr;
-    std::vector<const io::JsonMember*> inline_operands_;
+    std::map<std::string, const io::JsonMember*> inline_operands_;
     bool one_row_of_many_ = false;
 };
 

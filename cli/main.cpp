@@ -17,6 +17,7 @@ namespace {
 
 using namespace attn;
 
+constexpr int found_difference = 1;
 constexpr int internal_fault = 70;
 
 int exit_code(ErrorKind kind) {
@@ -44,6 +45,7 @@ int run(int argc, char** argv, cli::Request& request) {
             std::fputs(line.message.c_str(), stderr);
         return line.exit_code;
     }
+    if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
     const Operands operands = cli::read_operands(request);
     request.settings = resolve(request.settings, operands);

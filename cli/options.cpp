@@ -16,8 +16,10 @@ namespace {
 using nlohmann::json;
 
 constexpr Modes multihead = in(Mode::multihead);
-constexpr Modes layers = in(Mode::self) | in(Mode::causal) | multihead;
+constexpr Modes cross = in(Mode::cross);
+constexpr Modes layers = in(Mode::self) | in(Mode::causal) | multihead | cross;
 constexpr Modes sdpa = in(Mode::sdpa);
+constexpr Modes several_heads = multihead | cross | sdpa;
 constexpr Modes everywhere = layers | sdpa;
 
 /// Far beyond any layer, and small enough that products of two sizes fit 64 bits.
@@ -112,7 +114,7 @@ template <class Field>
 Option negated(std::string name, std::string group, Modes modes, std::string help,
                Access<Field> access) {
     Option option = boolean(std::move(name), std::move(group), modes, std::move(help), access);
-    option.shown_negated = true;
+    option.negated_in = option.modes;
     return option;
 }
 
@@ -180,9 +182,9 @@ Option real(std::string name, std::string group, Modes modes, std::string argume
 }
 
 /// A choice among the names of an enumeration; its argument in help is a|b|c.
-template <class E, std::size_t N>
+template <class E, std::size_t N, class Field>
 Option choice(std::string name, std::string group, Modes modes, std::string help,
-              const Names<E, N>& names, Access<E> access) {
+              const Names<E, N>& names, Access<Field> access) {
     std::string list;
     for (const auto& [value, text] : names) list += (list.empty() ? "" : "|") + std::string(text);
     Option option;
@@ -191,7 +193,9 @@ Option choice(std::string name, std::string group, Modes modes, std::string help
     option.modes = modes;
     option.kind = Kind::text;
     option.argument = list;
-    option.help = std::move(help) + " (default " + std::string(names[0].second) + ")";
+    option.help = std::move(help);
+    if constexpr (std::is_same_v<Field, E>)
+        option.help += " (default " + std::string(names[0].second) + ")";
     option.store = [&names, access, list](Request& request, const json& value) -> std::string {
         for (const auto& [candidate, text] : names)
             if (value == text) {
@@ -201,7 +205,11 @@ Option choice(std::string name, std::string group, Modes modes, std::string help
         return "unknown; expected " + list;
     };
     option.load = [&names, access](const Request& request) {
-        return json(name_of(names, access(const_cast<Request&>(request))));
+        const Field& field = access(const_cast<Request&>(request));
+        if constexpr (std::is_same_v<Field, E>)
+            return json(name_of(names, field));
+        else
+            return field ? json(name_of(names, *field)) : json();
     };
     return option;
 }
@@ -239,6 +247,56 @@ Option list(std::string name, std::string group, Modes modes, std::string help,
     return option;
 }
 
+/// Numbers parted by commas, or a JSON list of them; `fits` says which numbers may stand there.
+template <class T>
+Option numbers(std::string name, std::string group, Modes modes, std::string argument,
+               std::string help, Access<std::vector<T>> access, std::size_t longest,
+               std::function<bool(const json&)> fits, const std::string& expected) {
+    Option option;
+    option.name = std::move(name);
+    option.group = std::move(group);
+    option.modes = modes;
+    option.argument = std::move(argument);
+    option.help = std::move(help);
+    option.store = [=](Request& request, const json& value) -> std::string {
+        json list = value;
+        if (value.is_string()) {
+            list = json::array();
+            for (const std::string& part : split_list(value.get<std::string>()))
+                list.push_back(json::accept(part) ? json::parse(part) : json(part));
+        } else if (!value.is_array()) {
+            list = json::array({value});
+        }
+        const bool good =
+            !list.empty() && list.size() <= longest && std::all_of(list.begin(), list.end(), fits);
+        if (!good) return "not such a list; expected " + expected;
+        access(request) = list.get<std::vector<T>>();
+        return {};
+    };
+    option.load = [access](const Request& request) {
+        const std::vector<T>& list = access(const_cast<Request&>(request));
+        return list.empty() ? json() : json(list);
+    };
+    return option;
+}
+
+/// An operand that has a file of its own; a request may also hold it as an array.
+Option operand(std::string name, std::string group, Modes modes, std::string help) {
+    Option option;
+    option.name = std::move(name);
+    option.group = std::move(group);
+    option.modes = modes;
+    option.argument = "FILE";
+    option.help = std::move(help);
+    option.store = [key = option.key()](Request& request, const json& value) -> std::string {
+        if (!value.is_string() || value.get<std::string>().empty())
+            return "not an array or a path; expected one of them";
+        request.operand_files[key] = value.get<std::string>();
+        return {};
+    };
+    return option;
+}
+
 Option flag_only(Option option) {
     option.is_key = false;
     option.load = nullptr;
@@ -251,7 +309,6 @@ Option not_in_config(Option option) {
     return option;
 }
 
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a path of members takes no parentheses
 #define FIELD(path)             \
     +[](Request & r) -> auto& { \
         return r.path;          \
@@ -283,11 +340,10 @@ std::vector<Option> make_options() {
     add(whole("context-length", input, layers,
               "refuse inputs of more than N tokens (default no limit)",
               FIELD(settings.context_length), 1, largest_size));
-    for (auto&& [name, access] :
-         {std::pair("query", FIELD(query)), {"key", FIELD(key)}, {"value", FIELD(value)}})
-        add(not_in_config(text(name, input, sdpa, "FILE",
-                               std::string("the ") + name + " matrix (default: of the request)",
-                               access)));
+    for (const char* name : {"query", "key", "value"})
+        add(operand(name, input, sdpa, std::string("the ") + name + " (default: of the request)"));
+    add(operand("context", input, cross,
+                "what keys and values are made from (default: of the request)"));
 
     const std::string dimensions = "Dimensions";
     add(whole("d-out", dimensions, layers, "width of the context vectors (default d_in)",
@@ -296,8 +352,12 @@ std::vector<Option> make_options() {
               FIELD(settings.d_k), 1, largest_size));
     add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v), 1,
               largest_size));
-    add(whole("heads", dimensions, multihead, "number of heads (default 1)", FIELD(settings.heads),
-              1, largest_size));
+    add(whole("heads", dimensions, several_heads,
+              "number of heads (default 1; in sdpa as the query's shape has it)",
+              FIELD(settings.heads), 1, largest_size));
+    add(whole("kv-heads", dimensions, several_heads,
+              "heads of keys and values, each shared by a group of heads (default as heads)",
+              FIELD(settings.kv_heads), 1, largest_size));
 
     const std::string weights = "Weights";
     add(choice("init", weights, layers,
@@ -311,26 +371,79 @@ std::vector<Option> make_options() {
     add(boolean("qkv-bias", weights, layers,
                 "add biases to the query, key and value projections (default off)",
                 FIELD(settings.qkv_bias)));
-    add(negated("out-proj", weights, multihead,
+    add(negated("out-proj", weights, multihead | cross,
                 "leave the output projection away (default: project; style wrapper never does)",
                 FIELD(settings.out_proj)));
-    add(negated("out-bias", weights, multihead, "output projection without bias (default with)",
-                FIELD(settings.out_bias)));
+    add(negated("out-bias", weights, multihead | cross,
+                "output projection without bias (default with)", FIELD(settings.out_bias)));
     add(choice("style", weights, multihead,
                "split: one projection, cut into heads; wrapper: independent layers side by "
                "side, each to d_out",
                style_names, FIELD(settings.style)));
 
     const std::string masking = "Masking";
-    add(negated("causal", masking, multihead,
-                "let every token attend to every token (default causal)", FIELD(settings.causal)));
-    add(choice("mask-method", masking, in(Mode::causal) | multihead,
+    Option causal = boolean("causal", masking, several_heads,
+                            "causal mask, or none (default on in multihead, off in cross and sdpa)",
+                            FIELD(settings.causal));
+    causal.negated_in = multihead;
+    add(causal);
+    add(choice("causal-align", masking, everywhere,
+               "query i sees keys up to i, or the last query sees all (default top-left; must be "
+               "named where causal and lengths differ)",
+               causal_align_names, FIELD(settings.causal_align)));
+    add(operand("mask", masking, everywhere,
+                "boolean or additive, broadcast to (batch, heads, q, kv) (default none)"));
+    add(choice("mask-true", masking, everywhere,
+               "what true means in boolean masks: may attend, or is blocked (no default)",
+               mask_true_names, FIELD(settings.mask_true)));
+    add(operand("key-padding-mask", masking, everywhere,
+                "mask of keys, (batch, kv) (default none)"));
+    add(numbers<std::uint64_t>(
+        "kv-lengths", masking, everywhere, "N,...",
+        "real keys of each batch entry; those after are blocked (default all)",
+        FIELD(settings.kv_lengths), largest_size,
+        [](const json& v) { return v.is_number_unsigned(); }, "whole numbers from 0"));
+    add(numbers<std::int64_t>(
+        "window", masking, everywhere, "LEFT[,RIGHT]",
+        "keys from p-LEFT to p+RIGHT of a query at p; -1 is unbounded (default -1,-1)",
+        FIELD(settings.window), 2,
+        [](const json& v) {
+            return v.is_number_integer() && v.get<std::int64_t>() >= -1 &&
+                   v.get<std::int64_t>() <= static_cast<std::int64_t>(largest_size);
+        },
+        "one or two whole numbers from -1"));
+    add(choice("mask-method", masking, everywhere,
                "mask scores before the softmax, or weights after it and divide rows by their sums",
                mask_method_names, FIELD(settings.mask_method)));
 
-    add(real("scale", "Scores", everywhere, "S",
-             "factor on the scores (default 1/sqrt(d_k); 1 with --init none)",
+    const std::string scores = "Scores";
+    add(real("scale", scores, everywhere, "S",
+             "factor on the scores (default 1/sqrt(d_k); 1 without projections)",
              FIELD(settings.scale), -most, most, "a finite number"));
+    add(real("softcap", scores, everywhere, "C",
+             "C tanh(x / C) on the scaled scores (default 0, off)", FIELD(settings.softcap), 0,
+             most, "a number of at least 0"));
+    add(boolean("alibi", scores, everywhere,
+                "add 2^(-8(h+1)/heads) (k - p) to the scores (default off)",
+                FIELD(settings.alibi)));
+    add(choice("rope", scores, everywhere,
+               "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1) "
+               "(default off)",
+               rope_names, FIELD(settings.rope)));
+    add(real("rope-base", scores, everywhere, "B", "base of the angles (default 10000)",
+             FIELD(settings.rope_base), std::numeric_limits<double>::min(), most,
+             "a number above 0"));
+    add(whole("rope-dims", scores, everywhere, "dimensions of a head to rotate (default all)",
+              FIELD(settings.rope_dims), 2, largest_size));
+    add(numbers<double>(
+        "sink", scores, everywhere, "S,...",
+        "logits in the softmax's denominator, one a head or one for all (default none)",
+        FIELD(settings.sink), largest_size, [](const json& v) { return v.is_number(); },
+        "numbers"));
+    const std::string cache = "Cache";
+    add(operand("past-key", cache, everywhere,
+                "cached keys, put before the new ones (default none)"));
+    add(operand("past-value", cache, everywhere, "cached values (default none)"));
 
     const std::string dropout = "Dropout";
     add(real("dropout", dropout, everywhere, "P",
@@ -364,6 +477,9 @@ std::vector<Option> make_options() {
     add(choice("nonfinite", output, everywhere,
                "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity",
                io::nonfinite_names, FIELD(nonfinite)));
+    add(boolean("average-heads", output, several_heads,
+                "attention_weights as their mean over the heads (default off)",
+                FIELD(settings.average_heads)));
     add(boolean("pretty", output, everywhere, "one line a row in JSON (default one line in all)",
                 FIELD(pretty)));
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/compare.hpp"
 #include "cli/request.hpp"
 
 namespace attn::cli {
@@ -26,10 +27,10 @@ struct Option {
     std::string group;
     Modes modes = 0;  ///< where it may stand
     Kind kind = Kind::text;
-    std::string argument;        ///< the placeholder in help; empty for a boolean
-    std::string help;            ///< ends with the default
-    bool shown_negated = false;  ///< help shows --no-NAME: the default is true
-    bool is_key = true;          ///< may stand in a request document
+    std::string argument;  ///< the placeholder in help; empty for a boolean
+    std::string help;      ///< ends with the default
+    Modes negated_in = 0;  ///< where help shows --no-NAME: the default is true
+    bool is_key = true;    ///< may stand in a request document
 
     /// Stores a value; returns what is wrong with it and what was expected, or nothing.
     std::function<std::string(Request&, const nlohmann::json&)> store;
@@ -54,8 +55,9 @@ nlohmann::ordered_json config_of(const Request& request);
 
 struct CommandLine {
     Request request;
-    std::string message;  ///< text to print instead of computing: help or version
-    int exit_code = 0;    ///< beside a message
+    std::optional<CompareRequest> compare;  ///< instead of the request
+    std::string message;                    ///< text to print instead of computing: help or version
+    int exit_code = 0;                      ///< beside a message
 };
 
 /// Reads argv. Errors: kind usage.

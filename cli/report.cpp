@@ -62,7 +62,9 @@ void write_report(const Request& request, Result result) {
     report.tokens = request.tokens;
     report.first_query = request.settings.token.value_or(0);
     report.queries_are_tokens =
-        request.settings.token || result.shapes.q_len == result.shapes.kv_len;
+        request.settings.token || result.shapes.q_len == request.tokens.size();
+    report.keys_are_tokens =
+        request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite;

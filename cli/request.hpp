@@ -29,7 +29,9 @@ struct Request {
     std::optional<std::string> text;
     std::optional<std::uint64_t> vocab_size, embed_dim;
     std::optional<Seed> embed_seed;
-    std::optional<std::string> query, key, value;  ///< paths
+
+    /// Paths of the operands that have a file of their own, by key: query, mask, context, ...
+    std::map<std::string, std::string> operand_files;
 
     std::string output = "-";
     io::Format format = io::Format::json;
@@ -44,6 +46,7 @@ struct Request {
     std::map<std::string, std::string> places;
 
     bool has(const std::string& setting) const { return places.contains(setting); }
+    bool has_file(const std::string& operand) const { return operand_files.contains(operand); }
 };
 
 /// What an error calls the setting or operand `key`: its place, or the flag that would set it.

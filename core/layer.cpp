@@ -4,56 +4,19 @@
 #include <algorithm>
 #include <utility>
 
-#include <xtensor/xmanipulation.hpp>
 #include <xtensor/xview.hpp>
 
 #include "core/attention.hpp"
 #include "core/dropout.hpp"
+#include "core/geometry.hpp"
+#include "core/heads.hpp"
 #include "core/recorder.hpp"
+#include "core/rope.hpp"
 #include "core/torch_random.hpp"
 #include "core/weights.hpp"
 
 namespace attn {
 namespace {
-
-/// An array of any rank as (batch, rows, columns) in T.
-template <class T>
-Tensor3<T> as_batch(const Array<double>& values) {
-    const std::size_t rank = values.dimension();
-    Tensor3<T> batch = Tensor3<T>::from_shape(
-        {rank == 3 ? values.shape(0) : 1, values.shape(rank - 2), values.shape(rank - 1)});
-    std::transform(values.begin(), values.end(), batch.begin(),
-                   [](double value) { return static_cast<T>(value); });
-    return batch;
-}
-
-/// (batch, rows, heads * d) to (batch, heads, rows, d).
-template <class T>
-Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
-    const Tensor4<T> split =
-        xt::reshape_view(x, {x.shape(0), x.shape(1), heads, x.shape(2) / heads});
-    return xt::transpose(split, {0, 2, 1, 3});
-}
-
-/// (batch, heads, rows, d) to (batch, rows, heads * d).
-template <class T>
-Tensor3<T> join_heads(const Tensor4<T>& x) {
-    const Tensor4<T> rows_first = xt::transpose(x, {0, 2, 1, 3});
-    return xt::reshape_view(rows_first, {x.shape(0), x.shape(2), x.shape(1) * x.shape(3)});
-}
-
-/// (batch, rows, columns) as (batch, 1, rows, columns).
-template <class T>
-Tensor4<T> one_head(const Tensor3<T>& x) {
-    return split_heads(x, 1);
-}
-
-/// Only the query rows that were asked for.
-template <class T>
-Tensor3<T> query_rows(const Tensor3<T>& x, const Settings& settings) {
-    if (!settings.token) return x;
-    return xt::view(x, xt::all(), xt::range(*settings.token, *settings.token + 1), xt::all());
-}
 
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
@@ -84,116 +47,175 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
 /// The scaled keep mask of the weights (batch, heads, q_len, kv_len). The wrapper style is a row of
 /// layers, each with a dropout of its own, so its heads are drawn one after the other.
 template <class T>
-Tensor4<T> draw_dropout(const Settings& settings, std::size_t batch, std::size_t all_queries,
-                        std::size_t kv_len, TorchGenerator& weights_generator) {
+Tensor4<T> draw_dropout(const Settings& settings, const Geometry& g,
+                        TorchGenerator& weights_generator) {
     TorchGenerator own(settings.dropout_seed.value_or(Seed{}).bits);
     if (settings.dropout_seed) own.skip(settings.dropout_skip);
     TorchGenerator& generator = settings.dropout_seed ? own : weights_generator;
 
-    const std::size_t heads = settings.heads;
-    DropoutExtent extent{batch,
-                         heads,
-                         all_queries,
-                         kv_len,
+    DropoutExtent extent{g.batch,
+                         g.heads,
+                         g.q_len,
+                         g.kv_len,
                          settings.token.value_or(0),
-                         settings.token ? 1 : all_queries};
+                         settings.token ? 1 : g.q_len};
     const auto draw = [&] {
         return dropout_mask<T>(settings.dropout, settings.dropout_stream, extent, generator);
     };
     if (settings.style != Style::wrapper) return draw();
-    Tensor4<T> mask = Tensor4<T>::from_shape({batch, heads, extent.kept_rows, kv_len});
+    Tensor4<T> mask = Tensor4<T>::from_shape({g.batch, g.heads, extent.kept_rows, g.kv_len});
     extent.inner = 1;
-    for (std::size_t head = 0; head < heads; ++head)
+    for (std::size_t head = 0; head < g.heads; ++head)
         xt::view(mask, xt::all(), xt::range(head, head + 1)) = draw();
     return mask;
+}
+
+/// An additive mask in T's own precision.
+template <class T>
+Array<double> rounded(const Array<double>& bias) {
+    Array<double> result = bias;
+    for (double& value : result) value = static_cast<double>(static_cast<T>(value));
+    return result;
+}
+
+/// (batch, kv_len) or (kv_len) as what broadcasts to (batch, heads, q_len, kv_len).
+Array<double> padding_as_mask(Array<double> padding) {
+    const std::size_t keys = padding.shape(padding.dimension() - 1);
+    padding.reshape({padding.size() / keys, std::size_t{1}, std::size_t{1}, keys});
+    return padding;
+}
+
+/// The masks and score modifiers that the settings and operands ask for, in the contract's order:
+/// scale, softcap, alibi, mask.
+template <class T>
+void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operands,
+               const Geometry& g) {
+    call.scale = *s.scale;
+    call.mask_method = s.mask_method;
+    call.first_query = s.token.value_or(0);
+    call.offset = g.offset(s.causal_align.value_or(CausalAlign::top_left));
+    call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
+
+    call.modifiers.push_back(softcap(s.softcap));
+    if (s.alibi) call.modifiers.push_back(alibi(g.heads));
+    const auto add_mask = [&](const Array<double>& mask, bool is_boolean) {
+        if (is_boolean) return call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep));
+        const Broadcast bias(rounded<T>(mask), 0);
+        call.modifiers.push_back(add_bias(bias));
+        call.mask.add(BiasRule(bias));
+    };
+    if (operands.mask.dimension() != 0) add_mask(operands.mask, operands.mask_is_boolean);
+    if (operands.key_padding_mask.dimension() != 0)
+        add_mask(padding_as_mask(operands.key_padding_mask), operands.key_padding_mask_is_boolean);
+    if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset));
+    if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset));
+    if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths));
 }
 
 template <class T>
 class Layer {
 public:
     Layer(const Settings& settings, const Operands& operands)
-        : settings_(settings), operands_(operands), generator_(settings.seed.bits),
-          recorder_(settings.emit, operands.inputs.dimension() == 3,
-                    settings.mode == Mode::multihead) {
+        : settings_(settings), operands_(operands), g_(geometry_of(settings, operands)),
+          generator_(settings.seed.bits),
+          recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
     }
 
     Result run() {
-        settings_.mode == Mode::sdpa ? run_operator() : run_layer();
-        return {settings_, shapes_, recorder_.take()};
+        const std::size_t d_out = settings_.mode == Mode::sdpa ? run_operator() : run_layer();
+        const Shapes shapes{g_.batch,  g_.heads, g_.kv_heads, call_.query.shape(2),
+                            g_.kv_len, g_.d_in,  g_.d_k,      g_.d_v,
+                            d_out};
+        return {settings_, shapes, recorder_.take()};
     }
 
 private:
-    void run_operator() {
-        call_.query = one_head(query_rows(as_batch<T>(operands_.query), settings_));
-        call_.key = one_head(as_batch<T>(operands_.key));
-        call_.value = one_head(as_batch<T>(operands_.value));
-        const Tensor4<T> context = attend_heads(operands_.query.shape(0));
-        recorder_.keep("context_vectors", context, "q_len", "d_v");
-        shapes_.d_in = shapes_.d_k;
-        shapes_.d_out = shapes_.d_v;
+    std::size_t run_operator() {
+        call_.query = query_rows(unpack<T>(operands_.query, g_, g_.heads, g_.packed));
+        call_.key = unpack<T>(operands_.key, g_, g_.kv_heads, g_.packed);
+        call_.value = unpack<T>(operands_.value, g_, g_.kv_heads, g_.packed);
+        const Tensor4<T> context = attend_heads();
+        if (g_.packed)
+            keep_without_heads("context_vectors", join_heads(context), "q_len", "d_out");
+        else
+            recorder_.keep("context_vectors", context, "q_len", "d_v");
+        return g_.packed ? g_.heads * g_.d_v : g_.d_v;
     }
 
-    void run_layer() {
+    std::size_t run_layer() {
         const Tensor3<T> x = as_batch<T>(operands_.inputs);
+        const Tensor3<T> source =
+            settings_.mode == Mode::cross ? as_batch<T>(operands_.context) : x;
         keep_inputs(x);
         std::optional<Projection<T>> output;
         if (settings_.init == Init::none) {
-            call_.query = heads_of_inputs(query_rows(x, settings_));
-            call_.key = call_.value = heads_of_inputs(x);
+            call_.query = query_rows(heads_of_inputs(x));
+            call_.key = call_.value = heads_of_inputs(source);
         } else {
-            LayerWeights<T> weights = draw_weights<T>(settings_, weight_sizes(x), generator_);
+            LayerWeights<T> weights = draw_weights<T>(settings_, weight_sizes(), generator_);
             keep_weights(weights, settings_, recorder_);
-            call_.query =
-                split_heads(project(query_rows(x, settings_), weights.query), settings_.heads);
-            call_.key = split_heads(project(x, weights.key), settings_.heads);
-            call_.value = split_heads(project(x, weights.value), settings_.heads);
+            call_.query = query_rows(split_heads(project(x, weights.query), g_.heads));
+            call_.key = split_heads(project(source, weights.key), g_.kv_heads);
+            call_.value = split_heads(project(source, weights.value), g_.kv_heads);
             output = std::move(weights.out);
         }
-        const Tensor3<T> joined = join_heads(attend_heads(x.shape(1)));
+        const Tensor3<T> joined = join_heads(attend_heads());
         const Tensor3<T> context = output ? project(joined, *output) : joined;
-        keep_context(context);
-        shapes_.d_out = context.shape(2);
-        shapes_.d_in = x.shape(2);
+        keep_without_heads("context_vectors", context, "q_len", "d_out");
+        return context.shape(2);
     }
 
-    WeightSizes weight_sizes(const Tensor3<T>& x) const {
-        return {x.shape(2), *settings_.d_k, *settings_.d_v, *settings_.d_out,
-                settings_.style == Style::wrapper ? settings_.heads : 1};
+    WeightSizes weight_sizes() const {
+        const bool wrapper = settings_.style == Style::wrapper;
+        const std::size_t heads = wrapper ? 1 : g_.heads, kv_heads = wrapper ? 1 : g_.kv_heads;
+        return {g_.d_in,           g_.d_context,   heads * g_.d_k,   kv_heads * g_.d_k,
+                kv_heads * g_.d_v, heads * g_.d_v, *settings_.d_out, wrapper ? g_.heads : 1};
     }
 
     /// Without projections each head of the split style takes its own columns of the input; each
     /// head of the wrapper style is a layer by itself and takes all of them.
     Tensor4<T> heads_of_inputs(const Tensor3<T>& x) const {
-        if (settings_.style == Style::split) return split_heads(x, settings_.heads);
-        Tensor4<T> copies =
-            Tensor4<T>::from_shape({x.shape(0), settings_.heads, x.shape(1), x.shape(2)});
-        for (std::size_t head = 0; head < settings_.heads; ++head)
-            xt::view(copies, xt::all(), head) = x;
+        if (settings_.style == Style::split) return split_heads(x, g_.heads);
+        Tensor4<T> copies = Tensor4<T>::from_shape({x.shape(0), g_.heads, x.shape(1), x.shape(2)});
+        for (std::size_t head = 0; head < g_.heads; ++head) xt::view(copies, xt::all(), head) = x;
         return copies;
     }
 
-    Tensor4<T> attend_heads(std::size_t all_queries) {
-        const std::size_t batch = call_.query.shape(0);
-        const std::size_t kv_len = call_.key.shape(2);
+    /// Only the query rows that were asked for.
+    Tensor4<T> query_rows(const Tensor4<T>& queries) const {
+        if (!settings_.token) return queries;
+        return xt::view(queries, xt::all(), xt::all(),
+                        xt::range(*settings_.token, *settings_.token + 1));
+    }
+
+    Tensor4<T> attend_heads() {
+        if (settings_.rope) rotate_queries_and_keys();
         recorder_.keep("queries", call_.query, "q_len", "d_k");
         recorder_.keep("keys", call_.key, "kv_len", "d_k");
         recorder_.keep("values", call_.value, "kv_len", "d_v");
-        call_.scale = *settings_.scale;
-        call_.mask = *settings_.causal ? Mask::causal() : Mask::none();
-        call_.mask_method = settings_.mask_method;
-        call_.first_query = settings_.token.value_or(0);
-        call_.dropout = draw_dropout<T>(settings_, batch, all_queries, kv_len, generator_);
-        shapes_ = {batch,
-                   settings_.heads,
-                   settings_.heads,
-                   call_.query.shape(2),
-                   kv_len,
-                   0,
-                   call_.key.shape(3),
-                   call_.value.shape(3),
-                   0};
+        if (g_.past_len != 0) {
+            prepend(operands_.past_key, call_.key);
+            prepend(operands_.past_value, call_.value);
+        }
+        recorder_.keep("present_key", call_.key, "kv_len", "d_k");
+        recorder_.keep("present_value", call_.value, "kv_len", "d_v");
+        add_rules(call_, settings_, operands_, g_);
+        call_.dropout = draw_dropout<T>(settings_, g_, generator_);
         return attend(call_, recorder_);
+    }
+
+    /// New tokens stand after the cached ones, whose keys were rotated when they were new.
+    void rotate_queries_and_keys() {
+        const std::size_t dims = *settings_.rope_dims;
+        rotate(call_.query, *settings_.rope, settings_.rope_base, dims,
+               g_.past_len + settings_.token.value_or(0));
+        rotate(call_.key, *settings_.rope, settings_.rope_base, dims, g_.past_len);
+    }
+
+    void prepend(const Array<double>& past, Tensor4<T>& fresh) const {
+        const Tensor4<T> cached = unpack<T>(past, g_, g_.kv_heads, false);
+        fresh = Tensor4<T>(xt::concatenate(xt::xtuple(cached, fresh), 2));
     }
 
     void keep_inputs(const Tensor3<T>& x) {
@@ -205,15 +227,11 @@ private:
         keep_without_heads("inputs", x, "tokens", "d_in");
     }
 
-    void keep_context(const Tensor3<T>& context) {
-        keep_without_heads("context_vectors", context, "q_len", "d_out");
-    }
-
     void keep_without_heads(std::string_view name, const Tensor3<T>& values, std::string_view rows,
                             std::string_view columns) {
         Array<T> shown = values;
         std::vector<std::string_view> axes{"batch", rows, columns};
-        if (operands_.inputs.dimension() == 2) {
+        if (!g_.batched) {
             shown.reshape({values.shape(1), values.shape(2)});
             axes.erase(axes.begin());
         }
@@ -222,10 +240,10 @@ private:
 
     const Settings& settings_;
     const Operands& operands_;
+    Geometry g_;
     TorchGenerator generator_;
     Recorder recorder_;
     AttentionCall<T> call_;
-    Shapes shapes_{};
 };
 
 }  // namespace

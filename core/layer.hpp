@@ -1,4 +1,4 @@
-// Attention layers: self, causal and multihead with their parameters, and the bare operator sdpa.
+// Attention layers: self, causal, multihead and cross with their parameters, and the bare operator.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,22 @@
 
 namespace attn {
 
-/// The tensors of a question, as read. They are float64 whatever the dtype: core rounds once.
+/// The tensors of a question, as read. They are float64 whatever the dtype: core rounds once. An
+/// array of rank 0 is one that is not there.
 struct Operands {
-    Array<double> inputs;  ///< (tokens, d_in) or (batch, tokens, d_in); empty for sdpa
+    Array<double> inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
+    Array<double> context;  ///< cross: as inputs, its own number of tokens and columns
     std::vector<std::int64_t> token_ids;  ///< of a text; else empty
-    Array<double> query, key, value;      ///< sdpa: (q_len, d_k), (kv_len, d_k), (kv_len, d_v)
+
+    /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, where the setting heads is
+    /// given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
+    Array<double> query, key, value;
+
+    Array<double> past_key,
+        past_value;                  ///< (batch, kv_heads, past_len, d), or as the answer's rank
+    Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
+    Array<double> key_padding_mask;  ///< (batch, kv_len)
+    bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
 };
 
 /// Fills in every default and checks every setting against the others and against the shapes.

@@ -3,16 +3,30 @@
 
 #include <algorithm>
 
+#include <xtensor/xmath.hpp>
+
 namespace attn {
 
 bool Recorder::wants(std::string_view name) const {
     return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end();
 }
 
+namespace {
+
+/// (batch, heads, rows, columns) to its mean over the heads, (batch, 1, rows, columns).
+template <class T>
+Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
+    const Tensor4<T> sums = xt::sum(x, {1}, xt::keep_dims);
+    return sums / static_cast<T>(x.shape(1));
+}
+
+}  // namespace
+
 template <class T>
 void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
                     std::string_view columns) {
     if (!wants(name)) return;
+    const bool averaged = average_heads_ && name == "attention_weights";
     std::vector<std::size_t> shape;
     std::vector<std::string_view> axes;
     const auto add = [&](std::size_t size, std::string_view axis) {
@@ -20,11 +34,16 @@ void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string
         axes.push_back(axis);
     };
     if (batched_) add(values.shape(0), "batch");
-    if (with_heads_) add(values.shape(1), "heads");
+    if (with_heads_ && !averaged) add(values.shape(1), "heads");
     if (!rows.empty()) add(values.shape(2), rows);
     if (!columns.empty()) add(values.shape(3), columns);
     Array<T> shown = Array<T>::from_shape(shape);
-    std::copy(values.begin(), values.end(), shown.begin());
+    if (averaged) {
+        const Tensor4<T> mean = mean_over_heads(values);
+        std::copy(mean.begin(), mean.end(), shown.begin());
+    } else {
+        std::copy(values.begin(), values.end(), shown.begin());
+    }
     keep_as_is(name, std::move(shown), std::move(axes));
 }
 

@@ -13,9 +13,12 @@ namespace attn {
 
 class Recorder {
 public:
-    /// `batched` and `with_heads` say which leading axes the answer shows.
-    Recorder(std::vector<std::string> wanted, bool batched, bool with_heads)
-        : wanted_(std::move(wanted)), batched_(batched), with_heads_(with_heads) {}
+    /// `batched` and `with_heads` say which leading axes the answer shows; `average_heads` makes
+    /// attention_weights their mean over the heads.
+    Recorder(std::vector<std::string> wanted, bool batched, bool with_heads,
+             bool average_heads = false)
+        : wanted_(std::move(wanted)), batched_(batched), with_heads_(with_heads),
+          average_heads_(average_heads) {}
 
     bool wants(std::string_view name) const;
 
@@ -32,7 +35,7 @@ public:
 
 private:
     std::vector<std::string> wanted_;
-    bool batched_, with_heads_;
+    bool batched_, with_heads_, average_heads_;
     std::vector<NamedArray> kept_;
 };
 

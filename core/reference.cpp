@@ -8,12 +8,20 @@
 #include <xtensor/xeval.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
+#include <xtensor/xrepeat.hpp>
 
 #include "core/attention.hpp"
 #include "core/torch_math.hpp"
 
 namespace attn {
 namespace {
+
+/// Every head's own copy of the keys or values that it shares with its group.
+template <class T>
+Tensor4<T> repeat_heads(const Tensor4<T>& x, std::size_t heads) {
+    if (x.shape(1) == heads) return x;
+    return xt::repeat(x, heads / x.shape(1), 1);
+}
 
 /// (batch, heads, m, k) times (batch, heads, k, n).
 template <class T>
@@ -28,13 +36,44 @@ Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     return product;
 }
 
-/// Along the last axis: (batch, heads, q_len, 1).
+/// Weights times values, (batch, heads, q_len, d_v). Blocked keys are stepped over: their weight is
+/// 0, but 0 times NaN would be NaN.
+template <class T>
+Tensor4<T> mix_values(const Tensor4<T>& weights, const Tensor4<T>& mask, const Tensor4<T>& values) {
+    const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
+    Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
+    context.fill(T{0});
+    for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
+        for (std::size_t k = 0; k < keys; ++k) {
+            if (mask.data()[row * keys + k] == T{0}) continue;
+            const T weight = weights.data()[row * keys + k];
+            const T* value = values.data() + (row / rows * keys + k) * d_v;
+            for (std::size_t j = 0; j < d_v; ++j)
+                context.data()[row * d_v + j] += weight * value[j];
+        }
+    return context;
+}
+
+/// One number a row, (batch, heads, q_len, 1): `reduce` gets each row's first element and length.
+// Not xtensor's own reductions: left lazy inside a larger expression, those of 0.24 read outside
+// their buffer, and its amax starts from the lowest finite number instead of -Infinity.
+template <class T, class Reduce>
+Tensor4<T> reduce_rows(const Tensor4<T>& x, Reduce reduce) {
+    Tensor4<T> reduced = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
+    for (std::size_t row = 0; row < reduced.size(); ++row)
+        reduced.data()[row] = reduce(x.data() + row * x.shape(3), x.shape(3));
+    return reduced;
+}
+
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
-    Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
-    for (std::size_t row = 0; row < sums.size(); ++row)
-        sums.data()[row] = row_sum(x.data() + row * x.shape(3), x.shape(3));
-    return sums;
+    return reduce_rows(x, [](const T* row, std::size_t length) { return row_sum(row, length); });
+}
+
+template <class T>
+Tensor4<T> row_maxima(const Tensor4<T>& x) {
+    return reduce_rows(
+        x, [](const T* row, std::size_t length) { return *std::max_element(row, row + length); });
 }
 
 /// The scores times the scale. The default scale divides by sqrt(d_k), as PyTorch programs write
@@ -52,20 +91,48 @@ struct Softmax {
     Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
 };
 
-/// Along the last axis, with the row maximum subtracted. Only a row that the mask blocks wholly
-/// gives zeros; scores that overflowed give NaN, as in PyTorch.
-// Reductions are evaluated before use: left lazy inside a larger expression, xtensor 0.24 reads
-// outside their buffer.
+/// Along the last axis, with the row maximum subtracted; a sink is one more logit, without a
+/// weight. Only a row that the mask blocks wholly gives zeros; scores that overflowed give NaN, as
+/// in PyTorch.
 template <class T>
-Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask) {
-    const Tensor4<T> peak = xt::amax(scores, {3}, xt::keep_dims);
-    const Tensor4<T> has_key = xt::amax(mask, {3}, xt::keep_dims);
-    const Tensor4<T> shift = xt::where(has_key > T{0}, peak, T{0});
+Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
+                   const std::vector<double>& sink) {
+    const Tensor4<T> peak = row_maxima(scores);
+    const Tensor4<T> has_key = row_maxima(mask);
+    Tensor4<T> shift = xt::where(has_key > T{0}, peak, T{0});
+    const auto sink_of = [&](std::size_t row) {
+        return static_cast<T>(sink[row / shift.shape(2) % shift.shape(1)]);
+    };
+    if (!sink.empty())
+        for (std::size_t row = 0; row < shift.size(); ++row)
+            shift.data()[row] = has_key.data()[row] > T{0}
+                                    ? std::max(shift.data()[row], sink_of(row))
+                                    : sink_of(row);
     Tensor4<T> powers = scores - shift;
     for (T& x : powers) x = torch_exp(x);
-    const Tensor4<T> total = row_sums(powers);
+    Tensor4<T> total = row_sums(powers);
+    if (!sink.empty())
+        for (std::size_t row = 0; row < total.size(); ++row)
+            total.data()[row] += torch_exp(static_cast<T>(sink_of(row) - shift.data()[row]));
     const Tensor4<T> reciprocal = xt::where(has_key > T{0}, T{1} / total, T{0});
     return {powers * reciprocal, shift + xt::log(total)};
+}
+
+/// Every score modifier in turn, in place; those that name an array are kept under it.
+template <class T>
+void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
+    for (const ScoreModifier& modifier : call.modifiers) {
+        T* score = scores.data();
+        for (std::size_t b = 0; b < scores.shape(0); ++b)
+            for (std::size_t h = 0; h < scores.shape(1); ++h)
+                for (std::size_t row = 0; row < scores.shape(2); ++row)
+                    for (std::size_t k = 0; k < scores.shape(3); ++k, ++score) {
+                        const std::size_t q = call.first_query + row;
+                        const auto position = static_cast<std::ptrdiff_t>(q) + call.offset;
+                        *score = static_cast<T>(modifier.apply(*score, {b, h, q, k, position}));
+                    }
+        if (!modifier.emits.empty()) recorder.keep(modifier.emits, scores, "q_len", "kv_len");
+    }
 }
 
 /// 1 where a query may attend, 0 where not, in the shape of the scores.
@@ -76,7 +143,8 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
         for (std::size_t h = 0; h < mask.shape(1); ++h)
             for (std::size_t q = 0; q < mask.shape(2); ++q)
                 for (std::size_t k = 0; k < mask.shape(3); ++k)
-                    mask(b, h, q, k) = call.mask.allows(call.first_query + q, k) ? T{1} : T{0};
+                    mask(b, h, q, k) =
+                        call.mask.allows(b, h, call.first_query + q, k) ? T{1} : T{0};
     return mask;
 }
 
@@ -97,11 +165,13 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         recorder.keep(name, values, "q_len", "kv_len");
     };
 
-    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(call.key, {0, 1, 3, 2}));
+    const std::size_t heads = call.query.shape(1);
+    const Tensor4<T> key = repeat_heads(call.key, heads);
+    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(key, {0, 1, 3, 2}));
     keep("scores", scores);
-    const Tensor4<T> scaled = scale_scores(scores, call.scale, call.query.shape(3));
-    keep("scaled_scores", scaled);
-    keep("capped_scores", scaled);
+    Tensor4<T> modified = scale_scores(scores, call.scale, call.query.shape(3));
+    keep("scaled_scores", modified);
+    modify(modified, call, recorder);
 
     const Tensor4<T> mask = mask_of(call, scores);
     keep("mask", mask);
@@ -110,16 +180,16 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
-        const Tensor4<T> biased = xt::where(mask > T{0}, scaled, blocked);
+        const Tensor4<T> biased = xt::where(mask > T{0}, modified, blocked);
         keep("biased_scores", biased);
-        auto [softmaxed, logsumexp] = softmax(biased, mask);
+        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         weights = std::move(softmaxed);
     } else {
-        keep("biased_scores", scaled);
-        const auto [softmaxed, logsumexp] = softmax<T>(scaled, xt::ones_like(mask));
+        keep("biased_scores", modified);
+        const auto [softmaxed, logsumexp] = softmax<T>(modified, xt::ones_like(mask), call.sink);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
-        const Tensor4<T> masked_weights = softmaxed * mask;
+        const Tensor4<T> masked_weights = xt::where(mask > T{0}, softmaxed, T{0});
         keep("masked_weights", masked_weights);
         weights = renormalize(masked_weights);
     }
@@ -128,7 +198,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     weights *= call.dropout;
     keep("attention_weights", weights);
 
-    Tensor4<T> context = matmul(weights, call.value);
+    Tensor4<T> context = mix_values(weights, mask, repeat_heads(call.value, heads));
     recorder.keep("head_outputs", context, "q_len", "d_v");
     return context;
 }

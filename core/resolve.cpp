@@ -1,25 +1,16 @@
 // Turns a question into one with every default filled in, or says why it cannot be answered.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/error.hpp"
+#include "core/geometry.hpp"
 #include "core/layer.hpp"
 #include "core/memory.hpp"
 #include "core/nearest.hpp"
 
 namespace attn {
 namespace {
-
-struct Lengths {
-    std::size_t batch, q_len, kv_len, d_in;
-};
-
-std::string shape_text(const Array<double>& values) {
-    std::string text = "(";
-    for (std::size_t size : values.shape())
-        text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-    return text + ")";
-}
 
 [[noreturn]] void fail(const std::string& where, const std::string& message) {
     throw SettingError(ErrorKind::usage, where, message);
@@ -39,32 +30,11 @@ std::string nearest_divisors(std::uint64_t width, std::uint64_t heads) {
     return "the nearest are " + std::to_string(below) + " and " + std::to_string(above);
 }
 
-Lengths check_operands(const Operands& operands) {
-    const Array<double>&q = operands.query, &k = operands.key, &v = operands.value;
-    for (const auto& [name, values] : {std::pair("query", &q), {"key", &k}, {"value", &v}})
-        if (values->dimension() != 2)
-            throw SettingError(ErrorKind::shape, name,
-                               "shape " + shape_text(*values) + "; expected a matrix (tokens, d)");
-    if (q.shape(1) != k.shape(1))
-        throw SettingError(ErrorKind::shape, "key",
-                           "shape " + shape_text(k) + "; expected " + std::to_string(q.shape(1)) +
-                               " columns as in query " + shape_text(q));
-    if (k.shape(0) != v.shape(0))
-        throw SettingError(ErrorKind::shape, "value",
-                           "shape " + shape_text(v) + "; expected " + std::to_string(k.shape(0)) +
-                               " rows as in key " + shape_text(k));
-    return {1, q.shape(0), k.shape(0), q.shape(1)};
-}
-
-Lengths lengths_of(const Settings& s, const Operands& operands) {
-    if (s.mode == Mode::sdpa) return check_operands(operands);
-    const auto& shape = operands.inputs.shape();
-    const std::size_t rank = shape.size();
-    return {rank == 3 ? shape[0] : 1, shape[rank - 2], shape[rank - 2], shape[rank - 1]};
-}
-
 /// init none: queries, keys and values are the input itself, so it fixes every width.
-void resolve_without_projections(Settings& s, std::size_t d_in) {
+void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_context) {
+    if (d_context != d_in)
+        fail("init", "none has no projections to bring a context of " + std::to_string(d_context) +
+                         " columns to " + std::to_string(d_in) + "; expected as many");
     for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(d_in) != d_in)
             fail(name, "init none has no projections; expected d_in, " + std::to_string(d_in) +
@@ -76,15 +46,18 @@ void resolve_without_projections(Settings& s, std::size_t d_in) {
     s.d_out = s.d_k = s.d_v = d_in;
 }
 
-void resolve_widths(Settings& s, std::size_t d_in) {
+void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
     if (s.init == Init::none) {
-        resolve_without_projections(s, d_in);
+        resolve_without_projections(s, d_in, d_context);
     } else {
         const std::uint64_t d_out = s.d_out.value_or(d_in);
         s.d_k = s.d_k.value_or(d_out);
         s.d_v = s.d_v.value_or(d_out);
     }
-    const bool may_project_out = s.mode == Mode::multihead && s.style == Style::split;
+    const bool has_heads_axis = s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
+    const bool may_project_out = has_heads_axis && s.style == Style::split;
+    if (s.out_proj.value_or(false) && !has_heads_axis)
+        fail("out_proj", "one head has no output projection; expected heads beside it");
     if (s.out_proj.value_or(false) && !may_project_out)
         fail("out_proj", "style wrapper has no output projection; expected none, or style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
@@ -96,24 +69,88 @@ void resolve_widths(Settings& s, std::size_t d_in) {
 }
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
-void check_mha(const Settings& s, std::size_t d_in) {
-    if (s.mode != Mode::multihead || s.style != Style::split)
-        fail("init", "mha is nn.MultiheadAttention; expected mode multihead with style split");
-    if (!*s.out_proj) fail("out_proj", "init mha always has an output projection");
-    for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
-        if (*width != d_in)
-            fail(name, "init mha has one width; expected d_in, " + std::to_string(d_in));
+void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
+    const bool has_heads_axis = s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
+    if (!has_heads_axis || s.style != Style::split)
+        fail("init",
+             "mha is nn.MultiheadAttention; expected mode multihead, or cross with heads, and "
+             "style split");
+    if (!*s.out_proj) fail("out_proj", "init mha always has an output projection; expected true");
+    if (*s.kv_heads != *s.heads)
+        fail("kv_heads", "init mha has no grouped heads; expected " + std::to_string(*s.heads));
+    for (const auto& [name, width] : {std::pair("d_out", *s.d_out),
+                                      {"d_k", *s.d_k},
+                                      {"d_v", *s.d_v},
+                                      {"context", std::uint64_t{d_context}}})
+        if (width != d_in)
+            fail(name, "a width of " + std::to_string(width) +
+                           ", but init mha has one; expected d_in, " + std::to_string(d_in));
 }
 
 void check_heads(const Settings& s) {
-    if (s.style == Style::wrapper) return;
+    const std::uint64_t heads = s.heads.value_or(1);
+    if (s.style == Style::wrapper) {
+        if (*s.kv_heads != heads)
+            fail("kv_heads",
+                 "style wrapper has no grouped heads; expected " + std::to_string(heads));
+        return;
+    }
     for (const auto& [name, width] :
          {std::pair("d_out", *s.out_proj ? *s.d_out : *s.d_v), {"d_k", *s.d_k}, {"d_v", *s.d_v}})
-        if (width % s.heads != 0)
+        if (width % heads != 0)
             fail("heads", std::string(name) + " " + std::to_string(width) +
-                              " is not a multiple of " + std::to_string(s.heads) + " (remainder " +
-                              std::to_string(width % s.heads) + "); " +
-                              nearest_divisors(width, s.heads));
+                              " is not a multiple of " + std::to_string(heads) + " (remainder " +
+                              std::to_string(width % heads) + "); " +
+                              nearest_divisors(width, heads));
+}
+
+/// The two alignments differ where the lengths do; then a causal mask must name the one it means.
+void resolve_alignment(Settings& s, const Geometry& g) {
+    const bool aligned = *s.causal || !s.window.empty() || s.alibi;
+    if (s.causal_align && !aligned)
+        fail("causal_align",
+             "there is nothing to align; expected causal, window or alibi beside it");
+    const bool differ = g.offset(CausalAlign::top_left) != g.offset(CausalAlign::bottom_right);
+    if (*s.causal && !s.causal_align && differ)
+        fail("causal", std::to_string(g.q_len) + " queries and " + std::to_string(g.kv_len) +
+                           " keys; expected causal_align top-left or bottom-right beside it");
+    if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
+}
+
+void check_masks(const Settings& s, const Operands& operands) {
+    bool boolean = false;
+    for (const auto& [name, mask, is_boolean] :
+         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
+          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}}) {
+        if (mask->dimension() == 0) continue;
+        if (is_boolean && !s.mask_true)
+            fail(name,
+                 "a boolean mask, and libraries differ on what true means; expected mask_true "
+                 "keep or drop beside it");
+        boolean = boolean || is_boolean;
+    }
+    if (s.mask_true && !boolean)
+        fail("mask_true",
+             "there is no boolean mask; expected one of true and false, or of 0 and 1");
+}
+
+void resolve_scores(Settings& s, const Geometry& g) {
+    s.scale =
+        s.scale.value_or(s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(g.d_k)));
+    if (s.window.size() == 1) s.window.push_back(-1);
+    if (s.sink.size() > 1 && s.sink.size() != g.heads)
+        fail("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected 1 or " +
+                         std::to_string(g.heads));
+    if (s.average_heads && !g.with_heads)
+        fail("average_heads", "there is no heads axis; expected several heads");
+    if (!s.rope) {
+        if (s.rope_dims) fail("rope_dims", "there is no rotary embedding; expected rope beside it");
+        return;
+    }
+    s.rope_dims = s.rope_dims.value_or(g.d_k);
+    if (*s.rope_dims % 2 != 0 || *s.rope_dims > g.d_k)
+        fail("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(g.d_k) +
+                              " dimensions a head; expected an even number of at most as many");
 }
 
 /// The arrays that this question has, in order.
@@ -123,13 +160,13 @@ std::vector<std::string> available_arrays(const Settings& s, const Operands& ope
     const bool projected = layer && s.init != Init::none;
     const bool out_proj = projected && *s.out_proj;
     for (std::string_view name : array_names) {
-        const bool qkv =
-            name.ends_with("_query") || name.ends_with("_key") || name.ends_with("_value");
+        const bool weight = name.starts_with("W_"), bias = name.starts_with("b_");
+        const bool of_output = name.ends_with("_out");
         const bool has = name == "token_ids"        ? !operands.token_ids.empty()
                          : name == "inputs"         ? layer
-                         : qkv                      ? projected && (name[0] == 'W' || s.qkv_bias)
-                         : name == "W_out"          ? out_proj
-                         : name == "b_out"          ? out_proj && *s.out_bias
+                         : weight                   ? (of_output ? out_proj : projected)
+                         : bias && of_output        ? out_proj && *s.out_bias
+                         : bias                     ? projected && s.qkv_bias
                          : name == "masked_weights" ? s.mask_method == MaskMethod::renormalize
                                                     : true;
         if (has) names.emplace_back(name);
@@ -178,54 +215,62 @@ void check_dropout(const Settings& s) {
             fail(name, "too many draws to step over; expected at most " + std::to_string(limit));
 }
 
-void check_memory(const Settings& s, const Lengths& n, bool width_given) {
+void check_memory(const Settings& s, const Geometry& g, bool width_given) {
     const double element = s.dtype == Dtype::float32 ? 4 : 8;
     const auto size = [](auto value) { return static_cast<double>(value); };
     if (s.mode != Mode::sdpa) {
-        const double groups = s.style == Style::wrapper ? size(s.heads) : 1;
-        const double projected = groups * (2 * size(*s.d_k) + size(*s.d_v));
-        const double weights = size(n.d_in) * projected + size(*s.d_v) * size(*s.d_out);
-        const double vectors = size(n.batch) * size(n.q_len) * (projected + size(*s.d_out));
+        const double heads = size(g.heads);
+        const double projected = heads * (2 * size(g.d_k) + size(g.d_v));
+        const double weights =
+            size(std::max(g.d_in, g.d_context)) * projected + heads * size(g.d_v) * size(*s.d_out);
+        const double vectors =
+            size(g.batch) * size(std::max(g.q_len, g.kv_len)) * (projected + size(*s.d_out));
         // The reference path holds a transposed copy of one weight while it projects.
         require_memory(element * (2 * weights + 3 * vectors), width_given ? "d_out" : "inputs",
                        "a layer of this width");
     }
-    const double rows = s.token ? 1 : size(n.q_len);
-    const double weights = size(n.batch) * size(s.heads) * rows * size(n.kv_len);
-    // Six steps are held at once, beside three float64 temporaries of the softmax.
-    require_memory(weights * (element * (6 + size(s.emit.size())) + 24),
+    const double rows = s.token ? 1 : size(g.q_len);
+    const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
+    // Eight steps are held at once, beside the ones that are emitted.
+    require_memory(weights * element * (8 + size(s.emit.size())),
                    s.mode == Mode::sdpa ? "query" : "inputs",
-                   "the weights (" + std::to_string(n.batch) + ", " + std::to_string(s.heads) +
-                       ", " + std::to_string(n.q_len) + ", " + std::to_string(n.kv_len) + ")");
+                   "the weights (" + std::to_string(g.batch) + ", " + std::to_string(g.heads) +
+                       ", " + std::to_string(g.q_len) + ", " + std::to_string(g.kv_len) + ")");
 }
 
 }  // namespace
 
 Settings resolve(Settings s, const Operands& operands) {
     const bool width_given = s.d_out.has_value();
-    const Lengths n = lengths_of(s, operands);
-    if (n.q_len > s.context_length.value_or(n.q_len))
-        throw SettingError(ErrorKind::input, "context_length",
-                           "the input has " + std::to_string(n.q_len) +
-                               " tokens; expected at most " + std::to_string(*s.context_length));
-    if (s.token.value_or(0) >= n.q_len)
-        fail("token", "there are " + std::to_string(n.q_len) + " tokens; expected 0 to " +
-                          std::to_string(n.q_len - 1));
     s.causal = s.causal.value_or(s.mode == Mode::causal || s.mode == Mode::multihead);
     if (s.mode == Mode::sdpa) {
-        s.d_k = operands.key.shape(1);
         s.out_proj = s.out_bias = false;
     } else {
-        resolve_widths(s, n.d_in);
-        if (s.init == Init::mha) check_mha(s, n.d_in);
+        const std::size_t d_in = operands.inputs.shape().back();
+        const std::size_t d_context =
+            s.mode == Mode::cross ? operands.context.shape().back() : d_in;
+        if (s.mode == Mode::multihead) s.heads = s.heads.value_or(1);
+        if (s.kv_heads && !s.heads) fail("kv_heads", "there is one head; expected heads beside it");
+        resolve_widths(s, d_in, d_context);
+        s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
+        if (s.init == Init::mha) check_mha(s, d_in, d_context);
         check_heads(s);
+        if (!s.heads) s.kv_heads.reset();
     }
-    const std::uint64_t d_k_of_head = s.style == Style::split ? *s.d_k / s.heads : *s.d_k;
-    s.scale = s.scale.value_or(
-        s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(d_k_of_head)));
+    const Geometry g = geometry_of(s, operands);
+    if (g.q_len > s.context_length.value_or(g.q_len))
+        throw SettingError(ErrorKind::input, "context_length",
+                           "the input has " + std::to_string(g.q_len) +
+                               " tokens; expected at most " + std::to_string(*s.context_length));
+    if (s.token.value_or(0) >= g.q_len)
+        fail("token", "there are " + std::to_string(g.q_len) + " tokens; expected 0 to " +
+                          std::to_string(g.q_len - 1));
+    resolve_alignment(s, g);
+    check_masks(s, operands);
+    resolve_scores(s, g);
     check_dropout(s);
     resolve_emit(s, operands);
-    check_memory(s, n, width_given);
+    check_memory(s, g, width_given);
     return s;
 }
 

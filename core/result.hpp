@@ -15,7 +15,7 @@
 namespace attn {
 
 /// Every array that can be emitted, in the order of computation.
-inline constexpr std::array<std::string_view, 26> array_names{"token_ids",
+inline constexpr std::array<std::string_view, 28> array_names{"token_ids",
                                                               "inputs",
                                                               "W_query",
                                                               "b_query",
@@ -39,6 +39,8 @@ inline constexpr std::array<std::string_view, 26> array_names{"token_ids",
                                                               "dropout_mask",
                                                               "attention_weights",
                                                               "logsumexp",
+                                                              "present_key",
+                                                              "present_value",
                                                               "head_outputs",
                                                               "context_vectors"};
 

@@ -12,10 +12,13 @@
 
 namespace attn {
 
-enum class Mode { self, causal, multihead, sdpa };
+enum class Mode { self, causal, multihead, cross, sdpa };
 enum class Dtype { float32, float64 };
 enum class Init { linear, rand, mha, xavier, none };
 enum class Style { split, wrapper };
+enum class CausalAlign { top_left, bottom_right };
+enum class MaskTrue { keep, drop };
+enum class Rope { half, interleaved };
 enum class MaskMethod { neg_inf, renormalize };
 enum class DropoutStream { mt19937, mkl };
 
@@ -23,9 +26,10 @@ enum class DropoutStream { mt19937, mkl };
 template <class E, std::size_t N>
 using Names = std::array<std::pair<E, std::string_view>, N>;
 
-inline constexpr Names<Mode, 4> mode_names{{{Mode::self, "self"},
+inline constexpr Names<Mode, 5> mode_names{{{Mode::self, "self"},
                                             {Mode::causal, "causal"},
                                             {Mode::multihead, "multihead"},
+                                            {Mode::cross, "cross"},
                                             {Mode::sdpa, "sdpa"}}};
 inline constexpr Names<Dtype, 2> dtype_names{
     {{Dtype::float32, "float32"}, {Dtype::float64, "float64"}}};
@@ -36,6 +40,12 @@ inline constexpr Names<Init, 5> init_names{{{Init::linear, "linear"},
                                             {Init::none, "none"}}};
 inline constexpr Names<Style, 2> style_names{
     {{Style::split, "split"}, {Style::wrapper, "wrapper"}}};
+inline constexpr Names<CausalAlign, 2> causal_align_names{
+    {{CausalAlign::top_left, "top-left"}, {CausalAlign::bottom_right, "bottom-right"}}};
+inline constexpr Names<MaskTrue, 2> mask_true_names{
+    {{MaskTrue::keep, "keep"}, {MaskTrue::drop, "drop"}}};
+inline constexpr Names<Rope, 2> rope_names{
+    {{Rope::half, "half"}, {Rope::interleaved, "interleaved"}}};
 inline constexpr Names<MaskMethod, 2> mask_method_names{
     {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
 inline constexpr Names<DropoutStream, 2> dropout_stream_names{
@@ -63,7 +73,7 @@ struct Settings {
     std::optional<std::uint64_t> context_length;  ///< longest input allowed, in tokens
 
     std::optional<std::uint64_t> d_out, d_k, d_v;  ///< widths over all heads (wrapper: of one head)
-    std::uint64_t heads = 1;
+    std::optional<std::uint64_t> heads, kv_heads;
 
     Init init = Init::linear;
     Seed seed;
@@ -73,8 +83,19 @@ struct Settings {
     Style style = Style::split;
 
     std::optional<bool> causal;
+    std::optional<CausalAlign> causal_align;
+    std::optional<MaskTrue> mask_true;      ///< what `true` means in boolean masks
+    std::vector<std::uint64_t> kv_lengths;  ///< real keys of each batch entry; empty: all
+    std::vector<std::int64_t> window;       ///< {left, right} round a query; -1 is unbounded
     MaskMethod mask_method = MaskMethod::neg_inf;
+
     std::optional<double> scale;
+    double softcap = 0;  ///< c of c tanh(x / c); 0 is off
+    bool alibi = false;
+    std::optional<Rope> rope;
+    double rope_base = 10000;
+    std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
+    std::vector<double> sink;                ///< one logit a head in the softmax's denominator
 
     double dropout = 0;  ///< probability of dropping a weight, 0 to 1
     std::optional<Seed> dropout_seed;
@@ -83,6 +104,7 @@ struct Settings {
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
+    bool average_heads = false;  ///< attention_weights: their mean over the heads
 };
 
 }  // namespace attn

@@ -83,13 +83,14 @@ Tensor3<T> applied_matrix(const Projection<T>& p, std::size_t group) {
 template <class T>
 LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
                              TorchGenerator& generator) {
-    const auto input_projection = [&](std::size_t fan_out) {
-        return make_projection<T>(settings, sizes.groups, sizes.d_in, fan_out, settings.qkv_bias);
+    const auto input_projection = [&](std::size_t fan_in, std::size_t fan_out) {
+        return make_projection<T>(settings, sizes.groups, fan_in, fan_out, settings.qkv_bias);
     };
-    LayerWeights<T> weights{input_projection(sizes.d_k), input_projection(sizes.d_k),
-                            input_projection(sizes.d_v), std::nullopt};
+    LayerWeights<T> weights{input_projection(sizes.d_in, sizes.query),
+                            input_projection(sizes.d_context, sizes.key),
+                            input_projection(sizes.d_context, sizes.value), std::nullopt};
     if (settings.out_proj.value_or(false))
-        weights.out = make_projection<T>(settings, 1, sizes.d_v, sizes.d_out,
+        weights.out = make_projection<T>(settings, 1, sizes.joined, sizes.d_out,
                                          settings.out_bias.value_or(false));
     if (settings.init == Init::mha) {
         draw_mha(weights, generator);

@@ -27,11 +27,13 @@ struct LayerWeights {
     std::optional<Projection<T>> out;
 };
 
-/// Sizes of a layer's parameters. d_k and d_v are the widths of one projection: all heads of the
-/// split style, one head of the wrapper style.
+/// Sizes of a layer's parameters; widths are those of one projection: all heads of the split style,
+/// one head of the wrapper style.
 struct WeightSizes {
-    std::size_t d_in, d_k, d_v, d_out;
-    std::size_t groups = 1;  ///< independent heads of the wrapper style
+    std::size_t d_in, d_context;    ///< columns of the input, and of what gives keys and values
+    std::size_t query, key, value;  ///< columns after each projection
+    std::size_t joined, d_out;  ///< columns of the joined heads, and after the output projection
+    std::size_t groups = 1;     ///< independent heads of the wrapper style
 };
 
 /// Draws every parameter in PyTorch's order: for each group W_query, W_key, W_value, each weight

@@ -89,7 +89,24 @@ void JsonArrayReader::close_list(std::size_t depth, std::size_t opened_at, std::
                             " as in the first one");
 }
 
+/// True where `true` or `false` stood here and the rules take it.
+bool JsonArrayReader::read_boolean() {
+    for (const auto& [word, value] : {std::pair(std::string_view("true"), 1.0), {"false", 0.0}}) {
+        if (!rules_.boolean || !text_.substr(at_).starts_with(word)) continue;
+        if (!array_.values.empty() && !array_.boolean)
+            fail(at_, "a boolean beside numbers; expected a number");
+        array_.boolean = true;
+        array_.values.push_back(value);
+        at_ += word.size();
+        return true;
+    }
+    if (array_.boolean)
+        fail(at_, "found " + excerpt(text_, at_) + " beside booleans; expected true or false");
+    return false;
+}
+
 void JsonArrayReader::read_number() {
+    if (read_boolean()) return;
     const std::string_view rest = text_.substr(at_);
     ParsedNumber number = parse_json_number(rest);
     if (number.length == 0)

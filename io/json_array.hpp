@@ -22,6 +22,7 @@ public:
 private:
     void read_list(std::size_t depth);
     void read_number();
+    bool read_boolean();
     void close_list(std::size_t depth, std::size_t opened_at, std::size_t length);
     char next_token();
     [[noreturn]] void fail(std::size_t offset, const std::string& message) const;

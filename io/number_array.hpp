@@ -14,6 +14,7 @@ namespace attn::io {
 struct NumberArray {
     std::vector<std::size_t> shape;
     std::vector<double> values;  ///< row-major
+    bool boolean = false;        ///< written as true and false, kept as 1 and 0
 
     Array<double> to_array() const;
 };
@@ -22,6 +23,7 @@ struct NumberArray {
 struct ArrayRules {
     Dtype dtype = Dtype::float32;  ///< numbers that overflow this type are refused
     bool nonfinite = false;        ///< NaN and infinities are taken
+    bool boolean = false;          ///< true and false are taken
     std::size_t lowest_rank = 2;
     std::size_t highest_rank = 3;
 };

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "io/display_width.hpp"
+#include "io/columns.hpp"
 #include "io/number_text.hpp"
 #include "io/writers.hpp"
 
@@ -11,8 +11,6 @@ namespace attn::io {
 namespace {
 
 constexpr int default_decimals = 4;
-
-using Cells = std::vector<std::vector<std::string>>;
 
 /// Labels hold whatever a file said; a line break in one would tear the table.
 std::string printable(std::string label) {
@@ -48,7 +46,7 @@ private:
                 cells.push_back({vector ? "" : label(rank - 2, r)});
                 for (std::size_t c = 0; c < columns; ++c) cells.back().push_back(number(*next++));
             }
-            write_cells(cells);
+            out_ << align_columns(cells);
         }
     }
 
@@ -78,6 +76,7 @@ private:
         const std::string_view axis = array_->axes[dimension];
         const bool counts_tokens = axis == "q_len" || axis == "kv_len" || axis == "tokens";
         if (axis == "q_len" && !report_.queries_are_tokens) return std::to_string(index);
+        if (axis == "kv_len" && !report_.keys_are_tokens) return std::to_string(index);
         if (axis == "q_len") index += report_.first_query;
         if (counts_tokens && index < report_.tokens.size()) return printable(report_.tokens[index]);
         return std::to_string(index);
@@ -87,21 +86,6 @@ private:
     std::string number(T value) const {
         if constexpr (std::is_floating_point_v<T>) return fixed_text(value, decimals_);
         return std::to_string(value);
-    }
-
-    void write_cells(const Cells& cells) {
-        std::vector<std::size_t> widths(cells[0].size(), 0);
-        for (const auto& row : cells)
-            for (std::size_t i = 0; i < row.size(); ++i)
-                widths[i] = std::max(widths[i], display_width(row[i]));
-        for (const auto& row : cells) {
-            std::string line;
-            for (std::size_t i = 0; i < row.size(); ++i) {
-                const std::string space(widths[i] - display_width(row[i]), ' ');
-                line += i == 0 ? row[i] + space : "  " + space + row[i];
-            }
-            out_ << line << "\n";
-        }
     }
 
     OutputFile& out_;

@@ -25,7 +25,8 @@ struct Report {
     std::vector<NamedArray> arrays;
     std::vector<std::string> tokens;  ///< one label a token, or empty
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to
-    bool queries_are_tokens = true;   ///< the labels name the queries, not the keys alone
+    bool queries_are_tokens = true;   ///< the labels name the queries
+    bool keys_are_tokens = true;      ///< the labels name the keys
 };
 
 struct NumberStyle {

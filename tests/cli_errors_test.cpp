@@ -68,7 +68,7 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
              {{"self"},
               R"({"inputs": [[1]], "heads": 3})",
               2,
-              "<stdin>:1:19: mode self has no \"heads\"; expected mode multihead"},
+              "<stdin>:1:19: mode self has no \"heads\"; expected mode multihead, cross, sdpa"},
              {{"self"},
               R"({"inputs": [[1]], "output": "x"})",
               2,
@@ -142,7 +142,8 @@ TEST_CASE("errors: flag values") {
               "--emit b_key: b_key does not exist with these settings; there are inputs, W_query, "
               "W_key, W_value, queries, keys, values, scores, scaled_scores, capped_scores, "
               "biased_scores, mask, masked_scores, weights_before_dropout, dropout_mask, "
-              "attention_weights, logsumexp, head_outputs, context_vectors"},
+              "attention_weights, logsumexp, present_key, present_value, head_outputs, "
+              "context_vectors"},
              {{"self"},
               R"({"inputs": [[1]], "dropout": 1.5})",
               2,
@@ -236,15 +237,16 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"self", "--init", "mha"},
               matrix,
               2,
-              "--init mha: mha is nn.MultiheadAttention; expected mode multihead with style split"},
+              "--init mha: mha is nn.MultiheadAttention; expected mode multihead, or cross with "
+              "heads, and style split"},
              {{"multihead", "--init", "mha", "--d-out", "6"},
               matrix,
               2,
-              "--d-out 6: init mha has one width; expected d_in, 3"},
+              "--d-out 6: a width of 6, but init mha has one; expected d_in, 3"},
              {{"multihead", "--init", "mha", "--no-out-proj"},
               matrix,
               2,
-              "--no-out-proj: init mha always has an output projection"},
+              "--no-out-proj: init mha always has an output projection; expected true"},
              {{"multihead", "--style", "wrapper", "--out-proj"},
               matrix,
               2,
@@ -305,7 +307,7 @@ TEST_CASE("errors: what was given is used or refused") {
               "",
               2,
               "--seed: unknown flag before a command; expected --help or --version"},
-             {{"bogus", "causal", "m.json"}, "", 2, "bogus: unknown command; the nearest is self"},
+             {{"bogus", "causal", "m.json"}, "", 2, "bogus: unknown command; the nearest is cross"},
              {{"self", "m.json", "--qkv-bias=false"},
               "",
               2,

@@ -1,17 +1,105 @@
-// Masks: who may see whom.
+// Masks: who may see whom, by pair and by block.
 #include "core/mask.hpp"
 
 #include <doctest/doctest.h>
 
-using attn::Mask;
+#include "tests/support/support.hpp"
 
-TEST_CASE("causal: a query sees itself and what is before it") {
-    const Mask mask = Mask::causal();
-    for (std::size_t q = 0; q < 5; ++q)
-        for (std::size_t k = 0; k < 5; ++k) CHECK(mask.allows(q, k) == (k <= q));
+using namespace attn;
+
+namespace {
+
+/// What `cover` must say of a block, from asking for each pair.
+Coverage by_pairs(const Mask& mask, const Block& b) {
+    std::size_t allowed = 0;
+    for (std::size_t q = 0; q < b.queries; ++q)
+        for (std::size_t k = 0; k < b.keys; ++k)
+            allowed += mask.allows(b.batch, b.head, b.first_query + q, b.first_key + k) ? 1 : 0;
+    if (allowed == 0) return Coverage::none;
+    return allowed == b.queries * b.keys ? Coverage::all : Coverage::some;
 }
 
-TEST_CASE("no mask: every query sees every key") {
-    CHECK(Mask::none().allows(0, 1000));
-    CHECK(Mask::none().allows(1000, 0));
+/// `some` is always allowed; `all` and `none` must be true.
+void check_blocks(const Mask& mask, bool exact) {
+    for (std::size_t q = 0; q < 6; ++q)
+        for (std::size_t k = 0; k < 6; ++k)
+            for (std::size_t queries = 1; queries < 5; ++queries)
+                for (std::size_t keys = 1; keys < 5; ++keys) {
+                    const Block block{1, 0, q, queries, k, keys};
+                    const Coverage said = mask.cover(block), truth = by_pairs(mask, block);
+                    if (exact)
+                        CHECK(said == truth);
+                    else
+                        CHECK((said == Coverage::some || said == truth));
+                }
+}
+
+Mask band(std::int64_t left, std::int64_t right, std::int64_t offset) {
+    Mask mask;
+    mask.add(BandRule(left, right, offset));
+    return mask;
+}
+
+}  // namespace
+
+TEST_CASE("causal: a query sees itself and what is before it") {
+    const Mask mask = band(-1, 0, 0);
+    for (std::size_t q = 0; q < 5; ++q)
+        for (std::size_t k = 0; k < 5; ++k) CHECK(mask.allows(0, 0, q, k) == (k <= q));
+}
+
+TEST_CASE("window: from p - left to p + right, with p moved by the offset") {
+    const Mask mask = band(2, 1, 3);
+    for (std::size_t q = 0; q < 5; ++q)
+        for (std::size_t k = 0; k < 12; ++k)
+            CHECK(mask.allows(0, 0, q, k) == (k + 2 >= q + 3 && k <= q + 4));
+}
+
+TEST_CASE("no rule: every query sees every key") {
+    CHECK(Mask().allows(3, 2, 1000, 0));
+    CHECK(Mask().cover({0, 0, 0, 9, 0, 9}) == Coverage::all);
+}
+
+TEST_CASE("blocks: bands and lengths are exact, joined rules never lie") {
+    for (std::int64_t left : {-1, 0, 2})
+        for (std::int64_t right : {-1, 0, 1})
+            for (std::int64_t offset : {-2, 0, 3}) check_blocks(band(left, right, offset), true);
+    for (std::uint64_t length : {0u, 3u, 20u}) {
+        Mask mask;
+        mask.add(LengthRule({7, length}));
+        check_blocks(mask, true);
+        mask.add(BandRule(-1, 0, 1));
+        mask.add(BooleanRule(Array<double>{{1, 0, 1, 1, 0, 1, 1, 1, 1}}, true));
+        check_blocks(mask, false);
+    }
+}
+
+TEST_CASE("boolean masks: both polarities, every broadcast shape") {
+    const auto allows = [](const Array<double>& array, bool keep, std::size_t b, std::size_t h,
+                           std::size_t q,
+                           std::size_t k) { return BooleanRule(array, keep).allows(b, h, q, k); };
+    const Array<double> keys = test::array_of({1, 0, 1});
+    CHECK(allows(keys, true, 1, 1, 1, 0));
+    CHECK_FALSE(allows(keys, true, 1, 1, 1, 1));
+    CHECK(allows(keys, false, 1, 1, 1, 1));
+    const Array<double> pairs = test::array_of({{1, 0}, {0, 1}});
+    CHECK(allows(pairs, true, 9, 9, 1, 1));
+    CHECK_FALSE(allows(pairs, true, 9, 9, 0, 1));
+    const Array<double> heads = test::array_of({{{1, 1}}, {{0, 0}}});
+    CHECK(allows(heads, true, 5, 0, 7, 1));
+    CHECK_FALSE(allows(heads, true, 5, 1, 7, 1));
+    const Array<double> padding = test::array_of({{{{1, 0}}}, {{{0, 1}}}});
+    CHECK(allows(padding, true, 0, 3, 4, 0));
+    CHECK_FALSE(allows(padding, true, 1, 3, 4, 0));
+    // A mask may stop after the real keys; those beyond are blocked whatever true means.
+    CHECK_FALSE(allows(keys, true, 0, 0, 0, 3));
+    CHECK_FALSE(allows(keys, false, 0, 0, 0, 3));
+}
+
+TEST_CASE("additive masks: only -Infinity blocks") {
+    const BiasRule rule(Broadcast(test::array_of({0, -1e30, "-inf", "inf"}), 0));
+    CHECK(rule.allows(0, 0, 0, 0));
+    CHECK(rule.allows(0, 0, 0, 1));
+    CHECK_FALSE(rule.allows(0, 0, 0, 2));
+    CHECK(rule.allows(0, 0, 0, 3));
 }

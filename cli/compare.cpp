@@ -1,0 +1,191 @@
+// `attn compare A B`; see compare.hpp.
+#include "cli/compare.hpp"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/geometry.hpp"
+#include "io/columns.hpp"
+#include "io/csv.hpp"
+#include "io/json_document.hpp"
+#include "io/output_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+struct NamedValues {
+    std::string name;
+    Array<double> values;
+};
+
+struct Side {
+    std::vector<NamedValues> arrays;
+    bool bare = false;           ///< one array without a name
+    std::optional<Dtype> dtype;  ///< of a result's config
+};
+
+io::ArrayRules any_array() {
+    io::ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.nonfinite = rules.boolean = true;
+    rules.lowest_rank = 1;
+    rules.highest_rank = 4;
+    return rules;
+}
+
+Side read_side(const std::string& path) {
+    const io::Source source = io::read_source(path);
+    Side side;
+    const char first = source.text[source.text.find_first_not_of(" \t\r\n")];
+    if (first != '[' && first != '{') {
+        side.bare = true;
+        side.arrays.push_back({"array", io::read_csv(source, any_array()).matrix.to_array()});
+        return side;
+    }
+    const io::JsonDocument document(source);
+    if (document.is_array()) {
+        side.bare = true;
+        side.arrays.push_back({"array", document.read_array(any_array()).to_array()});
+        return side;
+    }
+    for (const io::JsonMember& member : document.members())
+        if (member.key != "tokens" && document.holds_array(member))
+            side.arrays.push_back(
+                {member.key, document.read_array(member, any_array()).to_array()});
+    if (side.arrays.empty())
+        throw Error(ErrorKind::input, source.name, "holds no array; expected a result or an array");
+    if (const io::JsonMember* config = document.find("config")) {
+        const nlohmann::json settings = document.read_value(*config);
+        if (settings.is_object())
+            side.dtype =
+                settings.value("dtype", "float32") == "float64" ? Dtype::float64 : Dtype::float32;
+    }
+    return side;
+}
+
+struct Row {
+    std::string name;
+    const Array<double>* a = nullptr;  // null where that side has no such array
+    const Array<double>* b = nullptr;
+    std::optional<Difference> difference;  // empty where the shapes differ
+
+    bool equal() const { return difference && difference->outside == 0; }
+};
+
+const Array<double>* find(const Side& side, const std::string& name) {
+    for (const NamedValues& array : side.arrays)
+        if (array.name == name) return &array.values;
+    return nullptr;
+}
+
+std::vector<Row> pair_up(const Side& a, const Side& b, const Tolerance& tolerance) {
+    std::vector<Row> rows;
+    if ((a.bare || b.bare) && a.arrays.size() == 1 && b.arrays.size() == 1) {
+        const std::string& name = a.bare ? b.arrays[0].name : a.arrays[0].name;
+        rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
+    } else {
+        for (const NamedValues& array : a.arrays)
+            rows.push_back({array.name, &array.values, find(b, array.name), {}});
+        for (const NamedValues& array : b.arrays)
+            if (find(a, array.name) == nullptr)
+                rows.push_back({array.name, nullptr, &array.values, {}});
+    }
+    for (Row& row : rows)
+        if (row.a != nullptr && row.b != nullptr && row.a->shape() == row.b->shape())
+            row.difference = difference(*row.a, *row.b, tolerance);
+    return rows;
+}
+
+std::string shape_of(const Array<double>* array) {
+    return array == nullptr ? "missing" : shape_text(*array);
+}
+
+std::string brief(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+}
+
+std::string index_text(const std::vector<std::size_t>& index) {
+    std::string text = "[";
+    for (std::size_t i : index) text += (text.size() > 1 ? ", " : "") + std::to_string(i);
+    return text + "]";
+}
+
+std::string table_of(const std::vector<Row>& rows) {
+    io::Cells cells{{"array", "shape", "max abs", "mean abs", "max rel", "max ulp", "worst at",
+                     "nonfinite", "outside", "verdict"}};
+    for (const Row& row : rows) {
+        if (!row.difference) {
+            cells.push_back({row.name, shape_of(row.a) + " and " + shape_of(row.b), "", "", "", "",
+                             "", "", "", "differs"});
+            continue;
+        }
+        const Difference& d = *row.difference;
+        cells.push_back({row.name, shape_of(row.a), brief(d.max_abs), brief(d.mean_abs),
+                         brief(d.max_rel), std::to_string(d.max_ulp), index_text(d.worst),
+                         std::to_string(d.nonfinite_mismatches), std::to_string(d.outside),
+                         row.equal() ? "equal" : "differs"});
+    }
+    return io::align_columns(cells);
+}
+
+nlohmann::ordered_json shape_json(const Array<double>* array) {
+    if (array == nullptr) return nullptr;
+    return std::vector<std::size_t>(array->shape().begin(), array->shape().end());
+}
+
+std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bool equal) {
+    nlohmann::ordered_json document{{"schema", "attn.comparison/1"},
+                                    {"equal", equal},
+                                    {"atol", tolerance.atol},
+                                    {"rtol", tolerance.rtol},
+                                    {"ulp", tolerance.ulp},
+                                    {"equal_nan", tolerance.equal_nan},
+                                    {"dtype", name_of(dtype_names, tolerance.dtype)},
+                                    {"arrays", nlohmann::ordered_json::array()}};
+    for (const Row& row : rows) {
+        nlohmann::ordered_json entry{{"name", row.name},
+                                     {"equal", row.equal()},
+                                     {"shape_a", shape_json(row.a)},
+                                     {"shape_b", shape_json(row.b)}};
+        if (row.difference) {
+            const Difference& d = *row.difference;
+            entry["max_abs"] = d.max_abs;
+            entry["mean_abs"] = d.mean_abs;
+            entry["max_rel"] = d.max_rel;  // null where it is infinite
+            entry["max_ulp"] = d.max_ulp;
+            entry["worst"] = d.worst;
+            entry["nonfinite_mismatches"] = d.nonfinite_mismatches;
+            entry["outside"] = d.outside;
+        }
+        document["arrays"].push_back(entry);
+    }
+    return document.dump() + "\n";
+}
+
+}  // namespace
+
+bool compare(const CompareRequest& request) {
+    if (request.a == "-" && request.b == "-")
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    const Side a = read_side(request.a), b = read_side(request.b);
+    Tolerance tolerance = request.tolerance;
+    const bool both_wide = a.dtype == Dtype::float64 && b.dtype == Dtype::float64;
+    tolerance.dtype = request.dtype.value_or(both_wide ? Dtype::float64 : Dtype::float32);
+    const std::vector<Row> rows = pair_up(a, b, tolerance);
+    bool equal = true;
+    for (const Row& row : rows) equal = equal && row.equal();
+    io::OutputFile out("-");
+    out << (request.json ? json_of(rows, tolerance, equal) : table_of(rows));
+    out.commit();
+    return equal;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,36 @@
+// The sizes of one question and the axes that its answer shows.
+#pragma once
+
+#include <cstddef>
+
+#include "core/layer.hpp"
+
+namespace attn {
+
+struct Geometry {
+    std::size_t batch = 1, heads = 1, kv_heads = 1;
+    std::size_t q_len = 0;     ///< all queries, also where one row of them is computed
+    std::size_t past_len = 0;  ///< cached keys, before the new ones
+    std::size_t kv_len = 0;    ///< cached and new keys
+    std::size_t d_in = 0,
+                d_context = 0;     ///< columns of the input and of what gives keys and values
+    std::size_t d_k = 0, d_v = 0;  ///< of one head
+    bool batched = false;          ///< the answer has a batch axis
+    bool with_heads = false;       ///< the answer has a heads axis
+    bool packed = false;  ///< sdpa: heads lie side by side in the columns, (.., len, heads * d)
+
+    /// Distance from a query's index to its position among the keys (spec: p = i + offset).
+    std::ptrdiff_t offset(CausalAlign align) const {
+        return static_cast<std::ptrdiff_t>(align == CausalAlign::top_left ? past_len
+                                                                          : kv_len - q_len);
+    }
+};
+
+/// Reads the sizes off the operands and checks that they fit each other and the settings, whose
+/// widths and heads must be resolved. Errors: SettingError of kind shape or usage.
+Geometry geometry_of(const Settings& settings, const Operands& operands);
+
+/// "(2, 6, 3)".
+std::string shape_text(const Array<double>& values);
+
+}  // namespace attn

@@ -1,0 +1,31 @@
+// What happens to a score between the product and the softmax; see modifiers.hpp.
+#include "core/modifiers.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace attn {
+
+ScoreModifier softcap(double c) {
+    return {[c](double x, const ScorePlace&) { return c == 0 ? x : c * std::tanh(x / c); },
+            "capped_scores"};
+}
+
+ScoreModifier alibi(std::size_t heads) {
+    return {[heads](double x, const ScorePlace& at) {
+                const double slope =
+                    std::exp2(-8.0 * static_cast<double>(at.head + 1) / static_cast<double>(heads));
+                const auto distance = static_cast<std::int64_t>(at.key) - at.position;
+                return x + slope * static_cast<double>(distance);
+            },
+            ""};
+}
+
+ScoreModifier add_bias(Broadcast bias) {
+    return {[bias = std::move(bias)](double x, const ScorePlace& at) {
+                return x + bias.at(at.batch, at.head, at.query, at.key);
+            },
+            ""};
+}
+
+}  // namespace attn

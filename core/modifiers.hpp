@@ -1,0 +1,35 @@
+// What happens to a score between the product and the softmax, in one ordered list.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/mask.hpp"
+
+namespace attn {
+
+/// A place in the scores. `position` is the query's, cached length and alignment counted in.
+struct ScorePlace {
+    std::size_t batch, head, query, key;
+    std::int64_t position;
+};
+
+/// One step: a function of the score and its place. Where `emits` names an array, the scores are
+/// kept under that name after the step.
+struct ScoreModifier {
+    std::function<double(double score, const ScorePlace& place)> apply;
+    std::string emits;
+};
+
+/// c tanh(x / c), or x where c is 0; gives capped_scores. Gemma 2 (arXiv 2408.00118, section 2);
+/// ONNX Attention's softcap.
+ScoreModifier softcap(double c);
+
+/// x + slope_h (k - p), slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
+ScoreModifier alibi(std::size_t heads);
+
+/// x + bias[batch, head, query, key], the additive mask.
+ScoreModifier add_bias(Broadcast bias);
+
+}  // namespace attn

@@ -1,0 +1,112 @@
+// attn compare, through the real binary.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+json compared(const std::vector<std::string>& arguments, int code) {
+    std::vector<std::string> words{"compare"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    words.insert(words.end(), {"--format", "json"});
+    const Outcome outcome = run_attn(words);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == code);
+    return json::parse(outcome.out);
+}
+
+void make_results() {
+    scratch_folder();
+    run_attn({"causal", "--example", "journey", "--seed", "1", "-o", "one.json"});
+    run_attn({"causal", "--example", "journey", "--seed", "2", "-o", "two.json"});
+    run_attn(
+        {"causal", "--example", "journey", "--seed", "1", "--precision", "4", "-o", "four.json"});
+}
+
+}  // namespace
+
+TEST_CASE("compare: a result equals itself and differs from another seed's") {
+    make_results();
+    const json same = compared({"one.json", "one.json"}, 0);
+    CHECK(same["equal"] == true);
+    CHECK(same["arrays"].size() == 2);
+    CHECK(same["arrays"][0]["max_ulp"] == 0);
+    const json other = compared({"one.json", "two.json"}, 1);
+    CHECK(other["equal"] == false);
+    CHECK(other["arrays"][0]["outside"] > 0);
+}
+
+TEST_CASE("compare: tolerances excuse a rounded print") {
+    make_results();
+    const json rounded = compared({"four.json", "one.json"}, 1);
+    CHECK(rounded["arrays"][0]["max_abs"] < 5.1e-5);
+    compared({"four.json", "one.json", "--atol", "5e-5"}, 0);
+    compared({"four.json", "one.json", "--rtol", "1"}, 0);
+    compared({"four.json", "one.json", "--ulp", "4000000000"}, 0);
+    compared({"four.json", "one.json", "--atol", "1e-9"}, 1);
+}
+
+TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, standard input") {
+    make_results();
+    write_text("a.json", "[[1, 2], [3, NaN]]");
+    write_text("a.csv", "1,2\n3,nan\n");
+    write_text("b.json", "[1, 2, 3]");
+    compared({"a.json", "a.csv"}, 1);
+    compared({"a.json", "a.csv", "--equal-nan"}, 0);
+    const json shapes = compared({"a.json", "b.json"}, 1);
+    CHECK(shapes["arrays"][0]["shape_a"] == json({2, 2}));
+    CHECK(shapes["arrays"][0]["shape_b"] == json({3}));
+    run_attn({"causal", "--example", "journey", "--seed", "1", "--emit", "context_vectors,scores",
+              "-o", "more.json"});
+    const json missing = compared({"one.json", "more.json"}, 1);
+    CHECK(missing["arrays"].size() == 3);
+    CHECK(missing["arrays"][2]["name"] == "scores");
+    CHECK(missing["arrays"][2]["shape_a"] == nullptr);
+    CHECK(run_shell("attn causal --example journey --seed 1 | attn compare - one.json").code == 0);
+}
+
+TEST_CASE("compare: a table for people") {
+    scratch_folder();
+    write_text("x.json", "[[1, 2], [3, 4]]");
+    write_text("y.json", "[[1, 2], [3, 4.5]]");
+    const Outcome outcome = run_attn({"compare", "x.json", "y.json"});
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out ==
+          "array   shape  max abs  mean abs  max rel  max ulp  worst at  nonfinite  outside  "
+          "verdict\n"
+          "array  (2, 2)      0.5     0.125    0.111  1048576    [1, 1]          0        1  "
+          "differs\n");
+}
+
+TEST_CASE("compare: bad requests") {
+    scratch_folder();
+    write_text("x.json", "[[1, 2], [3, 4]]");
+    for (const auto& [arguments, code, message] :
+         std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
+             {{"compare", "x.json"}, 2, "attn compare: one input is missing; expected A and B"},
+             {{"compare", "x.json", "x.json", "x.json"}, 2, "x.json: a third input; expected two"},
+             {{"compare", "x.json", "gone.json"},
+              4,
+              "gone.json: cannot be read (No such file or directory); expected a readable file"},
+             {{"compare", "x.json", "x.json", "--ulp", "-1"},
+              2,
+              "--ulp -1: no such value; expected a whole number from 0"},
+             {{"compare", "x.json", "x.json", "--rtol", "nan"},
+              2,
+              "--rtol nan: no such value; expected a number of at least 0"},
+             {{"compare", "x.json", "x.json", "--format", "xml"},
+              2,
+              "--format xml: no such value; expected table|json"},
+             {{"compare", "-", "-"}, 2, "-: standard input named twice; expected it once"}}) {
+        const Outcome outcome = run_attn(arguments);
+        CHECK(outcome.code == code);
+        CHECK(outcome.err == "attn: error: " + message + "\n");
+        CHECK(outcome.out == "");
+    }
+}
