@@ -85,8 +85,7 @@ Array<double> padding_as_mask(Array<double> padding) {
     return padding;
 }
 
-/// The masks and score modifiers that the settings and operands ask for, in the contract's order:
-/// scale, softcap, alibi, mask.
+/// The masks and score modifiers that the settings and operands ask for.
 template <class T>
 void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operands,
                const Geometry& g) {
@@ -96,17 +95,16 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
     call.offset = g.offset(s.causal_align.value_or(CausalAlign::top_left));
     call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
 
-    call.modifiers.push_back(softcap(s.softcap));
-    if (s.alibi) call.modifiers.push_back(alibi(g.heads));
+    std::vector<Broadcast> biases;
     const auto add_mask = [&](const Array<double>& mask, bool is_boolean) {
         if (is_boolean) return call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep));
-        const Broadcast bias(rounded<T>(mask), 0);
-        call.modifiers.push_back(add_bias(bias));
-        call.mask.add(BiasRule(bias));
+        biases.emplace_back(rounded<T>(mask), 0);
+        call.mask.add(BiasRule(biases.back()));
     };
     if (operands.mask.dimension() != 0) add_mask(operands.mask, operands.mask_is_boolean);
     if (operands.key_padding_mask.dimension() != 0)
         add_mask(padding_as_mask(operands.key_padding_mask), operands.key_padding_mask_is_boolean);
+    call.modifiers = score_modifiers(s, g.heads, biases);
     if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset));
     if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset));
     if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths));

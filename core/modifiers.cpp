@@ -28,4 +28,12 @@ ScoreModifier add_bias(Broadcast bias) {
             ""};
 }
 
+std::vector<ScoreModifier> score_modifiers(const Settings& settings, std::size_t heads,
+                                           const std::vector<Broadcast>& biases) {
+    std::vector<ScoreModifier> list{softcap(settings.softcap)};
+    if (settings.alibi) list.push_back(alibi(heads));
+    for (const Broadcast& bias : biases) list.push_back(add_bias(bias));
+    return list;
+}
+
 }  // namespace attn

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/mask.hpp"
+#include "core/settings.hpp"
 
 namespace attn {
 
@@ -31,5 +32,10 @@ ScoreModifier alibi(std::size_t heads);
 
 /// x + bias[batch, head, query, key], the additive mask.
 ScoreModifier add_bias(Broadcast bias);
+
+/// Everything that the settings and the additive masks ask for, in the contract's order. A new
+/// modifier takes its place in this list.
+std::vector<ScoreModifier> score_modifiers(const Settings& settings, std::size_t heads,
+                                           const std::vector<Broadcast>& biases);
 
 }  // namespace attn
