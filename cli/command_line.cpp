@@ -325,6 +325,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         words.erase(words.begin());
         words.emplace_back("--help");
     }
+    // CLI11 would take the next word for the value.
+    for (const std::string& word : words)
+        if (word.starts_with("--") && word.ends_with("="))
+            throw Error(ErrorKind::usage, word.substr(0, word.size() - 1),
+                        "is without its value; expected one after '='");
     try {
         std::reverse(words.begin(), words.end());  // as CLI11 takes them
         program.parse(words);

@@ -63,8 +63,9 @@ Side read_side(const std::string& path) {
     if (const io::JsonMember* config = document.find("config")) {
         const nlohmann::json settings = document.read_value(*config);
         if (settings.is_object())
-            side.dtype =
-                settings.value("dtype", "float32") == "float64" ? Dtype::float64 : Dtype::float32;
+            side.dtype = settings.contains("dtype") && settings["dtype"] == "float64"
+                             ? Dtype::float64
+                             : Dtype::float32;
     }
     return side;
 }
@@ -118,9 +119,10 @@ std::string index_text(const std::vector<std::size_t>& index) {
     return text + "]";
 }
 
-std::string table_of(const std::vector<Row>& rows) {
-    io::Cells cells{{"array", "shape", "max abs", "mean abs", "max rel", "max ulp", "worst at",
-                     "nonfinite", "outside", "verdict"}};
+std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
+    io::Cells cells{{"array", "shape", "max abs", "mean abs", "max rel",
+                     std::string(name_of(dtype_names, dtype)) + " ulp", "worst at", "nonfinite",
+                     "outside", "verdict"}};
     for (const Row& row : rows) {
         if (!row.difference) {
             cells.push_back({row.name, shape_of(row.a) + " and " + shape_of(row.b), "", "", "", "",
@@ -183,7 +185,7 @@ bool compare(const CompareRequest& request) {
     bool equal = true;
     for (const Row& row : rows) equal = equal && row.equal();
     io::OutputFile out("-");
-    out << (request.json ? json_of(rows, tolerance, equal) : table_of(rows));
+    out << (request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
     out.commit();
     return equal;
 }

@@ -76,6 +76,7 @@ public:
         if (request_.settings.mode != Mode::sdpa) read_inputs();
         for (const OperandRule& rule : operand_rules)
             if ((rule.modes & in(request_.settings.mode)) != 0) read_operand(rule);
+        settle_numeric_masks();
         check_tokens();
         return std::move(operands_);
     }
@@ -303,7 +304,7 @@ private:
         allowed.boolean = rule.is_boolean != nullptr;
         io::NumberArray read;
         if (request_.has_file(rule.key))
-            read = read_file(request_.operand_files[rule.key], rule.key, allowed);
+            read = read_file(request_.operand_files[rule.key], rule, allowed);
         else if (inline_operands_.contains(rule.key))
             read = document_->read_array(*inline_operands_[rule.key], allowed);
         else if (rule.required)
@@ -313,12 +314,20 @@ private:
         else
             return;
         operands_.*rule.array = read.to_array();
-        if (rule.is_boolean != nullptr)
-            operands_.*rule.is_boolean =
-                read.boolean || (request_.settings.mask_true && is_0_or_1(read));
+        if (rule.is_boolean != nullptr) {
+            operands_.*rule.is_boolean = read.boolean;
+            if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
+        }
     }
 
-    /// Formats without booleans write them as 0 and 1; a named polarity says that they are meant.
+    /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
+    /// mask of true and false is there to explain it, they are boolean.
+    void settle_numeric_masks() {
+        const bool explained = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
+        if (!request_.settings.mask_true || explained) return;
+        for (const OperandRule* rule : numeric_masks_) operands_.*rule->is_boolean = true;
+    }
+
     static bool is_0_or_1(const io::NumberArray& array) {
         return std::all_of(array.values.begin(), array.values.end(),
                            [](double value) { return value == 0 || value == 1; });
@@ -332,20 +341,42 @@ private:
     }
 
     /// An array from a file of its own; a request's paths start from the request's folder.
-    io::NumberArray read_file(const std::string& path, const std::string& key,
+    io::NumberArray read_file(const std::string& path, const OperandRule& rule,
                               const io::ArrayRules& allowed) {
         refuse_binary_formats(path);
-        const bool from_flag = request_.places[key].starts_with("--");
+        if (path == "-" && source_.name == "<stdin>")
+            throw Error(ErrorKind::usage, place_of(request_, rule.key),
+                        "standard input named twice; expected it once");
+        const bool from_flag = request_.places[rule.key].starts_with("--");
         std::filesystem::path folder;
         if (!from_flag && source_.name != "<stdin>")
             folder = std::filesystem::path(source_.name).parent_path();
         const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
-        request_.places[key] = file.name;
-        if (!is_json(file, request_.input_format))
-            return io::read_csv(file, allowed, request_.csv).matrix;
+        request_.places[rule.key] = file.name;
+        // What the flags say of INPUT holds for the other matrices of tokens, not for masks and
+        // caches, which have neither headers nor labels.
+        const bool of_tokens = rule.required;
+        if (!is_json(file, of_tokens ? request_.input_format : InputFormat::automatic))
+            return read_csv_operand(file, rule, allowed);
         const io::JsonDocument document(file);
         if (document.is_array()) return document.read_array(allowed);
         throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
+    }
+
+    io::NumberArray read_csv_operand(const io::Source& file, const OperandRule& rule,
+                                     const io::ArrayRules& allowed) {
+        const io::CsvStyle plain{io::Guess::no, io::Guess::no};
+        io::NumberArray read =
+            io::read_csv(file, allowed, rule.required ? request_.csv : plain).matrix;
+        const bool has_one =
+            std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
+        if (rule.is_boolean != nullptr && !request_.settings.mask_true && has_one &&
+            is_0_or_1(read))
+            throw Error(
+                ErrorKind::usage, file.name,
+                "a mask of 0 and 1, which CSV cannot mark as boolean; expected mask_true keep or "
+                "drop beside it, or JSON");
+        return read;
     }
 
     Array<double> read_csv_matrix(const io::Source& source) {
@@ -374,6 +405,7 @@ private:
     std::unique_ptr<io::JsonDocument> document_;
     const io::JsonMember* inputs_ = nullptr;
     std::map<std::string, const io::JsonMember*> inline_operands_;
+    std::vector<const OperandRule*> numeric_masks_;
     bool one_row_of_many_ = false;
 };
 

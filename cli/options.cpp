@@ -125,7 +125,7 @@ std::vector<Option> make_options() {
             return v.is_number_integer() && v.get<std::int64_t>() >= -1 &&
                    v.get<std::int64_t>() <= static_cast<std::int64_t>(largest_size);
         },
-        "one or two whole numbers from -1"));
+        "one or two whole numbers from -1 to 2147483648"));
     add(choice("mask-method", masking, everywhere,
                "mask scores before the softmax, or weights after it and divide rows by their sums",
                mask_method_names, FIELD(settings.mask_method)));
@@ -145,7 +145,7 @@ std::vector<Option> make_options() {
                "(default off)",
                rope_names, FIELD(settings.rope)));
     add(real("rope-base", scores, everywhere, "B", "base of the angles (default 10000)",
-             FIELD(settings.rope_base), std::numeric_limits<double>::min(), most,
+             FIELD(settings.rope_base), std::numeric_limits<double>::denorm_min(), most,
              "a number above 0"));
     add(whole("rope-dims", scores, everywhere, "dimensions of a head to rotate (default all)",
               FIELD(settings.rope_dims), 2, largest_size));

@@ -30,7 +30,7 @@ struct AttentionCall {
 
 /// The context of every query, (batch, heads, q_len, d_v); hands each step that the recorder wants
 /// to it under its name in `array_names`. A query with no key left gives weights 0 and context 0,
-/// and a logsumexp of -Infinity (of the sink, where there is one). Values of blocked keys are not
+/// and a logsumexp of -Infinity. Values of blocked keys are not
 /// read. All arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017,
 /// section 3.2.1; ONNX Attention, opset 25.
 template <class T>

@@ -9,8 +9,8 @@
 
 namespace attn {
 
-/// What still counts as equal: |a - b| <= atol + rtol |b|, or at most `ulp` representable numbers
-/// of the type between them.
+/// What still counts as equal: |a - b| <= atol + rtol |b|, or, where `ulp` is not 0, a distance of
+/// at most so many numbers of the type.
 struct Tolerance {
     double atol = 0, rtol = 0;
     std::uint64_t ulp = 0;

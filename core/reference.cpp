@@ -115,7 +115,8 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         for (std::size_t row = 0; row < total.size(); ++row)
             total.data()[row] += torch_exp(static_cast<T>(sink_of(row) - shift.data()[row]));
     const Tensor4<T> reciprocal = xt::where(has_key > T{0}, T{1} / total, T{0});
-    return {powers * reciprocal, shift + xt::log(total)};
+    const T empty = -std::numeric_limits<T>::infinity();
+    return {powers * reciprocal, xt::where(has_key > T{0}, shift + xt::log(total), empty)};
 }
 
 /// Every score modifier in turn, in place; those that name an array are kept under it.
@@ -149,11 +150,13 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
 }
 
 /// The notebooks' first way to mask: softmax over all keys, times the mask, rows divided by their
-/// sums.
+/// sums. Rows in which a blocked key leaves nothing over, or NaN, are `direct`'s, the softmax over
+/// the allowed keys, which is what they would be without rounding.
 template <class T>
-Tensor4<T> renormalize(const Tensor4<T>& masked_weights) {
+Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct) {
     const Tensor4<T> total = row_sums(masked_weights);
-    return xt::where(xt::equal(total, T{0}), T{0}, masked_weights / total);
+    const Tensor4<T> usable = xt::cast<T>(total >= std::numeric_limits<T>::min());
+    return xt::where(usable > T{0}, masked_weights / total, direct);
 }
 
 }  // namespace
@@ -187,11 +190,13 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         weights = std::move(softmaxed);
     } else {
         keep("biased_scores", modified);
-        const auto [softmaxed, logsumexp] = softmax<T>(modified, xt::ones_like(mask), call.sink);
+        const Tensor4<T> seen = xt::cast<T>(xt::not_equal(modified, blocked));
+        const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         const Tensor4<T> masked_weights = xt::where(mask > T{0}, softmaxed, T{0});
         keep("masked_weights", masked_weights);
-        weights = renormalize(masked_weights);
+        const Tensor4<T> allowed = xt::where(mask > T{0}, modified, blocked);
+        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights);
     }
     keep("weights_before_dropout", weights);
     keep("dropout_mask", call.dropout);

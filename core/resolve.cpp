@@ -48,6 +48,9 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 
 void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
     if (s.init == Init::none) {
+        if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
+            fail("kv_heads", "init none has no projections to fewer key heads; expected " +
+                                 std::to_string(s.heads.value_or(1)));
         resolve_without_projections(s, d_in, d_context);
     } else {
         const std::uint64_t d_out = s.d_out.value_or(d_in);
@@ -112,8 +115,10 @@ void resolve_alignment(Settings& s, const Geometry& g) {
              "there is nothing to align; expected causal, window or alibi beside it");
     const bool differ = g.offset(CausalAlign::top_left) != g.offset(CausalAlign::bottom_right);
     if (*s.causal && !s.causal_align && differ)
-        fail("causal", std::to_string(g.q_len) + " queries and " + std::to_string(g.kv_len) +
-                           " keys; expected causal_align top-left or bottom-right beside it");
+        fail("causal",
+             std::to_string(g.q_len) + " queries and " + std::to_string(g.kv_len) + " keys, " +
+                 std::to_string(g.past_len) +
+                 " of them cached; expected causal_align top-left or bottom-right beside it");
     if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
 }
 
@@ -134,17 +139,32 @@ void check_masks(const Settings& s, const Operands& operands) {
              "there is no boolean mask; expected one of true and false, or of 0 and 1");
 }
 
+/// Numbers given as settings obey the rule for those in arrays.
+void check_range(const Settings& s) {
+    if (s.dtype == Dtype::float64) return;
+    const auto check = [](const char* name, double value) {
+        if (std::isinf(static_cast<float>(value)))
+            fail(name, "overflows float32; expected at most 3.4028235e38, or dtype float64");
+    };
+    check("scale", s.scale.value_or(1));
+    check("softcap", s.softcap);
+    for (double logit : s.sink) check("sink", logit);
+}
+
 void resolve_scores(Settings& s, const Geometry& g) {
+    check_range(s);
     s.scale =
         s.scale.value_or(s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(g.d_k)));
     if (s.window.size() == 1) s.window.push_back(-1);
     if (s.sink.size() > 1 && s.sink.size() != g.heads)
-        fail("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected 1 or " +
-                         std::to_string(g.heads));
+        fail("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected " +
+                         (g.heads == 1 ? "1" : "1 or " + std::to_string(g.heads)));
     if (s.average_heads && !g.with_heads)
         fail("average_heads", "there is no heads axis; expected several heads");
     if (!s.rope) {
         if (s.rope_dims) fail("rope_dims", "there is no rotary embedding; expected rope beside it");
+        if (s.rope_base != Settings{}.rope_base)
+            fail("rope_base", "there is no rotary embedding; expected rope beside it");
         return;
     }
     s.rope_dims = s.rope_dims.value_or(g.d_k);
@@ -215,7 +235,19 @@ void check_dropout(const Settings& s) {
             fail(name, "too many draws to step over; expected at most " + std::to_string(limit));
 }
 
-void check_memory(const Settings& s, const Geometry& g, bool width_given) {
+/// The key to name where a layer is too wide: the largest width that was asked for.
+std::string widest_given(const Settings& s) {
+    std::string name = "inputs";
+    std::uint64_t widest = 0;
+    for (const auto& [key, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
+        if (width.value_or(0) > widest) {
+            name = key;
+            widest = *width;
+        }
+    return name;
+}
+
+void check_memory(const Settings& s, const Geometry& g, const std::string& widest) {
     const double element = s.dtype == Dtype::float32 ? 4 : 8;
     const auto size = [](auto value) { return static_cast<double>(value); };
     if (s.mode != Mode::sdpa) {
@@ -226,8 +258,7 @@ void check_memory(const Settings& s, const Geometry& g, bool width_given) {
         const double vectors =
             size(g.batch) * size(std::max(g.q_len, g.kv_len)) * (projected + size(*s.d_out));
         // The reference path holds a transposed copy of one weight while it projects.
-        require_memory(element * (2 * weights + 3 * vectors), width_given ? "d_out" : "inputs",
-                       "a layer of this width");
+        require_memory(element * (2 * weights + 3 * vectors), widest, "a layer of this width");
     }
     const double rows = s.token ? 1 : size(g.q_len);
     const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
@@ -241,7 +272,7 @@ void check_memory(const Settings& s, const Geometry& g, bool width_given) {
 }  // namespace
 
 Settings resolve(Settings s, const Operands& operands) {
-    const bool width_given = s.d_out.has_value();
+    const std::string widest = widest_given(s);
     s.causal = s.causal.value_or(s.mode == Mode::causal || s.mode == Mode::multihead);
     if (s.mode == Mode::sdpa) {
         s.out_proj = s.out_bias = false;
@@ -270,7 +301,7 @@ Settings resolve(Settings s, const Operands& operands) {
     resolve_scores(s, g);
     check_dropout(s);
     resolve_emit(s, operands);
-    check_memory(s, g, width_given);
+    check_memory(s, g, widest);
     return s;
 }
 

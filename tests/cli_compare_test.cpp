@@ -71,6 +71,17 @@ TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, stand
     CHECK(run_shell("attn causal --example journey --seed 1 | attn compare - one.json").code == 0);
 }
 
+TEST_CASE("compare: numbers that the narrower type cannot tell apart differ all the same") {
+    scratch_folder();
+    write_text("a.json", "[1e300, 1, 1e-46]");
+    write_text("b.json", "[1e305, 1.000000000001, 0]");
+    CHECK(compared({"a.json", "b.json"}, 1)["arrays"][0]["outside"] == 3);
+    CHECK(compared({"a.json", "b.json", "--ulp", "1"}, 1)["arrays"][0]["outside"] == 1);
+    write_text("c.json", R"({"a": [1], "config": {"dtype": 5}})");
+    write_text("d.json", "[1]");
+    compared({"c.json", "d.json"}, 0);
+}
+
 TEST_CASE("compare: a table for people") {
     scratch_folder();
     write_text("x.json", "[[1, 2], [3, 4]]");
@@ -78,9 +89,9 @@ TEST_CASE("compare: a table for people") {
     const Outcome outcome = run_attn({"compare", "x.json", "y.json"});
     CHECK(outcome.code == 1);
     CHECK(outcome.out ==
-          "array   shape  max abs  mean abs  max rel  max ulp  worst at  nonfinite  outside  "
+          "array   shape  max abs  mean abs  max rel  float32 ulp  worst at  nonfinite  outside  "
           "verdict\n"
-          "array  (2, 2)      0.5     0.125    0.111  1048576    [1, 1]          0        1  "
+          "array  (2, 2)      0.5     0.125    0.111      1048576    [1, 1]          0        1  "
           "differs\n");
 }
 

@@ -37,7 +37,9 @@ TEST_CASE("operator: flags, request keys and config agree on every option") {
     write_text("q.json", "[[1,0],[0,1],[1,1]]");
     write_text("k.json", "[[1,2],[0,1],[2,0]]");
     write_text("v.json", "[[1],[2],[4]]");
-    write_text("mask.json", "[[1,0,1,0],[0,0,0,0],[0,1,0,0]]");
+    write_text("mask.json",
+               "[[true,false,true,false],[false,false,false,false],"
+               "[false,true,false,false]]");
     write_text("padding.json", "[[false,false,true,false]]");
     write_text("past_key.json", "[[1,1]]");
     write_text("past_value.json", "[[3]]");
@@ -125,6 +127,52 @@ TEST_CASE("operator: a mask from JSON, from CSV of 0 and 1, inline, and from a r
     CHECK(dropped["attention_weights"][1] == json({0, 0, 0}));
 }
 
+TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean them") {
+    scratch_folder();
+    write_text("m.csv", "1,0,1\n1,1,1\n0,0,1\n");
+    write_text("l.csv", "a,b\n1,0\n0,1\n");
+    const auto mask_of = [](const std::string& more) {
+        return answer({"sdpa", "-", "--emit", "mask"}, "{" + qkv + more + "}")["mask"];
+    };
+    CHECK(mask_of(R"(, "mask": [1, 0, 1], "mask_true": "keep")")[0] == json({1, 0, 1}));
+    CHECK(mask_of(R"(, "mask": [1, 0, 1])")[0] == json({1, 1, 1}));
+    // A mask of true and false explains mask_true; the zeros beside it add nothing.
+    CHECK(mask_of(R"(, "mask": [true, false, true], "key_padding_mask": [0.0, 0.0, 0.0],
+                     "mask_true": "keep")")[0] == json({1, 0, 1}));
+    check_error(
+        {"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
+        "m.csv: a mask of 0 and 1, which CSV cannot mark as boolean; expected mask_true keep or "
+        "drop beside it, or JSON");
+    // What the flags say of INPUT's header does not cost the mask a row.
+    write_text("h.csv", "x,y\n1,2\n3,4\n");
+    write_text("pairs.csv", "1,0\n1,1\n");
+    CHECK(answer({"self", "h.csv", "--csv-header", "yes", "--mask", "pairs.csv", "--mask-true",
+                  "keep", "--emit", "mask"})["mask"] == json({{1, 0}, {1, 1}}));
+}
+
+TEST_CASE(
+    "operator: renormalize agrees with neg-inf where a blocked key outweighs all, or is NaN") {
+    for (const char* blocked : {"200", "NaN", "Infinity"}) {
+        const std::string request = R"({"query": [[1]], "key": [[0], [)" + std::string(blocked) +
+                                    R"(]], "value": [[5], [7]], "scale": 1, "mask": [true, false],
+                                    "mask_true": "keep"})";
+        const json result = answer({"sdpa", "-", "--mask-method", "renormalize"}, request);
+        CHECK(result["attention_weights"] == json({{1, 0}}));
+        CHECK(result["context_vectors"] == json({{5}}));
+    }
+}
+
+TEST_CASE(
+    "operator: logsumexp of an empty row is -Infinity, with a sink and with renormalize too") {
+    const json sunk =
+        answer({"self", "-", "--emit", "logsumexp"},
+               R"({"inputs": [[1,2]], "mask": [[false]], "mask_true": "keep", "sink": [2]})");
+    CHECK(sunk["logsumexp"] == json({"-Infinity"}));
+    const json added = answer({"self", "-", "--mask-method", "renormalize", "--emit", "logsumexp"},
+                              R"({"inputs": [[1,2]], "mask": [[-Infinity]]})");
+    CHECK(added["logsumexp"] == json({"-Infinity"}));
+}
+
 TEST_CASE("operator: additive masks take bare and quoted infinities; numbers need no polarity") {
     const json bare = answer({"sdpa"}, "{" + qkv + R"(, "mask": [0.5, -Infinity, 0]})");
     const json quoted = answer({"sdpa"}, "{" + qkv + R"(, "mask": [0.5, "-Infinity", 0]})");
@@ -176,7 +224,8 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--causal"},
               R"({"query": [[1]], "key": [[1],[2]], "value": [[1],[2]]})",
               2,
-              "--causal: 1 queries and 2 keys; expected causal_align top-left or bottom-right "
+              "--causal: 1 queries and 2 keys, 0 of them cached; expected causal_align top-left or "
+              "bottom-right "
               "beside it"},
              {{"sdpa"},
               "{" + qkv + R"(, "mask": [[true]]})",
@@ -243,15 +292,17 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--window", "1,2,3"},
               "{" + qkv + "}",
               2,
-              "--window 1,2,3: not such a list; expected one or two whole numbers from -1"},
+              "--window 1,2,3: not such a list; expected one or two whole numbers from -1 to "
+              "2147483648"},
              {{"sdpa", "-", "--window", "-2"},
               "{" + qkv + "}",
               2,
-              "--window -2: not such a list; expected one or two whole numbers from -1"},
+              "--window -2: not such a list; expected one or two whole numbers from -1 to "
+              "2147483648"},
              {{"sdpa", "-", "--sink", "1,2"},
               "{" + qkv + "}",
               2,
-              "--sink 1,2: logits for 2 heads; expected 1 or 1"},
+              "--sink 1,2: logits for 2 heads; expected 1"},
              {{"sdpa", "-", "--rope", "half", "--rope-dims", "3"},
               "{" + qkv + "}",
               2,
@@ -275,6 +326,30 @@ TEST_CASE("operator: errors") {
               "--causal-align top-left: there is nothing to align; expected causal, window or "
               "alibi beside "
               "it"},
+             {{"multihead", "--init", "none", "--heads", "2", "--kv-heads", "1"},
+              "[[1,2,3,4]]",
+              2,
+              "--kv-heads 1: init none has no projections to fewer key heads; expected 2"},
+             {{"self", "-", "--scale", "1e39"},
+              "[[1]]",
+              2,
+              "--scale 1e39: overflows float32; expected at most 3.4028235e38, or dtype float64"},
+             {{"self", "-", "--sink=-1e39"},
+              "[[1]]",
+              2,
+              "--sink -1e39: overflows float32; expected at most 3.4028235e38, or dtype float64"},
+             {{"self", "-", "--rope-base", "2"},
+              "[[1]]",
+              2,
+              "--rope-base 2: there is no rotary embedding; expected rope beside it"},
+             {{"self", "-", "--window=", "--pretty"},
+              "[[1]]",
+              2,
+              "--window: is without its value; expected one after '='"},
+             {{"self"},
+              R"({"inputs": [[1]], "mask": "-"})",
+              2,
+              "<stdin>:1:19: mask \"-\": standard input named twice; expected it once"},
              {{"cross", "--example", "journey"},
               "",
               2,

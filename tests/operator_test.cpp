@@ -136,7 +136,8 @@ TEST_CASE("causal alignments differ where the lengths do, and must then be named
     Settings settings = settings_of();
     settings.causal = true;
     CHECK(test::error_of([&] { resolve(settings, operands); }) ==
-          "causal: 3 queries and 4 keys; expected causal_align top-left or bottom-right beside it");
+          "causal: 3 queries and 4 keys, 0 of them cached; expected causal_align top-left or "
+          "bottom-right beside it");
     for (const auto& [align, offset] :
          {std::pair(CausalAlign::top_left, 0u), {CausalAlign::bottom_right, 1u}}) {
         settings.causal_align = align;
