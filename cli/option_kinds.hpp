@@ -247,7 +247,7 @@ inline Option list(std::string name, std::string group, Modes modes, std::string
 template <class T>
 Option numbers(std::string name, std::string group, Modes modes, std::string argument,
                std::string help, Access<std::vector<T>> access, std::size_t longest,
-               std::function<bool(const json&)> fits, const std::string& expected) {
+               const std::function<bool(const json&)>& fits, const std::string& expected) {
     Option option = describe(std::move(name), std::move(group), modes, Kind::text,
                              std::move(argument), std::move(help));
     option.store = [=](Request& request, const json& value) -> std::string {

@@ -92,7 +92,6 @@ void read_cache(const Operands& operands, Geometry& g) {
         if (values->dimension() == 0)
             throw SettingError(ErrorKind::usage, other,
                                std::string("has no ") + name + " beside it; expected both");
-    const std::size_t shown = 2 + (g.batched ? 1 : 0) + (g.with_heads ? 1 : 0);
     g.past_len = from_end(k, 2);
     for (const auto& [name, values, width] :
          {std::tuple("past_key", &k, g.d_k), {"past_value", &v, g.d_v}}) {
@@ -101,11 +100,7 @@ void read_cache(const Operands& operands, Geometry& g) {
         if (g.with_heads) short_form.push_back(g.kv_heads);
         short_form.insert(short_form.end(), {g.past_len, width});
         const std::vector<std::size_t> shape(values->shape().begin(), values->shape().end());
-        if (shape != full && shape != short_form)
-            fail(name, *values,
-                 "(" + (shown < 4 && !g.batched ? std::string() : number(g.batch) + ", ") +
-                     (g.with_heads ? number(g.kv_heads) + ", " : std::string()) +
-                     number(g.past_len) + ", " + number(width) + ")");
+        if (shape != full && shape != short_form) fail(name, *values, shape_text(short_form));
     }
     g.kv_len += g.past_len;
 }
@@ -153,9 +148,12 @@ void check_padding(const Settings& s, const Operands& operands, const Geometry& 
 }  // namespace
 
 std::string shape_text(const Array<double>& values) {
+    return shape_text({values.shape().begin(), values.shape().end()});
+}
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
     std::string text = "(";
-    for (std::size_t size : values.shape())
-        text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+    for (std::size_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
     return text + ")";
 }
 

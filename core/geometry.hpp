@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "core/layer.hpp"
 
@@ -32,5 +34,6 @@ Geometry geometry_of(const Settings& settings, const Operands& operands);
 
 /// "(2, 6, 3)".
 std::string shape_text(const Array<double>& values);
+std::string shape_text(const std::vector<std::size_t>& shape);
 
 }  // namespace attn

@@ -14,7 +14,7 @@ Coverage by_pairs(const Mask& mask, const Block& b) {
     std::size_t allowed = 0;
     for (std::size_t q = 0; q < b.queries; ++q)
         for (std::size_t k = 0; k < b.keys; ++k)
-            allowed += mask.allows(b.batch, b.head, b.first_query + q, b.first_key + k) ? 1 : 0;
+            allowed += mask.allows(b.batch, b.head, b.first_query + q, b.first_key + k) ? 1u : 0u;
     if (allowed == 0) return Coverage::none;
     return allowed == b.queries * b.keys ? Coverage::all : Coverage::some;
 }
