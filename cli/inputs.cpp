@@ -214,6 +214,12 @@ private:
             throw Error(
                 ErrorKind::usage, place_of(request_, "inputs"),
                 "a matrix of inputs; sdpa has no projections, expected query, key and value");
+        const bool reads_tokens = reads_input() || request_.settings.mode == Mode::cross ||
+                                  request_.settings.mode == Mode::sdpa;
+        for (const char* key : {"input_format", "csv_header", "csv_labels"})
+            if (request_.has(key) && !reads_tokens)
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "no file of tokens is read; expected INPUT beside it");
         const bool text = request_.text || request_.example == "sentence";
         for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
             if (request_.has(key) && !text)
@@ -281,7 +287,7 @@ private:
         operands_.inputs = embed(words.ids, *request_.vocab_size, *request_.embed_dim,
                                  *request_.embed_seed, request_.settings.dtype);
         operands_.token_ids = std::move(words.ids);
-        request_.tokens = std::move(words.tokens);
+        if (!request_.has("tokens")) request_.tokens = std::move(words.tokens);
     }
 
     /// The whole table is drawn, if not kept: its size bounds the time that it takes.

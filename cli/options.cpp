@@ -276,7 +276,8 @@ nlohmann::ordered_json config_of(const Request& request) {
     nlohmann::ordered_json config;
     config["mode"] = name_of(mode_names, request.settings.mode);
     if (!request.id.is_null()) config["id"] = request.id;
-    if (!request.tokens.empty() && !request.text) config["tokens"] = request.tokens;
+    const bool tokens_of_text = request.text && !request.has("tokens");
+    if (!request.tokens.empty() && !tokens_of_text) config["tokens"] = request.tokens;
     for (const Option& option : options()) {
         if (!option.load || (option.modes & in(request.settings.mode)) == 0) continue;
         const json value = option.load(request);

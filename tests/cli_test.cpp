@@ -190,6 +190,12 @@ TEST_CASE("cli: the sentence example is --text with the same words") {
     CHECK(answer({"self"}, config.dump()) == example);
 }
 
+TEST_CASE("cli: labels of a request win over the words of its text") {
+    const json result = answer({"self"}, R"({"text": "a b", "tokens": ["x", "y"]})");
+    CHECK(result["tokens"] == json({"x", "y"}));
+    CHECK(answer({"self"}, result["config"].dump()) == result);
+}
+
 TEST_CASE("cli: -o writes the file and nothing else") {
     scratch_folder();
     const Outcome to_file = good({"self", "--example", "journey", "-o", "r.json"});
