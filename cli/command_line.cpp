@@ -88,7 +88,8 @@ struct ModeCommand {
     std::map<std::string, CLI::Option*> flags;  // by spelling, without dashes
 };
 
-ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
+/// Flags are added only where the mode is named: two hundred of them would double the start.
+ModeCommand add_mode(CLI::App& program, const ModeHelp& help, bool is_named) {
     ModeCommand command;
     const std::string name(name_of(mode_names, help.mode));
     command.app = program.add_subcommand(name, help.summary);
@@ -101,6 +102,7 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help) {
               "standard input";
     command.input = command.app->add_option("INPUT", input_help);
     command.input->type_name(" ");
+    if (!is_named) return command;
     for (const Option& option : options()) {
         if ((option.modes & in(help.mode)) == 0) continue;
         const std::string spelling = option.name == "output" ? "-o,--output" : "--" + option.name;
@@ -295,6 +297,13 @@ private:
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
+    // `attn help causal` is `attn causal --help`, as in git.
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    if (!words.empty() && words[0] == "help") {
+        words.erase(words.begin());
+        words.emplace_back("--help");
+    }
+
     CLI::App program{"", "attn"};
     program.set_help_flag("-h,--help", "show this help");
     const std::string version_help = "show version, compiler and kernels";
@@ -303,7 +312,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     program.require_subcommand(0, 1);
     program.get_formatter()->column_width(30);
     std::map<Mode, ModeCommand> commands;
-    for (const ModeHelp& help : mode_helps) commands[help.mode] = add_mode(program, help);
+    for (const ModeHelp& help : mode_helps) {
+        const bool is_named =
+            std::find(words.begin(), words.end(), name_of(mode_names, help.mode)) != words.end();
+        commands[help.mode] = add_mode(program, help, is_named);
+    }
 
     CompareCommand compare(program);
     const auto help_of_program = [&] {
@@ -319,12 +332,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         return help_text(*app, help.examples, first.c_str());
     };
 
-    // `attn help causal` is `attn causal --help`, as in git.
-    std::vector<std::string> words(argv + 1, argv + argc);
-    if (!words.empty() && words[0] == "help") {
-        words.erase(words.begin());
-        words.emplace_back("--help");
-    }
     // CLI11 would take the next word for the value.
     for (const std::string& word : words)
         if (word.starts_with("--") && word.ends_with("="))
