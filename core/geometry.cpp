@@ -68,7 +68,7 @@ void read_layer(const Settings& s, const Operands& operands, Geometry& g) {
     const Array<double>& x = operands.inputs;
     const Array<double>& context = s.mode == Mode::cross ? operands.context : x;
     g.batched = x.dimension() == 3;
-    g.with_heads = s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
+    g.with_heads = has_heads_axis(s);
     if (context.dimension() != x.dimension() || (g.batched && context.shape(0) != x.shape(0)))
         fail("context", context, "the rank and batch of the input, " + shape_text(x));
     g.batch = g.batched ? x.shape(0) : 1;

@@ -28,6 +28,11 @@ struct Geometry {
     }
 };
 
+/// Whether a layer's answer has a heads axis: multihead always, cross where heads are named.
+inline bool has_heads_axis(const Settings& s) {
+    return s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
+}
+
 /// Reads the sizes off the operands and checks that they fit each other and the settings, whose
 /// widths and heads must be resolved. Errors: SettingError of kind shape or usage.
 Geometry geometry_of(const Settings& settings, const Operands& operands);

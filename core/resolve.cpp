@@ -57,9 +57,8 @@ void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
         s.d_k = s.d_k.value_or(d_out);
         s.d_v = s.d_v.value_or(d_out);
     }
-    const bool has_heads_axis = s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
-    const bool may_project_out = has_heads_axis && s.style == Style::split;
-    if (s.out_proj.value_or(false) && !has_heads_axis)
+    const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
+    if (s.out_proj.value_or(false) && !has_heads_axis(s))
         fail("out_proj", "one head has no output projection; expected heads beside it");
     if (s.out_proj.value_or(false) && !may_project_out)
         fail("out_proj", "style wrapper has no output projection; expected none, or style split");
@@ -73,8 +72,7 @@ void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
 
 /// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
 void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
-    const bool has_heads_axis = s.mode == Mode::multihead || (s.mode == Mode::cross && s.heads);
-    if (!has_heads_axis || s.style != Style::split)
+    if (!has_heads_axis(s) || s.style != Style::split)
         fail("init",
              "mha is nn.MultiheadAttention; expected mode multihead, or cross with heads, and "
              "style split");

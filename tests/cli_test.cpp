@@ -190,6 +190,17 @@ TEST_CASE("cli: the sentence example is --text with the same words") {
     CHECK(answer({"self"}, config.dump()) == example);
 }
 
+TEST_CASE("cli: flags say what their keys say: --no-out-bias, --dropout-seed, --embed-dim") {
+    const json by_flags = answer({"multihead", "--text", "a b c", "--embed-dim", "4", "--heads",
+                                  "2", "--no-out-bias", "--dropout", "0.5", "--dropout-seed", "7"});
+    CHECK(by_flags == answer({"multihead"},
+                             R"({"text": "a b c", "embed_dim": 4, "heads": 2, "out_bias": false,
+                                 "dropout": 0.5, "dropout_seed": 7})"));
+    CHECK(by_flags["config"]["out_bias"] == false);
+    CHECK(by_flags["config"]["dropout_seed"] == 7);
+    CHECK(by_flags["shapes"]["d_in"] == 4);
+}
+
 TEST_CASE("cli: labels of a request win over the words of its text") {
     const json result = answer({"self"}, R"({"text": "a b", "tokens": ["x", "y"]})");
     CHECK(result["tokens"] == json({"x", "y"}));
