@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "cli/inputs.hpp"
 #include "cli/options.hpp"
@@ -47,9 +48,10 @@ int run(int argc, char** argv, cli::Request& request) {
     }
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
-    const Operands operands = cli::read_operands(request);
+    Operands operands = cli::read_operands(request);
     request.settings = resolve(request.settings, operands);
-    cli::write_report(request, compute(request.settings, operands));
+    Workers workers(request.threads.value_or(0));
+    cli::write_report(request, compute(request.settings, std::move(operands), workers));
     return 0;
 }
 

@@ -197,8 +197,16 @@ std::vector<Option> make_options() {
     add(boolean("pretty", output, everywhere, "one line a row in JSON (default one line in all)",
                 FIELD(pretty)));
 
-    add(choice("dtype", "Numerics", everywhere, "type of draws, steps and results", dtype_names,
+    const std::string numerics = "Numerics";
+    add(choice("dtype", numerics, everywhere, "type of draws, steps and results", dtype_names,
                FIELD(settings.dtype)));
+    add(choice("kernel", numerics, everywhere,
+               "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that "
+               "of this processor where the work is large; also by the environment's ATTN_KERNEL",
+               kernel_names, FIELD(settings.kernel)));
+    add(not_in_config(whole("threads", numerics, everywhere,
+                            "threads for large work (default: the processors that there are)",
+                            FIELD(threads), 1, 1024)));
     return all;
 }
 

@@ -39,6 +39,8 @@ struct Request {
     io::Nonfinite nonfinite = io::Nonfinite::string;
     bool pretty = false;
 
+    std::optional<std::uint64_t> threads;  ///< empty: all processors
+
     nlohmann::json id;                ///< null where there is none
     std::vector<std::string> tokens;  ///< one label a token, or empty
 

@@ -2,14 +2,18 @@
 #include "core/layer.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <xtensor/xview.hpp>
 
 #include "core/attention.hpp"
-#include "core/dropout.hpp"
+#include "core/choose_kernel.hpp"
+#include "core/fused.hpp"
 #include "core/geometry.hpp"
 #include "core/heads.hpp"
+#include "core/memory.hpp"
+#include "core/projection.hpp"
 #include "core/recorder.hpp"
 #include "core/rope.hpp"
 #include "core/torch_random.hpp"
@@ -22,6 +26,7 @@ template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
     const bool grouped = settings.style == Style::wrapper;
     const auto keep = [&](const std::string& name, const Projection<T>& p) {
+        if (!recorder.wants("W_" + name) && !recorder.wants("b_" + name)) return;
         std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
                                            p.in_out ? "d_out" : "d_in"};
         std::vector<std::size_t> shape{p.weight.shape(1), p.weight.shape(2)};
@@ -44,30 +49,16 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
     if (weights.out) keep("out", *weights.out);
 }
 
-/// The scaled keep mask of the weights (batch, heads, q_len, kv_len). The wrapper style is a row of
-/// layers, each with a dropout of its own, so its heads are drawn one after the other.
-template <class T>
-Tensor4<T> draw_dropout(const Settings& settings, const Geometry& g,
-                        TorchGenerator& weights_generator) {
-    TorchGenerator own(settings.dropout_seed.value_or(Seed{}).bits);
-    if (settings.dropout_seed) own.skip(settings.dropout_skip);
-    TorchGenerator& generator = settings.dropout_seed ? own : weights_generator;
-
-    DropoutExtent extent{g.batch,
-                         g.heads,
-                         g.q_len,
-                         g.kv_len,
-                         settings.token.value_or(0),
-                         settings.token ? 1 : g.q_len};
-    const auto draw = [&] {
-        return dropout_mask<T>(settings.dropout, settings.dropout_stream, extent, generator);
-    };
-    if (settings.style != Style::wrapper) return draw();
-    Tensor4<T> mask = Tensor4<T>::from_shape({g.batch, g.heads, extent.kept_rows, g.kv_len});
-    extent.inner = 1;
-    for (std::size_t head = 0; head < g.heads; ++head)
-        xt::view(mask, xt::all(), xt::range(head, head + 1)) = draw();
-    return mask;
+/// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper
+/// style is a row of layers, each with a dropout of its own.
+Dropout dropout_of(const Settings& s, const Geometry& g, const TorchGenerator& weights_generator) {
+    Dropout dropout{s.dropout, s.dropout_stream, s.style == Style::wrapper, g.q_len,
+                    weights_generator};
+    if (s.dropout_seed) {
+        dropout.generator = TorchGenerator(s.dropout_seed->bits);
+        dropout.generator.skip(s.dropout_skip);
+    }
+    return dropout;
 }
 
 /// An additive mask in T's own precision.
@@ -90,21 +81,22 @@ template <class T>
 void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operands,
                const Geometry& g) {
     call.scale = *s.scale;
+    call.softcap = s.softcap;
+    call.alibi = s.alibi;
     call.mask_method = s.mask_method;
     call.first_query = s.token.value_or(0);
     call.offset = g.offset(s.causal_align.value_or(CausalAlign::top_left));
     call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
 
-    std::vector<Broadcast> biases;
     const auto add_mask = [&](const Array<double>& mask, bool is_boolean) {
-        if (is_boolean) return call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep));
-        biases.emplace_back(rounded<T>(mask), 0);
-        call.mask.add(BiasRule(biases.back()));
+        if (is_boolean)
+            call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep));
+        else
+            call.biases.emplace_back(rounded<T>(mask), 0);
     };
     if (operands.mask.dimension() != 0) add_mask(operands.mask, operands.mask_is_boolean);
     if (operands.key_padding_mask.dimension() != 0)
         add_mask(padding_as_mask(operands.key_padding_mask), operands.key_padding_mask_is_boolean);
-    call.modifiers = score_modifiers(s, g.heads, biases);
     if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset));
     if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset));
     if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths));
@@ -113,8 +105,9 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, const Operands& operands)
-        : settings_(settings), operands_(operands), g_(geometry_of(settings, operands)),
+    Layer(const Settings& settings, Operands operands, Workers& workers)
+        : settings_(settings), operands_(std::move(operands)), workers_(workers),
+          g_(geometry_of(settings, operands_)), kernels_(choose_kernels(settings, g_)),
           generator_(settings.seed.bits),
           recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
@@ -122,46 +115,90 @@ public:
 
     Result run() {
         const std::size_t d_out = settings_.mode == Mode::sdpa ? run_operator() : run_layer();
-        const Shapes shapes{g_.batch,  g_.heads, g_.kv_heads, call_.query.shape(2),
-                            g_.kv_len, g_.d_in,  g_.d_k,      g_.d_v,
-                            d_out};
+        const std::size_t q_len = settings_.token ? 1 : g_.q_len;
+        const Shapes shapes{g_.batch, g_.heads, g_.kv_heads, q_len, g_.kv_len,
+                            g_.d_in,  g_.d_k,   g_.d_v,      d_out};
         return {settings_, shapes, recorder_.take()};
     }
 
 private:
     std::size_t run_operator() {
-        call_.query = query_rows(unpack<T>(operands_.query, g_, g_.heads, g_.packed));
-        call_.key = unpack<T>(operands_.key, g_, g_.kv_heads, g_.packed);
-        call_.value = unpack<T>(operands_.value, g_, g_.kv_heads, g_.packed);
-        const Tensor4<T> context = attend_heads();
+        call_.query = query_rows(unpack<T>(taken(operands_.query), g_, g_.heads, g_.packed));
+        call_.key = unpack<T>(taken(operands_.key), g_, g_.kv_heads, g_.packed);
+        call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
+        prepare_call();
         if (g_.packed)
-            keep_without_heads("context_vectors", join_heads(context), "q_len", "d_out");
+            keep_without_heads("context_vectors", attend_and_join(), "q_len", "d_out");
         else
-            recorder_.keep("context_vectors", context, "q_len", "d_v");
+            recorder_.keep("context_vectors", attend_by_heads(), "q_len", "d_v");
         return g_.packed ? g_.heads * g_.d_v : g_.d_v;
     }
 
     std::size_t run_layer() {
-        const Tensor3<T> x = as_batch<T>(operands_.inputs);
-        const Tensor3<T> source =
-            settings_.mode == Mode::cross ? as_batch<T>(operands_.context) : x;
-        keep_inputs(x);
-        std::optional<Projection<T>> output;
+        keep_token_ids();
+        const std::optional<Projection<T>> output = make_queries_keys_values();
+        prepare_call();
+        Tensor3<T> context = attend_and_join();
+        if (output) context = project_out(context, *output);
+        keep_without_heads("context_vectors", context, "q_len", "d_out");
+        return context.shape(2);
+    }
+
+    /// Fills query, key and value of the call; gives the output projection where there is one.
+    std::optional<Projection<T>> make_queries_keys_values() {
+        const Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
+        keep_without_heads("inputs", x, "tokens", "d_in");
+        Tensor3<T> context;
+        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
+        const Tensor3<T>& source = settings_.mode == Mode::cross ? context : x;
         if (settings_.init == Init::none) {
             call_.query = query_rows(heads_of_inputs(x));
             call_.key = call_.value = heads_of_inputs(source);
-        } else {
-            LayerWeights<T> weights = draw_weights<T>(settings_, weight_sizes(), generator_);
-            keep_weights(weights, settings_, recorder_);
-            call_.query = query_rows(split_heads(project(x, weights.query), g_.heads));
-            call_.key = split_heads(project(source, weights.key), g_.kv_heads);
-            call_.value = split_heads(project(source, weights.value), g_.kv_heads);
-            output = std::move(weights.out);
+            return std::nullopt;
         }
-        const Tensor3<T> joined = join_heads(attend_heads());
-        const Tensor3<T> context = output ? project(joined, *output) : joined;
-        keep_without_heads("context_vectors", context, "q_len", "d_out");
-        return context.shape(2);
+        LayerWeights<T> weights = draw_weights<T>(settings_, weight_sizes(), generator_);
+        keep_weights(weights, settings_, recorder_);
+        const std::size_t heads = g_.heads, kv_heads = g_.kv_heads;
+        if (kernels_.projections == nullptr) {
+            call_.query = split_heads(project(x, weights.query), heads);
+            call_.key = split_heads(project(source, weights.key), kv_heads);
+            call_.value = split_heads(project(source, weights.value), kv_heads);
+        } else {
+            call_.query = room_for_heads(x, heads, g_.d_k);
+            call_.key = room_for_heads(source, kv_heads, g_.d_k);
+            call_.value = room_for_heads(source, kv_heads, g_.d_v);
+            const ProjectionTo<T> all[] = {{weights.query, heads, rows_of(call_.query)},
+                                           {weights.key, kv_heads, rows_of(call_.key)},
+                                           {weights.value, kv_heads, rows_of(call_.value)}};
+            const std::span<const ProjectionTo<T>> to(all);
+            const std::size_t of_x = settings_.mode == Mode::cross ? 1 : 3;
+            project_fused(*kernels_.projections, x, to.first(of_x), workers_);
+            if (of_x == 1) project_fused(*kernels_.projections, source, to.last(2), workers_);
+        }
+        call_.query = query_rows(std::move(call_.query));
+        return std::move(weights.out);
+    }
+
+    Tensor3<T> project_out(const Tensor3<T>& joined, const Projection<T>& output) {
+        if (kernels_.projections == nullptr) return project(joined, output);
+        Tensor3<T> context = Tensor3<T>::from_shape(
+            {joined.shape(0), joined.shape(1), output.weight.shape(output.in_out ? 2 : 1)});
+        const std::size_t row = context.shape(2);
+        const ProjectionTo<T> to{
+            output, 1, {context.data(), context.shape(1) * row, 0, row}};
+        project_fused(*kernels_.projections, joined, std::span(&to, 1), workers_);
+        return context;
+    }
+
+    static Tensor4<T> room_for_heads(const Tensor3<T>& x, std::size_t heads, std::size_t width) {
+        Tensor4<T> room = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), width});
+        advise_large_pages(room.data(), room.size() * sizeof(T));
+        return room;
+    }
+
+    static HeadRows<T> rows_of(Tensor4<T>& x) {
+        const std::size_t row = x.shape(3), head = x.shape(2) * row;
+        return {x.data(), x.shape(1) * head, head, row};
     }
 
     WeightSizes weight_sizes() const {
@@ -181,26 +218,27 @@ private:
     }
 
     /// Only the query rows that were asked for.
-    Tensor4<T> query_rows(const Tensor4<T>& queries) const {
+    Tensor4<T> query_rows(Tensor4<T> queries) const {
         if (!settings_.token) return queries;
         return xt::view(queries, xt::all(), xt::all(),
                         xt::range(*settings_.token, *settings_.token + 1));
     }
 
-    Tensor4<T> attend_heads() {
+    /// Everything of the call but the queries, keys and values that are there already.
+    void prepare_call() {
         if (settings_.rope) rotate_queries_and_keys();
         recorder_.keep("queries", call_.query, "q_len", "d_k");
         recorder_.keep("keys", call_.key, "kv_len", "d_k");
         recorder_.keep("values", call_.value, "kv_len", "d_v");
         if (g_.past_len != 0) {
-            prepend(operands_.past_key, call_.key);
-            prepend(operands_.past_value, call_.value);
+            prepend(taken(operands_.past_key), call_.key);
+            prepend(taken(operands_.past_value), call_.value);
         }
         recorder_.keep("present_key", call_.key, "kv_len", "d_k");
         recorder_.keep("present_value", call_.value, "kv_len", "d_v");
         add_rules(call_, settings_, operands_, g_);
-        call_.dropout = draw_dropout<T>(settings_, g_, generator_);
-        return attend(call_, recorder_);
+        operands_ = {};
+        call_.dropout = dropout_of(settings_, g_, generator_);
     }
 
     /// New tokens stand after the cached ones, whose keys were rotated when they were new.
@@ -216,17 +254,60 @@ private:
         fresh = Tensor4<T>(xt::concatenate(xt::xtuple(cached, fresh), 2));
     }
 
-    void keep_inputs(const Tensor3<T>& x) {
-        if (!operands_.token_ids.empty()) {
-            Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
-            std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
-            recorder_.keep_as_is("token_ids", ids, {"tokens"});
+    /// (batch, heads, q_len, d_v).
+    Tensor4<T> attend_by_heads() {
+        if (kernels_.attention == nullptr) return attend(call_, recorder_);
+        const auto& q = call_.query.shape();
+        Tensor4<T> context = Tensor4<T>::from_shape({q[0], q[1], q[2], g_.d_v});
+        attend_into(rows_of(context));
+        recorder_.keep("head_outputs", context, "q_len", "d_v");
+        return context;
+    }
+
+    /// (batch, q_len, heads * d_v).
+    Tensor3<T> attend_and_join() {
+        if (kernels_.attention == nullptr || recorder_.wants("head_outputs"))
+            return join_heads(attend_by_heads());
+        const auto& q = call_.query.shape();
+        const std::size_t row = q[1] * g_.d_v;
+        Tensor3<T> joined = Tensor3<T>::from_shape({q[0], q[2], row});
+        advise_large_pages(joined.data(), joined.size() * sizeof(T));
+        attend_into({joined.data(), q[2] * row, g_.d_v, row});
+        return joined;
+    }
+
+    void attend_into(const HeadRows<T>& context) {
+        const auto& q = call_.query.shape();
+        const std::array<std::size_t, 4> weights{q[0], q[1], q[2], g_.kv_len};
+        const auto room = [&](std::string_view name) {
+            return recorder_.template make_room<T>(name, weights, "q_len", "kv_len");
+        };
+        FusedOutputs<T> outputs{context};
+        Tensor4<T> averaged;
+        if (settings_.average_heads && recorder_.wants("attention_weights")) {
+            averaged = Tensor4<T>::from_shape(weights);
+            outputs.weights = averaged.data();
+        } else {
+            outputs.weights = room("attention_weights");
         }
-        keep_without_heads("inputs", x, "tokens", "d_in");
+        outputs.scores = room("scores");
+        outputs.logsumexp =
+            recorder_.template make_room<T>("logsumexp", {q[0], q[1], q[2], 1}, "q_len", "");
+        attend_fused(*kernels_.attention, call_, outputs, workers_);
+        call_ = {};
+        if (averaged.size() != 0) recorder_.keep("attention_weights", averaged, "q_len", "kv_len");
+    }
+
+    void keep_token_ids() {
+        if (operands_.token_ids.empty()) return;
+        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
+        std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
+        recorder_.keep_as_is("token_ids", ids, {"tokens"});
     }
 
     void keep_without_heads(std::string_view name, const Tensor3<T>& values, std::string_view rows,
                             std::string_view columns) {
+        if (!recorder_.wants(name)) return;
         Array<T> shown = values;
         std::vector<std::string_view> axes{"batch", rows, columns};
         if (!g_.batched) {
@@ -236,9 +317,14 @@ private:
         recorder_.keep_as_is(name, std::move(shown), std::move(axes));
     }
 
+    /// An operand that is not needed any more once what is made from it is there.
+    static Array<double> taken(Array<double>& operand) { return std::exchange(operand, {}); }
+
     const Settings& settings_;
-    const Operands& operands_;
+    Operands operands_;
+    Workers& workers_;
     Geometry g_;
+    ChosenKernels kernels_;
     TorchGenerator generator_;
     Recorder recorder_;
     AttentionCall<T> call_;
@@ -246,9 +332,10 @@ private:
 
 }  // namespace
 
-Result compute(const Settings& settings, const Operands& operands) {
-    return settings.dtype == Dtype::float32 ? Layer<float>(settings, operands).run()
-                                            : Layer<double>(settings, operands).run();
+Result compute(const Settings& settings, Operands operands, Workers& workers) {
+    if (settings.dtype == Dtype::float32)
+        return Layer<float>(settings, std::move(operands), workers).run();
+    return Layer<double>(settings, std::move(operands), workers).run();
 }
 
 }  // namespace attn

@@ -7,6 +7,7 @@
 #include "core/result.hpp"
 #include "core/settings.hpp"
 #include "core/tensor.hpp"
+#include "core/workers.hpp"
 
 namespace attn {
 
@@ -32,7 +33,8 @@ struct Operands {
 /// Errors: SettingError of kind usage, shape or input.
 Settings resolve(Settings settings, const Operands& operands);
 
-/// Computes the arrays named in `settings.emit`. Settings must be resolved.
-Result compute(const Settings& settings, const Operands& operands);
+/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of as
+/// soon as they are used.
+Result compute(const Settings& settings, Operands operands, Workers& workers);
 
 }  // namespace attn

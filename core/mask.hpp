@@ -19,8 +19,14 @@ struct Block {
 
 enum class Coverage { all, none, some };
 
-/// One kind of mask. A new kind is a class with `allows`; `cover` may say for a whole block what
-/// `allows` would say for each of its pairs, and answers `some` where it does not know.
+/// Keys [first, end).
+struct KeyRange {
+    std::size_t first, end;
+};
+
+/// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at once
+/// what `allows` would say for each, so that kernels need not ask pair by pair; what they answer
+/// here is always right.
 class MaskRule {
 public:
     MaskRule() = default;
@@ -29,7 +35,16 @@ public:
     virtual ~MaskRule() = default;
     virtual bool allows(std::size_t batch, std::size_t head, std::size_t query,
                         std::size_t key) const = 0;
+    /// `some` where it does not know.
     virtual Coverage cover(const Block&) const { return Coverage::some; }
+    /// The part of the block's keys outside which none is allowed for any of its queries.
+    virtual KeyRange range(const Block& block) const {
+        return {block.first_key, block.first_key + block.keys};
+    }
+    /// Clears bit first_lane + i of seen[k] where query first_query + i may not see key
+    /// first_key + k.
+    virtual void block_unseen(const Block& block, std::size_t first_lane,
+                              std::uint64_t* seen) const;
 };
 
 /// p - left <= key <= p + right with p = query + offset; -1 is unbounded. Causal attention is
@@ -41,8 +56,14 @@ public:
     bool allows(std::size_t batch, std::size_t head, std::size_t query,
                 std::size_t key) const override;
     Coverage cover(const Block& block) const override;
+    KeyRange range(const Block& block) const override;
+    void block_unseen(const Block& block, std::size_t first_lane,
+                      std::uint64_t* seen) const override;
 
 private:
+    /// The keys of the block that this query sees, counted from its first key.
+    KeyRange seen_by(std::size_t query, const Block& block) const;
+
     std::int64_t left_, right_, offset_;
 };
 
@@ -53,6 +74,7 @@ public:
     bool allows(std::size_t batch, std::size_t head, std::size_t query,
                 std::size_t key) const override;
     Coverage cover(const Block& block) const override;
+    KeyRange range(const Block& block) const override;
 
 private:
     std::vector<std::uint64_t> lengths_;
@@ -65,6 +87,11 @@ public:
     /// `array` has rank 1 to 4.
     Broadcast(const Array<double>& array, double beyond);
     double at(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
+
+    /// The row of one query: its keys stand at values()[row(...) + key * key_step()].
+    std::size_t row(std::size_t batch, std::size_t head, std::size_t query) const;
+    std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
+    const std::vector<double>& values() const { return values_; }
 
 private:
     std::vector<double> values_;
@@ -85,17 +112,6 @@ private:
     bool true_keeps_;
 };
 
-/// Where an additive mask is not -Infinity.
-class BiasRule : public MaskRule {
-public:
-    explicit BiasRule(Broadcast bias) : bias_(std::move(bias)) {}
-    bool allows(std::size_t batch, std::size_t head, std::size_t query,
-                std::size_t key) const override;
-
-private:
-    Broadcast bias_;
-};
-
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:
@@ -108,6 +124,8 @@ public:
 
     /// `none` where one rule blocks the whole block, `all` where every rule allows it all.
     Coverage cover(const Block& block) const;
+    KeyRange range(const Block& block) const;
+    void block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const;
 
 private:
     std::vector<std::shared_ptr<const MaskRule>> rules_;

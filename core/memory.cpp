@@ -1,9 +1,11 @@
-// Refuses work that this machine has no memory for; see memory.hpp.
+// Large memory; see memory.hpp.
 #include "core/memory.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 
 #include "core/error.hpp"
@@ -26,6 +28,20 @@ void require_memory(double bytes, const std::string& where, const std::string& p
         throw SettingError(ErrorKind::input, where,
                            purpose + " needs about " + in_gib(bytes) +
                                " of memory; this machine has " + in_gib(physical));
+}
+
+void advise_large_pages(void* data, std::size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+    constexpr std::uintptr_t large = std::uintptr_t{1} << 21;
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t first = (begin + large - 1) / large * large;
+    const std::uintptr_t end = (begin + bytes) / large * large;
+    // Advice only: where it is not taken, pages are small.
+    if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#else
+    (void)data;
+    (void)bytes;
+#endif
 }
 
 }  // namespace attn

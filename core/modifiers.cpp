@@ -11,12 +11,14 @@ ScoreModifier softcap(double c) {
             "capped_scores"};
 }
 
+double alibi_slope(std::size_t head, std::size_t heads) {
+    return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+}
+
 ScoreModifier alibi(std::size_t heads) {
     return {[heads](double x, const ScorePlace& at) {
-                const double slope =
-                    std::exp2(-8.0 * static_cast<double>(at.head + 1) / static_cast<double>(heads));
                 const auto distance = static_cast<std::int64_t>(at.key) - at.position;
-                return x + slope * static_cast<double>(distance);
+                return x + alibi_slope(at.head, heads) * static_cast<double>(distance);
             },
             ""};
 }
@@ -28,10 +30,10 @@ ScoreModifier add_bias(Broadcast bias) {
             ""};
 }
 
-std::vector<ScoreModifier> score_modifiers(const Settings& settings, std::size_t heads,
+std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,
                                            const std::vector<Broadcast>& biases) {
-    std::vector<ScoreModifier> list{softcap(settings.softcap)};
-    if (settings.alibi) list.push_back(alibi(heads));
+    std::vector<ScoreModifier> list{softcap(cap)};
+    if (with_alibi) list.push_back(alibi(heads));
     for (const Broadcast& bias : biases) list.push_back(add_bias(bias));
     return list;
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/mask.hpp"
-#include "core/settings.hpp"
 
 namespace attn {
 
@@ -27,15 +26,17 @@ struct ScoreModifier {
 /// ONNX Attention's softcap.
 ScoreModifier softcap(double c);
 
-/// x + slope_h (k - p), slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
+/// slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
+double alibi_slope(std::size_t head, std::size_t heads);
+
+/// x + slope_h (k - p).
 ScoreModifier alibi(std::size_t heads);
 
 /// x + bias[batch, head, query, key], the additive mask.
 ScoreModifier add_bias(Broadcast bias);
 
-/// Everything that the settings and the additive masks ask for, in the contract's order. A new
-/// modifier takes its place in this list.
-std::vector<ScoreModifier> score_modifiers(const Settings& settings, std::size_t heads,
+/// All of them in the contract's order. A new modifier takes its place in this list.
+std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,
                                            const std::vector<Broadcast>& biases);
 
 }  // namespace attn

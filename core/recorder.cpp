@@ -5,6 +5,8 @@
 
 #include <xtensor/xmath.hpp>
 
+#include "core/memory.hpp"
+
 namespace attn {
 
 bool Recorder::wants(std::string_view name) const {
@@ -23,30 +25,43 @@ Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
 }  // namespace
 
 template <class T>
-void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
-                    std::string_view columns) {
-    if (!wants(name)) return;
-    const bool averaged = average_heads_ && name == "attention_weights";
+T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& sizes,
+                       std::string_view rows, std::string_view columns) {
+    if (!wants(name)) return nullptr;
     std::vector<std::size_t> shape;
     std::vector<std::string_view> axes;
     const auto add = [&](std::size_t size, std::string_view axis) {
         shape.push_back(size);
         axes.push_back(axis);
     };
-    if (batched_) add(values.shape(0), "batch");
-    if (with_heads_ && !averaged) add(values.shape(1), "heads");
-    if (!rows.empty()) add(values.shape(2), rows);
-    if (!columns.empty()) add(values.shape(3), columns);
+    if (batched_) add(sizes[0], "batch");
+    if (with_heads_ && !averages(name)) add(sizes[1], "heads");
+    if (!rows.empty()) add(sizes[2], rows);
+    if (!columns.empty()) add(sizes[3], columns);
     Array<T> shown = Array<T>::from_shape(shape);
-    if (averaged) {
-        const Tensor4<T> mean = mean_over_heads(values);
-        std::copy(mean.begin(), mean.end(), shown.begin());
-    } else {
-        std::copy(values.begin(), values.end(), shown.begin());
-    }
+    T* data = shown.data();
+    advise_large_pages(data, shown.size() * sizeof(T));
     keep_as_is(name, std::move(shown), std::move(axes));
+    return data;
 }
 
+template <class T>
+void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
+                    std::string_view columns) {
+    T* room = make_room<T>(name, values.shape(), rows, columns);
+    if (room == nullptr) return;
+    if (averages(name)) {
+        const Tensor4<T> mean = mean_over_heads(values);
+        std::copy(mean.begin(), mean.end(), room);
+    } else {
+        std::copy(values.begin(), values.end(), room);
+    }
+}
+
+template float* Recorder::make_room(std::string_view, const std::array<std::size_t, 4>&,
+                                    std::string_view, std::string_view);
+template double* Recorder::make_room(std::string_view, const std::array<std::size_t, 4>&,
+                                     std::string_view, std::string_view);
 template void Recorder::keep(std::string_view, const Tensor4<float>&, std::string_view,
                              std::string_view);
 template void Recorder::keep(std::string_view, const Tensor4<double>&, std::string_view,

@@ -1,6 +1,7 @@
 // Collects the arrays that were asked for, in the rank of the question.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,11 @@ public:
     void keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
               std::string_view columns);
 
+    /// Room for what `keep` would be given, to be filled by the caller; null where it is not wanted.
+    template <class T>
+    T* make_room(std::string_view name, const std::array<std::size_t, 4>& shape,
+                 std::string_view rows, std::string_view columns);
+
     /// Keeps an array whose shape is already the one to show.
     void keep_as_is(std::string_view name, AnyArray values, std::vector<std::string_view> axes);
 
@@ -34,6 +40,10 @@ public:
     std::vector<NamedArray> take();
 
 private:
+    bool averages(std::string_view name) const {
+        return average_heads_ && name == "attention_weights";
+    }
+
     std::vector<std::string> wanted_;
     bool batched_, with_heads_, average_heads_;
     std::vector<NamedArray> kept_;

@@ -11,6 +11,7 @@
 #include <xtensor/xrepeat.hpp>
 
 #include "core/attention.hpp"
+#include "core/modifiers.hpp"
 #include "core/torch_math.hpp"
 
 namespace attn {
@@ -122,7 +123,8 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
 /// Every score modifier in turn, in place; those that name an array are kept under it.
 template <class T>
 void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
-    for (const ScoreModifier& modifier : call.modifiers) {
+    for (const ScoreModifier& modifier :
+         score_modifiers(call.softcap, call.alibi, scores.shape(1), call.biases)) {
         T* score = scores.data();
         for (std::size_t b = 0; b < scores.shape(0); ++b)
             for (std::size_t h = 0; h < scores.shape(1); ++h)
@@ -136,6 +138,15 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
     }
 }
 
+template <class T>
+bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::size_t q,
+            std::size_t k) {
+    constexpr double blocked = -std::numeric_limits<double>::infinity();
+    return call.mask.allows(b, h, q, k) &&
+           std::none_of(call.biases.begin(), call.biases.end(),
+                        [&](const Broadcast& bias) { return bias.at(b, h, q, k) == blocked; });
+}
+
 /// 1 where a query may attend, 0 where not, in the shape of the scores.
 template <class T>
 Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
@@ -145,7 +156,7 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
             for (std::size_t q = 0; q < mask.shape(2); ++q)
                 for (std::size_t k = 0; k < mask.shape(3); ++k)
                     mask(b, h, q, k) =
-                        call.mask.allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+                        allows(call, b, h, call.first_query + q, k) ? T{1} : T{0};
     return mask;
 }
 
@@ -199,8 +210,11 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights);
     }
     keep("weights_before_dropout", weights);
-    keep("dropout_mask", call.dropout);
-    weights *= call.dropout;
+    if (call.dropout.p != 0 || recorder.wants("dropout_mask")) {
+        const Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
+        keep("dropout_mask", dropout);
+        weights *= dropout;
+    }
     keep("attention_weights", weights);
 
     Tensor4<T> context = mix_values(weights, mask, repeat_heads(call.value, heads));

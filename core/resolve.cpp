@@ -1,8 +1,10 @@
 // Turns a question into one with every default filled in, or says why it cannot be answered.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 
+#include "core/choose_kernel.hpp"
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "core/layer.hpp"
@@ -245,6 +247,12 @@ std::string widest_given(const Settings& s) {
     return name;
 }
 
+/// Arrays of (batch, heads, q_len, kv_len).
+constexpr std::array<std::string_view, 10> step_arrays{
+    "scores",         "scaled_scores",          "capped_scores", "biased_scores",    "mask",
+    "masked_scores",  "masked_weights",         "dropout_mask",  "attention_weights",
+    "weights_before_dropout"};
+
 void check_memory(const Settings& s, const Geometry& g, const std::string& widest) {
     const double element = s.dtype == Dtype::float32 ? 4 : 8;
     const auto size = [](auto value) { return static_cast<double>(value); };
@@ -260,9 +268,11 @@ void check_memory(const Settings& s, const Geometry& g, const std::string& wides
     }
     const double rows = s.token ? 1 : size(g.q_len);
     const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
-    // Eight steps are held at once, beside the ones that are emitted.
-    require_memory(weights * element * (8 + size(s.emit.size())),
-                   s.mode == Mode::sdpa ? "query" : "inputs",
+    // The reference holds eight steps at once, beside the ones that are emitted.
+    double steps = choose_kernels(s, g).attention == nullptr ? 8 : 0;
+    for (const std::string& name : s.emit)
+        if (std::find(step_arrays.begin(), step_arrays.end(), name) != step_arrays.end()) ++steps;
+    require_memory(weights * element * steps, s.mode == Mode::sdpa ? "query" : "inputs",
                    "the weights (" + std::to_string(g.batch) + ", " + std::to_string(g.heads) +
                        ", " + std::to_string(g.q_len) + ", " + std::to_string(g.kv_len) + ")");
 }

@@ -21,6 +21,7 @@ enum class MaskTrue { keep, drop };
 enum class Rope { half, interleaved };
 enum class MaskMethod { neg_inf, renormalize };
 enum class DropoutStream { mt19937, mkl };
+enum class KernelChoice { automatic, reference, generic, avx2, avx512, neon };
 
 /// The names of an enumeration's values, in help's order; the first is the default.
 template <class E, std::size_t N>
@@ -50,6 +51,13 @@ inline constexpr Names<MaskMethod, 2> mask_method_names{
     {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
 inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
+
+inline constexpr Names<KernelChoice, 6> kernel_names{{{KernelChoice::automatic, "auto"},
+                                                     {KernelChoice::reference, "reference"},
+                                                     {KernelChoice::generic, "generic"},
+                                                     {KernelChoice::avx2, "avx2"},
+                                                     {KernelChoice::avx512, "avx512"},
+                                                     {KernelChoice::neon, "neon"}}};
 
 template <class E, std::size_t N>
 constexpr std::string_view name_of(const Names<E, N>& names, E value) {
@@ -105,6 +113,8 @@ struct Settings {
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
     bool average_heads = false;  ///< attention_weights: their mean over the heads
+
+    KernelChoice kernel = KernelChoice::automatic;
 };
 
 }  // namespace attn

@@ -21,4 +21,12 @@ using Tensor3 = xt::xtensor<T, 3>;
 template <class T>
 using Tensor4 = xt::xtensor<T, 4>;
 
+/// Where rows of heads lie: row r of head h of batch entry b starts at
+/// data + b * batch + h * head + r * row.
+template <class T>
+struct HeadRows {
+    T* data;
+    std::size_t batch, head, row;
+};
+
 }  // namespace attn

@@ -1,10 +1,81 @@
 // PyTorch's CPU random stream; see torch_random.hpp for the source of every formula.
 #include "core/torch_random.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 namespace attn {
+namespace {
+
+/// The twist of one word: the top bit of `word` and the other bits of its successor, shifted.
+std::uint32_t twisted(std::uint32_t word, std::uint32_t successor) {
+    const std::uint32_t y = (word & 0x80000000u) | (successor & 0x7fffffffu);
+    return (y >> 1) ^ (-(y & 1) & 0x9908b0dfu);
+}
+
+std::uint32_t tempered(std::uint32_t y) {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+/// a * b mod 2^31 - 1, for factors in [1, 2^31 - 2]. 2^31 is congruent to 1, so the high bits are
+/// added to the low ones: once leaves less than twice the modulus, twice the residue, which is not
+/// 0 as the modulus is prime.
+constexpr std::uint32_t times(std::uint32_t a, std::uint32_t b) {
+    std::uint64_t x = std::uint64_t{a} * b;
+    x = (x & Mcg31::modulus) + (x >> 31);
+    x = (x & Mcg31::modulus) + (x >> 31);
+    return static_cast<std::uint32_t>(x);
+}
+
+}  // namespace
+
+Mt19937::Mt19937(std::uint32_t seed) {
+    state_[0] = seed;
+    for (std::uint32_t i = 1; i < block_size; ++i)
+        state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+}
+
+// In three ranges, so that no word is read within a vector's length of where it was written.
+void Mt19937::twist() {
+    constexpr std::size_t ahead = 397;
+    constexpr std::size_t behind = block_size - ahead;
+    for (std::size_t i = 0; i < behind; ++i)
+        state_[i] = state_[i + ahead] ^ twisted(state_[i], state_[i + 1]);
+    for (std::size_t i = behind; i < block_size - 1; ++i)
+        state_[i] = state_[i - behind] ^ twisted(state_[i], state_[i + 1]);
+    state_[block_size - 1] = state_[ahead - 1] ^ twisted(state_[block_size - 1], state_[0]);
+}
+
+void Mt19937::refill() {
+    twist();
+    for (std::size_t i = 0; i < block_size; ++i) outputs_[i] = tempered(state_[i]);
+    next_ = 0;
+}
+
+void Mt19937::fill(std::span<std::uint32_t> out) {
+    while (!out.empty()) {
+        if (next_ == block_size) refill();
+        const std::size_t taken = std::min(out.size(), block_size - next_);
+        std::copy_n(outputs_ + next_, taken, out.begin());
+        next_ += taken;
+        out = out.subspan(taken);
+    }
+}
+
+void Mt19937::skip(std::uint64_t count) {
+    const std::size_t left = block_size - next_;
+    if (count > left) {
+        count -= left;
+        for (; count > block_size; count -= block_size) twist();
+        refill();
+    }
+    next_ += count;
+}
 
 double TorchGenerator::normal() {
     if (spare_normal_) {
@@ -66,16 +137,32 @@ Mcg31::Mcg31(std::uint32_t seed) : x_(seed % modulus) {
 }
 
 double Mcg31::next() {
-    const double value = static_cast<double>(x_) / static_cast<double>(modulus);
-    x_ = multiplier * x_ % modulus;  // below 2^62: no overflow
+    const double value = static_cast<double>(x_) / modulus;
+    x_ = times(x_, multiplier);
     return value;
 }
 
+void Mcg31::fill(std::span<std::uint32_t> out) {
+    // Elements as multiples of the first one do not wait for each other.
+    static constexpr auto powers = [] {
+        std::array<std::uint32_t, 65> table{1};
+        for (std::size_t i = 1; i < table.size(); ++i) table[i] = times(table[i - 1], multiplier);
+        return table;
+    }();
+    while (!out.empty()) {
+        const std::size_t count = std::min(out.size(), powers.size() - 1);
+        const std::uint32_t first = x_;
+        for (std::size_t i = 0; i < count; ++i) out[i] = times(first, powers[i]);
+        x_ = times(first, powers[count]);
+        out = out.subspan(count);
+    }
+}
+
 void Mcg31::skip(std::uint64_t count) {
-    std::uint64_t power = multiplier;
+    std::uint32_t power = multiplier;
     for (; count != 0; count >>= 1) {
-        if (count & 1) x_ = x_ * power % modulus;
-        power = power * power % modulus;
+        if (count & 1) x_ = times(x_, power);
+        power = times(power, power);
     }
 }
 

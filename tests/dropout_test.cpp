@@ -3,9 +3,99 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <vector>
+
 #include "tests/support/support.hpp"
 
 using namespace attn;
+
+namespace {
+
+/// Decisions one at a time, as the double comparison of each element's uniform with 1 - p.
+class KeepOneByOne {
+public:
+    KeepOneByOne(double p, DropoutStream stream, TorchGenerator generator)
+        : keep_probability_(1 - p), generator_(generator) {
+        if (stream == DropoutStream::mkl) mkl_.emplace(generator_.draw32());
+    }
+
+    bool next() {
+        return mkl_ ? mkl_->next() < keep_probability_ : generator_.bernoulli(keep_probability_);
+    }
+
+    TorchGenerator& generator() { return generator_; }
+
+private:
+    double keep_probability_;
+    TorchGenerator generator_;
+    std::optional<Mcg31> mkl_;
+};
+
+bool bit(const std::vector<std::uint64_t>& words, std::size_t i) {
+    return ((words[i / 64] >> (i % 64)) & 1) != 0;
+}
+
+constexpr DropoutStream streams[] = {DropoutStream::mt19937, DropoutStream::mkl};
+
+}  // namespace
+
+TEST_CASE("keep bits are the elements' own draws, over odd counts and skips") {
+    for (DropoutStream stream : streams)
+        for (double p : {1e-20, 0.1, 0.5, 0.9, 1 - 0x1p-53})
+            for (std::uint64_t seed : {1u, 77u}) {
+                TorchGenerator generator(seed);
+                generator.skip(seed);  // odd: pairs of draws lie across the engine's blocks
+                KeepBits bits(p, stream, generator);
+                KeepOneByOne single(p, stream, generator);
+                for (std::size_t count : {1u, 63u, 64u, 65u, 311u, 312u, 313u, 1000u}) {
+                    CAPTURE(p);
+                    CAPTURE(count);
+                    std::vector<std::uint64_t> words((count + 63) / 64, ~std::uint64_t{0});
+                    bits.next(words.data(), count);
+                    for (std::size_t i = 0; i < count; ++i) REQUIRE(bit(words, i) == single.next());
+                    for (std::size_t i = count; i < 64 * words.size(); ++i) REQUIRE(!bit(words, i));
+                    bits.skip(count + 5);
+                    for (std::size_t i = 0; i < count + 5; ++i) single.next();
+                }
+                TorchGenerator after = bits.generator();
+                CHECK(after.draw32() == single.generator().draw32());
+            }
+}
+
+TEST_CASE("an element is kept where its uniform is below 1 - p, and not where they are equal") {
+    for (DropoutStream stream : streams)
+        for (std::uint64_t seed = 0; seed < 200; ++seed) {
+            TorchGenerator generator(seed);
+            const double uniform = stream == DropoutStream::mkl ? Mcg31(generator.draw32()).next()
+                                                                : generator.uniform01<double>();
+            // mt19937: 1 - (1 - uniform) is uniform itself, a multiple of 2^-53.
+            for (int step = -4; step <= 4; ++step) {
+                CAPTURE(seed);
+                CAPTURE(step);
+                const double p = 1 - uniform + step * 0x1p-53;
+                std::uint64_t kept = 0;
+                KeepBits(p, stream, TorchGenerator(seed)).next(&kept, 1);
+                CHECK(kept == (uniform < 1 - p ? 1 : 0));
+                if (stream == DropoutStream::mt19937) CHECK(kept == (step < 0 ? 1 : 0));
+            }
+        }
+}
+
+TEST_CASE("bits transposed: bit c of word r becomes bit r of word c, and twice is not at all") {
+    std::uint64_t block[64], transposed[64];
+    TorchGenerator generator(1);
+    for (std::uint64_t& word : block) word = generator.draw64();
+    std::copy(std::begin(block), std::end(block), transposed);
+    transpose_bits(transposed);
+    for (std::size_t r = 0; r < 64; ++r)
+        for (std::size_t c = 0; c < 64; ++c)
+            CHECK(((block[r] >> c) & 1) == ((transposed[c] >> r) & 1));
+    transpose_bits(transposed);
+    CHECK(std::equal(std::begin(block), std::end(block), transposed));
+}
 
 TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
     const auto golden = test::load_data("golden/torch_random.json");

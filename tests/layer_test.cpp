@@ -31,7 +31,8 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
 }
 
 Result answer(const Settings& settings, const Operands& operands) {
-    return compute(resolve(settings, operands), operands);
+    Workers workers(1);
+    return compute(resolve(settings, operands), operands, workers);
 }
 
 const Array<double>& array_in(const Result& result, const std::string& name) {

@@ -48,7 +48,8 @@ const Array<double>& array_in(const Result& result, const std::string& name) {
 }
 
 Result answer(const Settings& settings, const Operands& operands) {
-    return compute(resolve(settings, operands), operands);
+    Workers workers(1);
+    return compute(resolve(settings, operands), operands, workers);
 }
 
 /// Checks weights, context and logsumexp of `result` against scores that `score(b, h, q, k)` gives,

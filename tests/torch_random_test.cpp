@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <random>
+#include <type_traits>
 
 #include "core/init.hpp"
 #include "tests/support/support.hpp"
@@ -45,6 +47,33 @@ TEST_CASE("the generator is the standard's MT19937: output 10000 of seed 5489") 
     CHECK(generator.draw32() == 3499211612u);
     generator.skip(9998);
     CHECK(generator.draw32() == 4123659995u);
+}
+
+TEST_CASE("Mt19937 is std::mt19937 over several blocks, one by one, filled and skipped") {
+    for (std::uint32_t seed : {0u, 1u, 5489u, 0xffffffffu}) {
+        Mt19937 ours(seed);
+        std::mt19937 standard(seed);
+        for (std::size_t count : {1u, 622u, 1u, 1u, 623u, 624u, 625u, 1248u, 100u, 3000u}) {
+            CAPTURE(seed);
+            CAPTURE(count);
+            for (std::size_t i = 0; i < count; ++i) REQUIRE(ours.draw() == standard());
+            std::vector<std::uint32_t> filled(count);
+            ours.fill(filled);
+            for (std::uint32_t output : filled) REQUIRE(output == standard());
+            ours.skip(count);
+            standard.discard(count);
+        }
+    }
+}
+
+TEST_CASE("a copy of Mt19937 goes on by itself") {
+    static_assert(std::is_trivially_copyable_v<Mt19937>);
+    Mt19937 original(3), stepped(3);
+    for (Mt19937* engine : {&original, &stepped}) engine->skip(623);
+    Mt19937 copy = original;
+    for (int i = 0; i < 700; ++i) copy.draw();
+    for (int i = 0; i < 700; ++i) CHECK(original.draw() == stepped.draw());
+    CHECK(original.draw() == copy.draw());
 }
 
 TEST_CASE("only the low 32 bits of a seed count, and a negative one is its two's complement") {
@@ -134,6 +163,15 @@ TEST_CASE("MCG31: first elements by hand, and a jump is as many steps") {
         jumped.skip(count);
         for (std::uint64_t i = 0; i < count; ++i) stepped.next();
         CHECK(jumped.next() == stepped.next());
+    }
+}
+
+TEST_CASE("MCG31: a fill is as many steps") {
+    Mcg31 filled(2147483646u), stepped(2147483646u);
+    for (std::size_t count : {1u, 63u, 64u, 65u, 1000u}) {
+        std::vector<std::uint32_t> x(count);
+        filled.fill(x);
+        for (std::uint32_t value : x) CHECK(value / 2147483647.0 == stepped.next());
     }
 }
 

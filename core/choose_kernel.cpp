@@ -1,0 +1,63 @@
+// Which way a question is computed; see choose_kernel.hpp.
+#include "core/choose_kernel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/kernels/dispatch.hpp"
+
+namespace attn {
+namespace {
+
+/// Multiplications up to which the reference is quick enough, about a millisecond.
+constexpr double small_work = 0x1p20;
+
+/// Steps that fused kernels go through too fast to write them down.
+constexpr std::array<std::string_view, 8> reference_only{
+    "scaled_scores", "capped_scores",  "biased_scores",          "mask",
+    "masked_scores", "masked_weights", "weights_before_dropout", "dropout_mask"};
+
+/// What only the reference can do of this question; empty: nothing.
+std::string beyond_kernels(const Settings& s) {
+    if (s.mask_method == MaskMethod::renormalize) return "mask_method renormalize";
+    for (const std::string& name : s.emit)
+        if (std::find(reference_only.begin(), reference_only.end(), name) != reference_only.end())
+            return "emit " + name;
+    return "";
+}
+
+double real(std::size_t size) {
+    return static_cast<double>(size);
+}
+
+double attention_work(const Settings& s, const Geometry& g) {
+    const double rows = s.token ? 1 : real(g.q_len);
+    return real(g.batch) * real(g.heads) * rows * real(g.kv_len) * (real(g.d_k) + real(g.d_v));
+}
+
+double projection_work(const Settings& s, const Geometry& g) {
+    if (s.mode == Mode::sdpa || s.init == Init::none) return 0;
+    const double query = real(g.q_len) * real(g.d_in) * real(g.heads * g.d_k);
+    const double key_value =
+        real(g.kv_len) * real(g.d_context) * real(g.kv_heads) * (real(g.d_k) + real(g.d_v));
+    return real(g.batch) * (query + key_value);
+}
+
+}  // namespace
+
+ChosenKernels choose_kernels(const Settings& s, const Geometry& g) {
+    const kernels::Kernel* kernel = kernels::find(s.kernel);
+    const std::string beyond = beyond_kernels(s);
+    if (s.kernel != KernelChoice::automatic) {
+        if (kernel != nullptr && !beyond.empty())
+            throw SettingError(ErrorKind::usage, "kernel",
+                               "no fused kernel has " + beyond + "; expected auto or reference");
+        return {kernel, kernel};
+    }
+    return {projection_work(s, g) > small_work ? kernel : nullptr,
+            attention_work(s, g) > small_work && beyond.empty() ? kernel : nullptr};
+}
+
+}  // namespace attn

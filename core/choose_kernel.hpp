@@ -1,0 +1,21 @@
+// Which way a question is computed: by the reference, or by which fused kernel.
+#pragma once
+
+#include "core/geometry.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/settings.hpp"
+
+namespace attn {
+
+/// Null: the reference.
+struct ChosenKernels {
+    const kernels::Kernel* projections = nullptr;
+    const kernels::Kernel* attention = nullptr;
+};
+
+/// `auto` takes the reference where the work is small, since its digits are PyTorch's, and where a
+/// step is emitted that only the reference has. Settings must be resolved but for the memory check.
+/// Errors: SettingError of kind unsupported (the processor) or usage (the question).
+ChosenKernels choose_kernels(const Settings& settings, const Geometry& geometry);
+
+}  // namespace attn

@@ -1,0 +1,10 @@
+#include "core/kernels/vector_avx2.hpp"
+
+#include "core/kernels/fused.hpp"
+
+namespace attn::kernels {
+
+extern const Kernel avx2_kernel;
+const Kernel avx2_kernel{"avx2", entries<Float>(), entries<Double>()};
+
+}  // namespace attn::kernels

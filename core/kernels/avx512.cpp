@@ -1,0 +1,10 @@
+#include "core/kernels/vector_avx512.hpp"
+
+#include "core/kernels/fused.hpp"
+
+namespace attn::kernels {
+
+extern const Kernel avx512_kernel;
+const Kernel avx512_kernel{"avx512", entries<Float>(), entries<Double>()};
+
+}  // namespace attn::kernels

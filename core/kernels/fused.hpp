@@ -1,0 +1,423 @@
+// The fused operator: softmax(scale Q K^T + bias) V over one tile of queries, without the (q, k)
+// weights in memory.
+//
+// Queries lie in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
+// and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read
+// where they lie, one number at a time, and meet all lanes at once; maximum and sum run down the
+// lanes. Scores are in units of log2, and a lane's exponent is whole: powers of two rescale sums
+// without rounding, so nothing depends on where blocks of keys end.
+//
+// Sources: Milakov and Gimelshein 2018, arXiv 1805.02867 (the running maximum); Dao et al. 2022,
+// arXiv 2205.14135 (blocks of keys).
+#pragma once
+
+#include "core/kernels/functions.hpp"
+#include "core/kernels/product.hpp"
+
+namespace attn::kernels {
+namespace {
+
+template <class V>
+class Attention {
+    using T = typename V::Scalar;
+    static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
+    static constexpr double log2_e = 1.4426950408889634;
+    /// Below every score that a lane can see.
+    static constexpr T lowest = sizeof(T) == 4 ? T(-0x1p126) : T(-0x1p1022);
+    static constexpr T blocked = T(-__builtin_huge_val());
+    /// Above `blocked` and nothing else.
+    static constexpr T least = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
+    /// How far scores may pass the exponent before it is raised: rescaling is rare then, and sums
+    /// stay far from overflow.
+    static constexpr T slack = 16, most_sum = 0x1p16;
+
+public:
+    explicit Attention(Tile<T>& tile)
+        : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
+          exponent_(context_ + t_.d_v * L), sum_(exponent_ + L), peak_(sum_ + L),
+          block_sum_(peak_ + L), weights_(block_sum_ + L),
+          kept_exponents_(weights_ + blocks() * block_keys * L) {}
+
+    void run() {
+        if (t_.scores[0] != nullptr) write_scores();
+        attend(false);
+        // A value that is not finite must not reach lanes that do not see its key, but 0 times it
+        // is NaN. Only then are blocked keys stepped over one by one.
+        if (may_block() && !is_finite()) attend(true);
+        finish();
+    }
+
+private:
+    bool keeps_weights() const { return t_.weights[0] != nullptr; }
+    std::size_t blocks() const {
+        return keeps_weights() ? (t_.kv_len + block_keys - 1) / block_keys : 1;
+    }
+    std::size_t used_vectors() const { return (t_.lanes + W - 1) / W; }
+    /// Lane l's weights of key k, at [k * L + l]; only the block at hand unless all are kept.
+    T* weights_of(std::size_t key) const {
+        return weights_ + (keeps_weights() ? key : key % block_keys) * L;
+    }
+
+    Rows<T, false> keys_from(std::size_t key) const {
+        return {t_.key + key * t_.key_stride, t_.key_stride};
+    }
+
+    /// Q K^T as it is, over all keys.
+    void write_scores() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, T{1}, query_);
+        for (std::size_t key = 0; key < t_.kv_len; key += block_keys) {
+            const std::size_t keys = t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys;
+            multiply<V>(used_vectors(), keys, keys_from(key), Vectors<T>{query_, L}, t_.d_k,
+                        Store<V>{weights_, L, nullptr, 0});
+            write_rows(t_.scores, weights_, key, keys, nullptr);
+        }
+    }
+
+    /// Columns of lanes [key][L] as the rows' elements [key, key + keys), times a factor a lane.
+    void write_rows(T* const* rows, const T* columns, std::size_t key, std::size_t keys,
+                    const T* factors) const {
+        for (std::size_t v = 0; v < used_vectors(); ++v) {
+            const std::size_t left = t_.lanes - v * W;
+            unpack<V>(columns + v * W, L, keys,
+                      factors == nullptr ? V::set(1) : V::load(factors + v * W), rows + v * W, key,
+                      left < W ? left : W);
+        }
+    }
+
+    void attend(bool careful) {
+        const double unit = t_.softcap == 0 ? t_.scale * log2_e : t_.scale / t_.softcap;
+        pack<V>(t_.query, t_.lanes, t_.d_k, static_cast<T>(unit), query_);
+        for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
+        for (std::size_t l = 0; l < L; l += W) {
+            V::set(lowest).store(exponent_ + l);
+            V::set(0).store(sum_ + l);
+        }
+        for (std::size_t first = 0; first < t_.strip_count;) {
+            std::size_t end = first + 1;
+            while (!t_.strips[end - 1].ends_block) ++end;
+            attend_block(t_.strips + first, t_.strips + end, first != 0 && !careful, careful);
+            first = end;
+        }
+    }
+
+    void attend_block(const Strip* first, const Strip* end, bool may_guess, bool careful) {
+        if (keeps_weights()) clear_block(first->first_key / block_keys * block_keys);
+        if (!(is_plain() && may_guess) || !guess_block(first, end)) weigh_block(first, end, careful);
+        for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
+        for (std::size_t l = 0; l < L; l += W)
+            V::add(V::load(sum_ + l), V::load(block_sum_ + l)).store(sum_ + l);
+        if (keeps_weights()) {
+            T* kept = kept_exponents_ + first->first_key / block_keys * L;
+            for (std::size_t l = 0; l < L; l += W) V::load(exponent_ + l).store(kept + l);
+        }
+    }
+
+    void reset_block() {
+        for (std::size_t l = 0; l < L; l += W) {
+            V::set(blocked).store(peak_ + l);
+            V::set(0).store(block_sum_ + l);
+        }
+    }
+
+    /// Scores that nothing happens to before the softmax.
+    bool is_plain() const { return t_.softcap == 0 && !t_.alibi && t_.bias_count == 0; }
+
+    /// Weights of a block by the exponents of the blocks before it, while the scores are still in
+    /// registers; false where a score has passed its exponent too far.
+    bool guess_block(const Strip* first, const Strip* end) {
+        reset_block();
+        for (const Strip* s = first; s != end; ++s)
+            if (s->visible == nullptr && t_.keep == nullptr)
+                guess<false>(*s);
+            else
+                guess<true>(*s);
+        for (std::size_t l = 0; l < used_vectors() * W; l += W)
+            if (V::any_above(V::load(block_sum_ + l), V::set(most_sum))) return false;
+        return true;
+    }
+
+    /// Scores become weights one tile later than they are summed.
+    template <bool masked>
+    struct Weigh {
+        const Attention& in;
+        const Strip& strip;
+        std::size_t first_row = 0, rows = 0, vectors = 0;  // of the tile that waits
+
+        V start(std::size_t, std::size_t) const { return V::set(0); }
+        template <std::size_t R, std::size_t M>
+        void finish(std::size_t row, V (&score)[R][M]) {
+            T* scores = in.weights_of(strip.first_key + row) + strip.first_vector * W;
+#pragma GCC unroll 16
+            for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 16
+                for (std::size_t n = 0; n < M; ++n) score[r][n].store(scores + r * L + n * W);
+            first_row = row;
+            rows = R;
+            vectors = M;
+        }
+        std::size_t chores() const { return rows * vectors; }
+        template <std::size_t M>
+        void chore(std::size_t i) const {
+            weigh(first_row + i / M, strip.first_vector + i % M);
+        }
+        void weigh(std::size_t row, std::size_t vector) const {
+            const std::size_t key = strip.first_key + row, lane = vector * W;
+            T* at = in.weights_of(key) + lane;
+            V x = V::load(at);
+            if (masked && strip.visible != nullptr)
+                x = V::where(strip.visible[row] >> lane, x, V::set(blocked));
+            V weight = power(x, V::load(in.exponent_ + lane));
+            T* sum = in.block_sum_ + lane;
+            V::add(V::load(sum), weight).store(sum);
+            if (masked && in.t_.keep != nullptr)
+                weight = V::where(in.t_.keep[key] >> lane, weight, V::set(0));
+            weight.store(at);
+        }
+    };
+
+    template <bool masked>
+    void guess(const Strip& s) {
+        Weigh<masked> weigh{*this, s};
+        multiply<V>(s.end_vector - s.first_vector, s.keys, keys_from(s.first_key),
+                    Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, weigh);
+        for (std::size_t i = 0; i < weigh.chores(); ++i)
+            weigh.weigh(weigh.first_row + i / weigh.vectors, s.first_vector + i % weigh.vectors);
+    }
+
+    /// Weights of a block step by step: scores, exponents, powers.
+    void weigh_block(const Strip* first, const Strip* end, bool mark_blocked) {
+        reset_block();
+        for (const Strip* s = first; s != end; ++s) score(*s);
+        raise_exponents();
+        for (const Strip* s = first; s != end; ++s) exponentiate(*s, mark_blocked);
+    }
+
+    void clear_block(std::size_t key) {
+        for (std::size_t i = 0; i < block_keys * L; i += W) V::set(0).store(weights_of(key) + i);
+    }
+
+    /// Scores of a strip, modified and masked, and their maximum in each lane.
+    void score(const Strip& s) {
+        const std::size_t first = s.first_vector;
+        T* scores = weights_of(s.first_key);
+        multiply<V>(s.end_vector - first, s.keys, keys_from(s.first_key),
+                    Vectors<T>{query_ + first * W, L}, t_.d_k,
+                    Store<V>{scores + first * W, L, nullptr, 0});
+        for (std::size_t v = first; v < s.end_vector; ++v) {
+            T* column = scores + v * W;
+            if (t_.softcap != 0) cap(column, s.keys);
+            if (t_.alibi) add_distance(column, s, v);
+            for (std::size_t b = 0; b < t_.bias_count; ++b) add_bias(column, s, v, t_.biases[b]);
+            if (s.visible != nullptr) block_unseen(column, s, v);
+            V peak[4];
+            for (V& p : peak) p = V::load(peak_ + v * W);
+            std::size_t k = 0;
+            for (; k + 4 <= s.keys; k += 4)
+                for (std::size_t i = 0; i < 4; ++i)
+                    peak[i] = V::max(V::load(column + (k + i) * L), peak[i]);
+            for (; k < s.keys; ++k) peak[0] = V::max(V::load(column + k * L), peak[0]);
+            V::max(V::max(peak[0], peak[1]), V::max(peak[2], peak[3])).store(peak_ + v * W);
+        }
+    }
+
+    void cap(T* column, std::size_t keys) const {
+        const V cap = V::set(static_cast<T>(t_.softcap * log2_e));
+        for (std::size_t k = 0; k < keys; ++k)
+            V::mul(cap, tanh(V::load(column + k * L))).store(column + k * L);
+    }
+
+    void add_distance(T* column, const Strip& s, std::size_t v) const {
+        T distance[W];
+        for (std::size_t l = 0; l < W; ++l)
+            distance[l] =
+                static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) - t_.position[v * W + l]);
+        const V first = V::load(distance);
+        const V slope = V::mul(V::load(t_.slope + v * W), V::set(T(log2_e)));
+        for (std::size_t k = 0; k < s.keys; ++k) {
+            const V from = V::add(first, V::set(static_cast<T>(k)));
+            V::fma(slope, from, V::load(column + k * L)).store(column + k * L);
+        }
+    }
+
+    void add_bias(T* column, const Strip& s, std::size_t v, const Bias<T>& bias) const {
+        const auto add = [](T* at, V summand) {
+            const V sum = V::fma(summand, V::set(T(log2_e)), V::load(at));
+            V::where_above(V::set(least), summand, V::set(blocked), sum).store(at);
+        };
+        const T* const* rows = bias.row + v * W;
+        if (bias.key_step == 0) {
+            T lanes[W];
+            for (std::size_t r = 0; r < W; ++r) lanes[r] = *rows[r];
+            for (std::size_t k = 0; k < s.keys; ++k) add(column + k * L, V::load(lanes));
+            return;
+        }
+        for (std::size_t k = 0; k < s.keys; k += W) {
+            const std::size_t filled = s.keys - k < W ? s.keys - k : W;
+            V square[W];
+            for (std::size_t r = 0; r < W; ++r) square[r] = load_first(rows[r] + s.first_key + k, filled);
+            V::transpose(square);
+            for (std::size_t i = 0; i < filled; ++i) add(column + (k + i) * L, square[i]);
+        }
+    }
+
+    static V load_first(const T* from, std::size_t count) {
+        if (count == W) return V::load(from);
+        T line[W] = {};
+        for (std::size_t i = 0; i < count; ++i) line[i] = from[i];
+        return V::load(line);
+    }
+
+    void block_unseen(T* column, const Strip& s, std::size_t v) const {
+        for (std::size_t k = 0; k < s.keys; ++k)
+            V::where(s.visible[k] >> (v * W), V::load(column + k * L), V::set(blocked))
+                .store(column + k * L);
+    }
+
+    /// Lanes whose scores have passed their exponent get a new one, and their sums are scaled.
+    void raise_exponents() {
+        for (std::size_t v = 0; v < used_vectors(); ++v) {
+            const V old = V::load(exponent_ + v * W), peak = V::load(peak_ + v * W);
+            const V bound = V::add(old, V::set(slack));
+            if (!V::any_above(peak, bound)) continue;
+            const V raised = V::where_above(peak, bound, V::round(peak), old);
+            raised.store(exponent_ + v * W);
+            const V factor = V::scale(V::set(1), V::sub(old, raised));
+            V::mul(V::load(sum_ + v * W), factor).store(sum_ + v * W);
+            for (std::size_t c = 0; c < t_.d_v; ++c) {
+                T* at = context_ + c * L + v * W;
+                V::mul(V::load(at), factor).store(at);
+            }
+        }
+    }
+
+    /// Scores become powers; those of dropped keys leave the sum as it was and then become 0.
+    void exponentiate(const Strip& s, bool mark_blocked) {
+        T* scores = weights_of(s.first_key);
+        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
+            const V exponent = V::load(exponent_ + v * W);
+            V sum = V::load(block_sum_ + v * W);
+            for (std::size_t k = 0; k < s.keys; ++k) {
+                T* at = scores + k * L + v * W;
+                const V x = V::load(at);
+                V weight = power(x, exponent);
+                sum = V::add(sum, weight);
+                if (t_.keep != nullptr)
+                    weight = V::where(t_.keep[s.first_key + k] >> (v * W), weight, V::set(0));
+                if (mark_blocked)
+                    weight = V::where_above(V::set(least), x, V::set(T{-0.0}), weight);
+                weight.store(at);
+            }
+            sum.store(block_sum_ + v * W);
+        }
+    }
+
+    /// Context += V^T P.
+    void mix(const Strip& s) {
+        T* context = context_ + s.first_vector * W;
+        multiply<V>(s.end_vector - s.first_vector, t_.d_v,
+                    Rows<T, true>{t_.value + s.first_key * t_.value_stride, t_.value_stride},
+                    Vectors<T>{weights_of(s.first_key) + s.first_vector * W, L}, s.keys,
+                    Store<V>{context, L, context, L});
+    }
+
+    void mix_one_by_one(const Strip& s) {
+        for (std::size_t k = 0; k < s.keys; ++k) {
+            const T* weights = weights_of(s.first_key + k);
+            const T* value = t_.value + (s.first_key + k) * t_.value_stride;
+            for (std::size_t l = s.first_vector * W; l < s.end_vector * W; ++l) {
+                if (__builtin_signbit(weights[l])) continue;  // -0: blocked
+                for (std::size_t c = 0; c < t_.d_v; ++c) context_[c * L + l] += weights[l] * value[c];
+            }
+        }
+    }
+
+    bool may_block() const {
+        if (t_.bias_count != 0 || t_.strip_count == 0) return true;
+        for (std::size_t i = 0; i < t_.strip_count; ++i) {
+            const Strip& s = t_.strips[i];
+            if (s.visible != nullptr || s.first_vector != 0 || s.end_vector != used_vectors())
+                return true;
+        }
+        return false;
+    }
+
+    bool is_finite() const {
+        V zeros = V::set(0);
+        for (std::size_t c = 0; c < t_.d_v; ++c)
+            for (std::size_t v = 0; v < used_vectors(); ++v)
+                zeros = V::fma(V::load(context_ + c * L + v * W), V::set(0), zeros);
+        T lanes[W];
+        zeros.store(lanes);
+        for (T zero : lanes)
+            if (zero != 0) return false;  // NaN
+        return true;
+    }
+
+    /// One more term in the sum of every lane that sees a key.
+    void add_sinks() {
+        for (std::size_t l = 0; l < used_vectors() * W; l += W)
+            V::mul(V::load(t_.sink + l), V::set(T(log2_e))).store(peak_ + l);
+        raise_exponents();
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V sum = V::load(sum_ + l);
+            const V term = power(V::load(peak_ + l), V::load(exponent_ + l));
+            V::where_above(sum, V::set(0), V::add(sum, term), sum).store(sum_ + l);
+        }
+    }
+
+    /// Divides by the sums and writes context, weights and sums.
+    void finish() {
+        if (t_.has_sink) add_sinks();
+        T reciprocal[L];
+        for (std::size_t l = 0; l < L; l += W) {
+            // A lane that sees a key has a sum above 0.5; of the others all is 0 already.
+            const V sum = V::max(V::set(T(0.5)), V::load(sum_ + l));
+            V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
+        }
+        write_rows(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
+        if (keeps_weights()) write_weights(reciprocal);
+        for (std::size_t l = 0; l < t_.lanes; ++l) {
+            t_.exponent[l] = exponent_[l];
+            t_.sum[l] = sum_[l];
+        }
+    }
+
+    void write_weights(const T* reciprocal) {
+        std::size_t written = 0;
+        const auto write_zeros = [&](std::size_t end) {
+            for (std::size_t l = 0; l < t_.lanes; ++l)
+                for (std::size_t k = written; k < end; ++k) t_.weights[l][k] = 0;
+        };
+        for (std::size_t i = 0; i < t_.strip_count; ++i) {
+            if (!t_.strips[i].ends_block) continue;
+            const std::size_t block = t_.strips[i].first_key / block_keys;
+            const std::size_t key = block * block_keys;
+            const std::size_t end = key + block_keys < t_.kv_len ? key + block_keys : t_.kv_len;
+            write_zeros(key);
+            T factors[L];
+            for (std::size_t l = 0; l < L; l += W)
+                V::scale(V::load(reciprocal + l), V::sub(V::load(kept_exponents_ + block * L + l),
+                                                         V::load(exponent_ + l)))
+                    .store(factors + l);
+            write_rows(t_.weights, weights_of(key), key, end - key, factors);
+            written = end;
+        }
+        write_zeros(t_.kv_len);
+    }
+
+    Tile<T>& t_;
+    T *query_, *context_, *exponent_, *sum_, *peak_, *block_sum_, *weights_, *kept_exponents_;
+};
+
+template <class V>
+void attend(Tile<typename V::Scalar>& tile) noexcept {
+    Attention<V>(tile).run();
+}
+
+template <class V>
+constexpr Entries<typename V::Scalar> entries() {
+    return {V::lanes * V::tile_vectors, V::lanes, attend<V>, project<V>, pack<V>};
+}
+
+}  // namespace
+}  // namespace attn::kernels

@@ -1,0 +1,10 @@
+#include "core/kernels/vector_generic.hpp"
+
+#include "core/kernels/fused.hpp"
+
+namespace attn::kernels {
+
+extern const Kernel generic_kernel;
+const Kernel generic_kernel{"generic", entries<Float>(), entries<Double>()};
+
+}  // namespace attn::kernels

@@ -1,0 +1,117 @@
+// What the fused kernels are given and what they offer: plain structs, one table of entry points.
+//
+// Files compiled for wider instruction sets include this file, fused.hpp and one vector header and
+// nothing else: an inline function shared with other files could be kept by the linker in its wide
+// form and crash an older processor. So there are no functions and no library types here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace attn::kernels {
+
+/// A tile holds at most this many queries, one a lane and one bit a lane in masks.
+inline constexpr std::size_t most_lanes = 64;
+
+/// Keys are taken in blocks that start at multiples of this. It is the same for every instruction
+/// set, so that sums are made in the same order.
+inline constexpr std::size_t block_keys = 128;
+
+/// 2^(i / 8).
+constexpr float powers_of_eighths[8] = {1.0f,        1.09050775f, 1.18920708f, 1.29683959f,
+                                        1.41421354f, 1.54221082f, 1.68179286f, 1.8340081f};
+
+/// Keys [first_key, first_key + keys) of one block, seen by the vectors of lanes
+/// [first_vector, end_vector) only.
+struct Strip {
+    std::size_t first_key, keys;
+    std::size_t first_vector, end_vector;
+    const std::uint64_t* visible;  ///< bit l of word k: lane l sees key first_key + k; null: all do
+    bool ends_block;
+};
+
+/// An additive mask: lane l adds row[l][key * key_step]; -Infinity blocks.
+template <class T>
+struct Bias {
+    const T* row[most_lanes];
+    std::size_t key_step;  ///< 0 or 1
+};
+
+/// Queries against the keys of one batch entry and key head. Rows of lanes past `lanes` repeat the
+/// last one and are not written.
+template <class T>
+struct Tile {
+    std::size_t lanes, kv_len, d_k, d_v;
+
+    const T* query[most_lanes];  ///< rows of d_k
+    const T *key, *value;        ///< row k starts at k * stride
+    std::size_t key_stride, value_stride;
+
+    const Strip* strips;
+    std::size_t strip_count;
+
+    double scale, softcap;  ///< softcap 0: none
+    const Bias<T>* biases;
+    std::size_t bias_count;
+    bool alibi;
+    T slope[most_lanes];                  ///< alibi: adds slope (key - position)
+    std::ptrdiff_t position[most_lanes];  ///< of the lane's query among the keys
+
+    bool has_sink;
+    T sink[most_lanes];  ///< a logit that joins the sum
+
+    const std::uint64_t* keep;  ///< dropout: bit l of word k; null: none
+    double kept_value;          ///< what a kept weight is multiplied by
+
+    T* context[most_lanes];  ///< rows of d_v
+    T* weights[most_lanes];  ///< rows of kv_len; weights[0] null: not wanted
+    T* scores[most_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
+    /// Of each lane: sum over keys of 2^(log2(e) score - exponent), and the sink's; 0 where the lane
+    /// sees no key.
+    T exponent[most_lanes], sum[most_lanes];
+    /// Context rows are left undivided by the sum: parts of a row are joined by the caller.
+    bool partial;
+
+    T* scratch;  ///< scratch_size(...) elements, aligned to 64 bytes
+};
+
+/// Elements of scratch of a tile of `lanes` lanes: queries, context, the weights of a block, or of
+/// all keys where weights are written, with an exponent for each of their blocks.
+constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
+                                   std::size_t kv_len, bool weights) {
+    const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
+    return lanes * (d_k + d_v + (weights ? blocks * (block_keys + 1) : block_keys) + 4);
+}
+
+/// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below
+/// `columns`, plus bias[c].
+template <class T>
+struct Panel {
+    std::size_t rows, d_in, columns;
+    const T* x;
+    std::size_t x_stride;
+    const T* packed;  ///< (d_in, lanes), zeros past `columns`
+    const T* bias;    ///< lanes elements, zeros past `columns`; null: none
+    T* out;
+    std::size_t out_stride;
+};
+
+/// Entry points for one element type.
+template <class T>
+struct Entries {
+    std::size_t lanes;          ///< queries of a whole tile, and columns of a panel
+    std::size_t vector_lanes;   ///< of one vector
+    void (*attend)(Tile<T>&) noexcept;
+    void (*project)(const Panel<T>&) noexcept;
+    /// packed[i][r] = factor * rows[r][i] for i below `length`; rows past `count` repeat the last.
+    void (*pack)(const T* const* rows, std::size_t count, std::size_t length, T factor,
+                 T* packed) noexcept;
+};
+
+struct Kernel {
+    const char* name;
+    Entries<float> float32;
+    Entries<double> float64;
+};
+
+}  // namespace attn::kernels

@@ -1,0 +1,10 @@
+#include "core/kernels/vector_neon.hpp"
+
+#include "core/kernels/fused.hpp"
+
+namespace attn::kernels {
+
+extern const Kernel neon_kernel;
+const Kernel neon_kernel{"neon", entries<Float>(), entries<Double>()};
+
+}  // namespace attn::kernels

@@ -1,0 +1,33 @@
+// Threads that are started once and share out pieces of work.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace attn {
+
+/// The calling thread and, from the first call of `run` with more than one item on, up to
+/// `threads` - 1 others, which live as long as the object. Not for use by several threads at once.
+class Workers {
+public:
+    /// 0: as many as the machine has processors.
+    explicit Workers(std::size_t threads = 0);
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+    ~Workers();
+
+    std::size_t threads() const { return threads_; }
+
+    /// Calls work(item, worker) once for each item from 0 to items - 1, handed out in that order;
+    /// `worker` is below threads(), and calls with the same worker never overlap. Returns when all
+    /// are done; an exception of `work` comes out here, and items not yet begun are left.
+    void run(std::size_t items, const std::function<void(std::size_t item, std::size_t worker)>& work);
+
+private:
+    struct Team;
+    std::size_t threads_;
+    std::unique_ptr<Team> team_;
+};
+
+}  // namespace attn

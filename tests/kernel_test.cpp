@@ -1,0 +1,331 @@
+// Every fused kernel that this processor runs, against the reference in float64: awkward sizes, every
+// option, every magnitude, and what must be exact.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "core/fused.hpp"
+#include "core/kernels/dispatch.hpp"
+#include "tests/support/random_call.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using test::CallShape;
+using test::plain_call;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+struct Answer {
+    Tensor4<T> context, weights, scores, logsumexp;
+};
+
+template <class T>
+Answer<T> fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                bool with_weights = true, std::size_t threads = 2) {
+    const std::size_t b = call.query.shape(0), h = call.query.shape(1), q = call.query.shape(2);
+    Answer<T> answer;
+    answer.context = Tensor4<T>::from_shape({b, h, q, call.value.shape(3)});
+    const std::size_t row = call.value.shape(3);
+    FusedOutputs<T> outputs{{answer.context.data(), h * q * row, q * row, row}};
+    answer.logsumexp = Tensor4<T>::from_shape({b, h, q, 1});
+    outputs.logsumexp = answer.logsumexp.data();
+    if (with_weights) {
+        answer.weights = Tensor4<T>::from_shape({b, h, q, call.key.shape(2)});
+        answer.scores = answer.weights;
+        outputs.weights = answer.weights.data();
+        outputs.scores = answer.scores.data();
+    }
+    Workers workers(threads);
+    attend_fused(kernel, call, outputs, workers);
+    return answer;
+}
+
+template <class T>
+Answer<T> reference(const AttentionCall<T>& call) {
+    Recorder recorder({"attention_weights", "scores", "logsumexp"}, true, true);
+    Answer<T> answer;
+    answer.context = attend(call, recorder);
+    for (const NamedArray& array : recorder.take()) {
+        Array<T> values = std::get<Array<T>>(array.values);
+        if (array.name == "logsumexp") {
+            auto shape = values.shape();
+            shape.push_back(1);
+            values.reshape(shape);
+            answer.logsumexp = values;
+        } else {
+            (array.name == "scores" ? answer.scores : answer.weights) = values;
+        }
+    }
+    return answer;
+}
+
+/// The largest distance of two arrays; infinity where one alone is NaN or they differ in sign of an
+/// infinity.
+template <class A, class B>
+double distance(const A& a, const B& b) {
+    REQUIRE(a.size() == b.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const double x = static_cast<double>(a.data()[i]), y = static_cast<double>(b.data()[i]);
+        if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+        const double apart = std::abs(x - y);
+        worst = std::max(worst, std::isnan(apart) ? infinity : apart);
+    }
+    return worst;
+}
+
+template <class Tensor>
+double largest(const Tensor& tensor) {
+    double most = 0;
+    for (double value : tensor)
+        if (std::isfinite(value)) most = std::max(most, std::abs(value));
+    return most;
+}
+
+/// A fused answer is at most twice as far from float64 as the reference in float32 is; a few units
+/// in the last place are forgiven, as the reference can be right by chance.
+void check_call(const AttentionCall<float>& call) {
+    const Answer<double> exact = reference(test::widened(call));
+    const Answer<float> plain = reference(call);
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        CAPTURE(std::string(kernel->name));
+        const auto check = [&](const char* name, const auto& got, const auto& one, const auto& two) {
+            CAPTURE(std::string(name));
+            const double unit = 0x1p-24 * std::max(largest(two), 1e-30);
+            CHECK(distance(got, two) <= 2 * distance(one, two) + 4 * unit);
+        };
+        const Answer<float> got = fused(*kernel, call);
+        check("context", got.context, plain.context, exact.context);
+        check("weights", got.weights, plain.weights, exact.weights);
+        check("scores", got.scores, plain.scores, exact.scores);
+        check("logsumexp", got.logsumexp, plain.logsumexp, exact.logsumexp);
+        // Without weights the context is computed in the same order.
+        if (call.key.shape(2) < 8192)
+            CHECK(distance(fused(*kernel, call, false).context, got.context) == 0);
+        for (std::size_t i = 0; i < got.weights.size(); ++i)
+            if (exact.weights.data()[i] == 0 && got.weights.data()[i] != 0)
+                FAIL_CHECK("a blocked or dropped weight is ", got.weights.data()[i]);
+
+        const AttentionCall<double> wide = test::widened(call);
+        const Answer<double> got64 = fused(*kernel, wide);
+        const double bound = 1e-13 * std::max(1.0, largest(exact.scores));
+        CHECK(distance(got64.context, exact.context) <= bound);
+        CHECK(distance(got64.weights, exact.weights) <= bound);
+        CHECK(distance(got64.logsumexp, exact.logsumexp) <=
+              bound * std::max(1.0, largest(exact.logsumexp)));
+    }
+}
+
+Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, double blocked,
+                          bool additive) {
+    Array<double> mask = Array<double>::from_shape(shape);
+    TorchGenerator generator(seed);
+    for (double& value : mask) {
+        const bool is_blocked = generator.bernoulli(blocked);
+        const double bias = generator.uniform<double>(-3, 3);
+        value = additive ? (is_blocked ? -infinity : static_cast<double>(static_cast<float>(bias)))
+                         : (is_blocked ? 0 : 1);
+    }
+    return mask;
+}
+
+}  // namespace
+
+TEST_CASE("kernels: lengths around vectors, tiles and blocks") {
+    for (std::size_t q_len : {1u, 2u, 15u, 16u, 17u, 23u, 25u, 63u, 64u, 65u, 100u})
+        for (std::size_t kv_len : {1u, 5u, 127u, 128u, 129u, 300u}) {
+            CAPTURE(q_len);
+            CAPTURE(kv_len);
+            check_call(plain_call<float>({1, 1, 1, q_len, kv_len, 8, 8}, 2, q_len + kv_len));
+        }
+}
+
+TEST_CASE("kernels: widths of heads from 1 to 1024, also d_v apart from d_k") {
+    for (std::size_t d_k : {1u, 2u, 3u, 7u, 16u, 33u, 64u, 80u, 96u, 1024u})
+        for (std::size_t d_v : {1u, 6u, 17u, 64u}) {
+            CAPTURE(d_k);
+            CAPTURE(d_v);
+            check_call(plain_call<float>({1, 2, 1, 37, 150, d_k, d_v}, 1, d_k * d_v));
+        }
+}
+
+TEST_CASE("kernels: causal, windows and both alignments, for every length") {
+    for (std::size_t q_len : {1u, 40u, 64u, 130u})
+        for (std::size_t kv_len : {40u, 64u, 200u})
+            for (std::ptrdiff_t offset :
+                 {std::ptrdiff_t{0},
+                  static_cast<std::ptrdiff_t>(kv_len) - static_cast<std::ptrdiff_t>(q_len)})
+                for (auto [left, right] : {std::pair(-1, 0), {4, 0}, {0, 0}, {20, 7}, {-1, 3}}) {
+                    CAPTURE(q_len);
+                    CAPTURE(kv_len);
+                    CAPTURE(offset);
+                    CAPTURE(left);
+                    CAPTURE(right);
+                    auto call = plain_call<float>({2, 2, 1, q_len, kv_len, 12, 9}, 2, q_len);
+                    call.offset = offset;
+                    call.mask.add(BandRule(left, right, offset));
+                    check_call(call);
+                }
+}
+
+TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all blocked") {
+    for (double blocked : {0.1, 0.5, 0.97, 1.0})
+        for (bool additive : {false, true})
+            for (const std::vector<std::size_t>& shape :
+                 {std::vector<std::size_t>{150}, {70, 150}, {70, 1}, {4, 70, 150}, {2, 1, 1, 150}, {2, 4, 70, 150}}) {
+                CAPTURE(blocked);
+                CAPTURE(additive);
+                CAPTURE(shape.size());
+                auto call = plain_call<float>({2, 4, 2, 70, 150, 16, 16}, 2, 5);
+                const Array<double> mask = random_mask(shape, 11, blocked, additive);
+                if (additive)
+                    call.biases.emplace_back(mask, 0);
+                else
+                    call.mask.add(BooleanRule(mask, true));
+                check_call(call);
+            }
+}
+
+TEST_CASE("kernels: lengths of real keys, two additive masks and causal together") {
+    auto call = plain_call<float>({3, 2, 2, 65, 140, 16, 16}, 2, 5);
+    call.mask.add(LengthRule({140, 0, 77}));
+    call.mask.add(BandRule(-1, 0, 75));
+    call.biases.emplace_back(random_mask({65, 140}, 1, 0.2, true), 0);
+    call.biases.emplace_back(random_mask({3, 1, 1, 140}, 2, 0.2, true), 0);
+    check_call(call);
+}
+
+TEST_CASE("kernels: soft cap, alibi, sinks and grouped heads") {
+    for (double softcap : {0.0, 0.5, 30.0})
+        for (bool alibi : {false, true})
+            for (bool sink : {false, true})
+                for (std::size_t kv_heads : {1u, 2u, 6u})
+                    for (std::size_t q_len : {1u, 5u, 90u}) {
+                        CAPTURE(softcap);
+                        CAPTURE(alibi);
+                        CAPTURE(sink);
+                        CAPTURE(kv_heads);
+                        CAPTURE(q_len);
+                        auto call = plain_call<float>({2, 6, kv_heads, q_len, 140, 16, 16}, 3, 9);
+                        call.softcap = softcap;
+                        call.alibi = alibi;
+                        call.offset = 50;
+                        if (sink) call.sink = {-3, 0, 1, 2, 50, -200};
+                        call.mask.add(BandRule(-1, 0, 50));
+                        check_call(call);
+                    }
+}
+
+TEST_CASE("kernels: scores of every magnitude, and scales of either sign") {
+    for (double magnitude : {1e-18, 1e-3, 1.0, 10.0, 100.0, 1e4, 1e15})
+        for (double scale : {0.25, -1.0, 0.0}) {
+            CAPTURE(magnitude);
+            CAPTURE(scale);
+            auto call = plain_call<float>({1, 2, 2, 65, 300, 16, 16}, magnitude, 3);
+            call.scale = scale;
+            check_call(call);
+        }
+}
+
+TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {
+    for (std::size_t kv_len : {8191u, 8192u, 20000u})
+        for (bool causal : {false, true}) {
+            CAPTURE(kv_len);
+            CAPTURE(causal);
+            auto call = plain_call<float>({1, 4, 2, 3, kv_len, 16, 8}, 2, 3);
+            call.sink = {0, 1, 2, 3};
+            call.offset = 9000;
+            if (causal) call.mask.add(BandRule(300, 0, call.offset));
+            const Answer<double> exact = reference(test::widened(call));
+            for (const kernels::Kernel* kernel : kernels::supported()) {
+                CAPTURE(std::string(kernel->name));
+                for (bool weights : {false, true}) {
+                    const Answer<float> got = fused(*kernel, call, weights);
+                    CHECK(distance(got.context, exact.context) < 1e-6);
+                    CHECK(distance(got.logsumexp, exact.logsumexp) < 1e-6);
+                }
+            }
+        }
+}
+
+TEST_CASE("kernels: dropout drops what the reference drops, on both streams and head by head") {
+    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl})
+        for (bool head_by_head : {false, true})
+            for (double p : {0.1, 0.5, 1.0})
+                for (std::size_t first : {0u, 30u}) {
+                    CAPTURE(head_by_head);
+                    CAPTURE(p);
+                    CAPTURE(first);
+                    auto call = plain_call<float>({2, 4, 2, 70, 131, 8, 8}, 2, 3);
+                    call.first_query = first;
+                    call.dropout = {p, stream, head_by_head, 100, TorchGenerator(7)};
+                    check_call(call);
+                }
+}
+
+TEST_CASE("kernels: what is not finite in blocked keys and values does not reach the result") {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    auto clean = plain_call<float>({1, 1, 1, 100, 200, 16, 16}, 2, 3);
+    clean.mask.add(BandRule(-1, 0, 0));
+    auto dirty = clean;
+    for (std::size_t k : {60u, 99u, 150u})
+        for (std::size_t c = 0; c < 16; ++c)
+            for (auto* tensor : {&dirty.key, &dirty.value})
+                (*tensor)(0, 0, k, c) = c % 3 == 0 ? nan : std::numeric_limits<float>::infinity();
+    const Answer<float> expected = reference(dirty);
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        CAPTURE(std::string(kernel->name));
+        const Answer<float> got = fused(*kernel, dirty), pure = fused(*kernel, clean);
+        for (std::size_t q = 0; q < 60; ++q)
+            for (std::size_t c = 0; c < 16; ++c)
+                CHECK(got.context(0, 0, q, c) == doctest::Approx(pure.context(0, 0, q, c)));
+        for (std::size_t i = 0; i < got.context.size(); ++i)
+            CHECK(std::isnan(got.context.data()[i]) == std::isnan(expected.context.data()[i]));
+        for (std::size_t q = 0; q < 60; ++q)
+            for (std::size_t k = 0; k < 200; ++k)
+                CHECK(std::signbit(got.weights(0, 0, q, k)) == false);
+    }
+}
+
+TEST_CASE("kernels: the same bytes for any number of threads") {
+    auto call = plain_call<float>({2, 3, 3, 200, 300, 32, 32}, 2, 3);
+    call.mask.add(BandRule(-1, 0, 0));
+    call.dropout = {0.2, DropoutStream::mt19937, false, 200, TorchGenerator(7)};
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        const Answer<float> one = fused(*kernel, call, true, 1);
+        for (std::size_t threads : {2u, 3u, 8u}) {
+            const Answer<float> several = fused(*kernel, call, true, threads);
+            CHECK(distance(one.context, several.context) == 0);
+            CHECK(distance(one.weights, several.weights) == 0);
+        }
+    }
+}
+
+TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add") {
+    const kernels::Kernel* first = nullptr;
+    std::optional<Answer<float>> expected;
+    auto call = plain_call<float>({2, 4, 2, 150, 400, 40, 24}, 3, 3);
+    call.softcap = 20;
+    call.alibi = true;
+    call.sink = {0, 1, 2, 3};
+    call.offset = 250;
+    call.mask.add(BandRule(100, 0, 250));
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        if (std::string(kernel->name) == "generic") continue;
+        const Answer<float> got = fused(*kernel, call);
+        if (first == nullptr) {
+            first = kernel;
+            expected = got;
+            continue;
+        }
+        CAPTURE(std::string(kernel->name));
+        CHECK(distance(got.context, expected->context) == 0);
+        CHECK(distance(got.weights, expected->weights) == 0);
+        CHECK(distance(got.logsumexp, expected->logsumexp) == 0);
+    }
+}
