@@ -26,8 +26,9 @@ class FusedRun {
 public:
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
              const FusedOutputs<T>& out, Workers& workers)
-        : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), workers_(workers),
-          sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2), call.key.shape(2)},
+        : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
+          workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
+                                    call.key.shape(2)},
           group_(sizes_.heads / call.key.shape(1)), grid_(make_grid()),
           dropout_(call.dropout, sizes_, call.first_query), biases_(call.biases.size()),
           desks_(workers.threads()) {
@@ -85,11 +86,10 @@ private:
         tile.keep = dropout_.keep(item, place, desk.keep);
         tile.kept_value = dropout_.template kept_value<T>();
         describe(place, desk);
-        const KeyRange keys =
-            grid_.parts == 1
-                ? KeyRange{0, sizes_.keys}
-                : KeyRange{place.part * part_keys,
-                           std::min((place.part + 1) * part_keys, sizes_.keys)};
+        const KeyRange keys = grid_.parts == 1
+                                  ? KeyRange{0, sizes_.keys}
+                                  : KeyRange{place.part * part_keys,
+                                             std::min((place.part + 1) * part_keys, sizes_.keys)};
         desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes);
         tile.strips = desk.plan.strips().data();
         tile.strip_count = desk.plan.strips().size();
@@ -112,8 +112,7 @@ private:
         tile.d_v = d_v();
         tile.key_stride = d_k();
         tile.value_stride = d_v();
-        const std::size_t kv_head =
-            place.batch * call_.key.shape(1) + place.first_head / group_;
+        const std::size_t kv_head = place.batch * call_.key.shape(1) + place.first_head / group_;
         tile.key = call_.key.data() + kv_head * sizes_.keys * d_k();
         tile.value = call_.value.data() + kv_head * sizes_.keys * d_v();
         tile.scale = call_.scale;
@@ -128,8 +127,8 @@ private:
         tile.scores[0] = nullptr;
         for (std::size_t l = 0; l < kernels::most_lanes; ++l)
             describe_lane(place, std::min(l, tile.lanes - 1), l, desk);
-        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v(),
-                                                          sizes_.keys, out_.weights != nullptr);
+        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v(), sizes_.keys,
+                                                          out_.weights != nullptr);
         desk.scratch.reserve(scratch);
         tile.scratch = desk.scratch.data();
     }
@@ -176,8 +175,8 @@ private:
     void write_logsumexp(const TilePlace& place, const kernels::Tile<T>& tile) {
         if (out_.logsumexp == nullptr) return;
         for (std::size_t l = 0; l < tile.lanes; ++l)
-            out_.logsumexp[part_row(place, l)] =
-                logsumexp_of(static_cast<double>(tile.exponent[l]), static_cast<double>(tile.sum[l]));
+            out_.logsumexp[part_row(place, l)] = logsumexp_of(static_cast<double>(tile.exponent[l]),
+                                                              static_cast<double>(tile.sum[l]));
     }
 
     /// Parts of a row as one: each was scaled by its own power of two.
@@ -196,7 +195,8 @@ private:
         const T* exponents = part_exponents_.data() + row * grid_.parts;
         const T* sums = part_sums_.data() + row * grid_.parts;
         const T* contexts = part_contexts_.data() + row * grid_.parts * d_v();
-        double exponent = static_cast<double>(*std::max_element(exponents, exponents + grid_.parts));
+        double exponent =
+            static_cast<double>(*std::max_element(exponents, exponents + grid_.parts));
         double sum = 0;
         std::fill(context.begin(), context.end(), 0.0);
         for (std::size_t part = 0; part < grid_.parts; ++part) {
@@ -222,7 +222,8 @@ private:
     TileDropout dropout_;
     std::vector<std::vector<T>> biases_;
     std::vector<Desk> desks_;
-    std::vector<T> part_contexts_, part_exponents_, part_sums_;  // (batch, heads, q_len, parts, ...)
+    std::vector<T> part_contexts_, part_exponents_,
+        part_sums_;  // (batch, heads, q_len, parts, ...)
 };
 
 }  // namespace

@@ -18,8 +18,8 @@ struct FusedOutputs {
 
 /// What attend() computes, to rounding: each row's error is at most twice that of plain arithmetic
 /// in T. Blocked weights are exactly 0. Needs memory for O(threads * kv_len) numbers besides the
-/// outputs. The answer does not depend on the number of threads, nor on the kernel among those with a
-/// fused multiply-add. mask_method must be neg_inf.
+/// outputs. The answer does not depend on the number of threads, nor on the kernel among those with
+/// a fused multiply-add. mask_method must be neg_inf.
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, Workers& workers);

@@ -184,8 +184,7 @@ private:
         Tensor3<T> context = Tensor3<T>::from_shape(
             {joined.shape(0), joined.shape(1), output.weight.shape(output.in_out ? 2 : 1)});
         const std::size_t row = context.shape(2);
-        const ProjectionTo<T> to{
-            output, 1, {context.data(), context.shape(1) * row, 0, row}};
+        const ProjectionTo<T> to{output, 1, {context.data(), context.shape(1) * row, 0, row}};
         project_fused(*kernels_.projections, joined, std::span(&to, 1), workers_);
         return context;
     }

@@ -33,8 +33,8 @@ struct Operands {
 /// Errors: SettingError of kind usage, shape or input.
 Settings resolve(Settings settings, const Operands& operands);
 
-/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of as
-/// soon as they are used.
+/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of
+/// as soon as they are used.
 Result compute(const Settings& settings, Operands operands, Workers& workers);
 
 }  // namespace attn

@@ -42,8 +42,7 @@ Coverage BandRule::cover(const Block& b) const {
 KeyRange BandRule::seen_by(std::size_t query, const Block& b) const {
     const std::int64_t position = as_signed(query) + offset_ - as_signed(b.first_key);
     const std::int64_t keys = as_signed(b.keys);
-    const std::int64_t first =
-        left_ < 0 ? 0 : std::clamp(position - left_, std::int64_t{0}, keys);
+    const std::int64_t first = left_ < 0 ? 0 : std::clamp(position - left_, std::int64_t{0}, keys);
     const std::int64_t end =
         right_ < 0 ? keys : std::clamp(position + right_ + 1, std::int64_t{0}, keys);
     return {static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, end))};

@@ -24,9 +24,9 @@ struct KeyRange {
     std::size_t first, end;
 };
 
-/// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at once
-/// what `allows` would say for each, so that kernels need not ask pair by pair; what they answer
-/// here is always right.
+/// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at
+/// once what `allows` would say for each, so that kernels need not ask pair by pair; what they
+/// answer here is always right.
 class MaskRule {
 public:
     MaskRule() = default;

@@ -1,5 +1,5 @@
-// Large memory: what this machine has none for is refused before it starts; what it has is asked for
-// in large pages.
+// Large memory: what this machine has none for is refused before it starts; what it has is asked
+// for in large pages.
 #pragma once
 
 #include <cstddef>

@@ -35,11 +35,12 @@ public:
         workers_.run(panels_.size(), [&](std::size_t item, std::size_t) { pack(item); });
         const std::size_t rows = rows_at_once<T>(d_in_);
         const std::size_t blocks = (x_.shape(1) + rows - 1) / rows;
-        workers_.run(x_.shape(0) * blocks * panels_.size(), [&](std::size_t item, std::size_t worker) {
-            const std::size_t panel = item % panels_.size(), block = item / panels_.size();
-            const std::size_t first = block % blocks * rows;
-            multiply(panel, block / blocks, first, std::min(rows, x_.shape(1) - first), worker);
-        });
+        workers_.run(
+            x_.shape(0) * blocks * panels_.size(), [&](std::size_t item, std::size_t worker) {
+                const std::size_t panel = item % panels_.size(), block = item / panels_.size();
+                const std::size_t first = block % blocks * rows;
+                multiply(panel, block / blocks, first, std::min(rows, x_.shape(1) - first), worker);
+            });
     }
 
 private:
@@ -52,7 +53,8 @@ private:
     std::size_t lanes() const { return entries_.lanes; }
     std::size_t panel_size() const { return (d_in_ + 1) * lanes(); }
     static std::size_t columns_of(const ProjectionTo<T>& to) {
-        return to.projection.weight.size() / to.projection.weight.shape(to.projection.in_out ? 1 : 2);
+        return to.projection.weight.size() /
+               to.projection.weight.shape(to.projection.in_out ? 1 : 2);
     }
     /// (d_in, lanes), then the bias.
     T* packed(std::size_t panel) const { return packed_.data() + panel * panel_size(); }

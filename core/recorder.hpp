@@ -28,7 +28,8 @@ public:
     void keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
               std::string_view columns);
 
-    /// Room for what `keep` would be given, to be filled by the caller; null where it is not wanted.
+    /// Room for what `keep` would be given, to be filled by the caller; null where it is not
+    /// wanted.
     template <class T>
     T* make_room(std::string_view name, const std::array<std::size_t, 4>& shape,
                  std::string_view rows, std::string_view columns);

@@ -155,8 +155,7 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
         for (std::size_t h = 0; h < mask.shape(1); ++h)
             for (std::size_t q = 0; q < mask.shape(2); ++q)
                 for (std::size_t k = 0; k < mask.shape(3); ++k)
-                    mask(b, h, q, k) =
-                        allows(call, b, h, call.first_query + q, k) ? T{1} : T{0};
+                    mask(b, h, q, k) = allows(call, b, h, call.first_query + q, k) ? T{1} : T{0};
     return mask;
 }
 

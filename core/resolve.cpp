@@ -248,10 +248,16 @@ std::string widest_given(const Settings& s) {
 }
 
 /// Arrays of (batch, heads, q_len, kv_len).
-constexpr std::array<std::string_view, 10> step_arrays{
-    "scores",         "scaled_scores",          "capped_scores", "biased_scores",    "mask",
-    "masked_scores",  "masked_weights",         "dropout_mask",  "attention_weights",
-    "weights_before_dropout"};
+constexpr std::array<std::string_view, 10> step_arrays{"scores",
+                                                       "scaled_scores",
+                                                       "capped_scores",
+                                                       "biased_scores",
+                                                       "mask",
+                                                       "masked_scores",
+                                                       "masked_weights",
+                                                       "dropout_mask",
+                                                       "attention_weights",
+                                                       "weights_before_dropout"};
 
 void check_memory(const Settings& s, const Geometry& g, const std::string& widest) {
     const double element = s.dtype == Dtype::float32 ? 4 : 8;

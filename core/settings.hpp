@@ -53,11 +53,11 @@ inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
 
 inline constexpr Names<KernelChoice, 6> kernel_names{{{KernelChoice::automatic, "auto"},
-                                                     {KernelChoice::reference, "reference"},
-                                                     {KernelChoice::generic, "generic"},
-                                                     {KernelChoice::avx2, "avx2"},
-                                                     {KernelChoice::avx512, "avx512"},
-                                                     {KernelChoice::neon, "neon"}}};
+                                                      {KernelChoice::reference, "reference"},
+                                                      {KernelChoice::generic, "generic"},
+                                                      {KernelChoice::avx2, "avx2"},
+                                                      {KernelChoice::avx512, "avx512"},
+                                                      {KernelChoice::neon, "neon"}}};
 
 template <class E, std::size_t N>
 constexpr std::string_view name_of(const Names<E, N>& names, E value) {

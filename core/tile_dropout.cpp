@@ -15,9 +15,8 @@ TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::si
 }
 
 std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
-    std::uint64_t matrix = dropout_.head_by_head
-                               ? place.first_head * sizes_.batch + place.batch
-                               : place.batch * sizes_.heads + place.first_head;
+    std::uint64_t matrix = dropout_.head_by_head ? place.first_head * sizes_.batch + place.batch
+                                                 : place.batch * sizes_.heads + place.first_head;
     if (streams_.size() > 1) matrix = place.batch;
     return matrix * dropout_.q_len + first_query_ + place.first_query;
 }

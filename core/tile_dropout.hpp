@@ -25,8 +25,8 @@ public:
     /// `first_query` is the number of drawn rows of each matrix before the first that is computed.
     TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query);
 
-    /// Makes the room that `keep` needs. Beforehand, so that no worker can fail when others wait for
-    /// its turn.
+    /// Makes the room that `keep` needs. Beforehand, so that no worker can fail when others wait
+    /// for its turn.
     void reserve(TileKeep& room) const;
 
     /// Bit l of word k: lane l keeps key k. Null where nothing is dropped.

@@ -24,10 +24,13 @@ TilePlace TileGrid::place(std::size_t tile) const {
     const std::size_t units = sizes.heads / heads_per_tile;
     const std::size_t batch = head_by_head ? rest % sizes.batch : rest / units;
     const std::size_t unit = head_by_head ? rest / sizes.batch : rest % units;
-    const std::size_t first =
-        (in_order ? block : query_blocks() - 1 - block) * queries_per_tile();
-    return {batch, unit * heads_per_tile, heads_per_tile, first,
-            std::min(queries_per_tile(), sizes.queries - first), part};
+    const std::size_t first = (in_order ? block : query_blocks() - 1 - block) * queries_per_tile();
+    return {batch,
+            unit * heads_per_tile,
+            heads_per_tile,
+            first,
+            std::min(queries_per_tile(), sizes.queries - first),
+            part};
 }
 
 void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_query,

@@ -11,7 +11,8 @@
 namespace attn {
 
 struct TileSizes {
-    std::size_t batch, heads, queries, keys;  ///< queries that are computed, not all of the question
+    std::size_t batch, heads, queries,
+        keys;  ///< queries that are computed, not all of the question
 };
 
 /// Rows of one tile: `queries` of each of some heads that share their keys, head by head.
@@ -40,8 +41,8 @@ private:
 /// The strips of one tile, see kernels::Strip. Blocks of keys that no lane sees are left out.
 class TilePlan {
 public:
-    /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple of
-    /// block_keys.
+    /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
+    /// of block_keys.
     void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
               std::size_t vector_lanes);
 

@@ -1,5 +1,5 @@
-// Every fused kernel that this processor runs, against the reference in float64: awkward sizes, every
-// option, every magnitude, and what must be exact.
+// Every fused kernel that this processor runs, against the reference in float64: awkward sizes,
+// every option, every magnitude, and what must be exact.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -94,7 +94,8 @@ void check_call(const AttentionCall<float>& call) {
     const Answer<float> plain = reference(call);
     for (const kernels::Kernel* kernel : kernels::supported()) {
         CAPTURE(std::string(kernel->name));
-        const auto check = [&](const char* name, const auto& got, const auto& one, const auto& two) {
+        const auto check = [&](const char* name, const auto& got, const auto& one,
+                               const auto& two) {
             CAPTURE(std::string(name));
             const double unit = 0x1p-24 * std::max(largest(two), 1e-30);
             CHECK(distance(got, two) <= 2 * distance(one, two) + 4 * unit);
@@ -176,8 +177,12 @@ TEST_CASE("kernels: causal, windows and both alignments, for every length") {
 TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all blocked") {
     for (double blocked : {0.1, 0.5, 0.97, 1.0})
         for (bool additive : {false, true})
-            for (const std::vector<std::size_t>& shape :
-                 {std::vector<std::size_t>{150}, {70, 150}, {70, 1}, {4, 70, 150}, {2, 1, 1, 150}, {2, 4, 70, 150}}) {
+            for (const std::vector<std::size_t>& shape : {std::vector<std::size_t>{150},
+                                                          {70, 150},
+                                                          {70, 1},
+                                                          {4, 70, 150},
+                                                          {2, 1, 1, 150},
+                                                          {2, 4, 70, 150}}) {
                 CAPTURE(blocked);
                 CAPTURE(additive);
                 CAPTURE(shape.size());

@@ -23,8 +23,7 @@ struct Row {
 const Row table[] = {
     {&generic_kernel, [] { return true; }},
 #if defined(__x86_64__)
-    {&avx2_kernel,
-     [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
+    {&avx2_kernel, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
     {&avx512_kernel,
      [] {
          return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -19,11 +19,11 @@ inline V polynomial(V x, V leading, typename V::Scalar next, Coefficients... res
 }
 
 /// 2^(x - exponent) for a whole `exponent`: x is cut at the nearest multiple n of 1/8 (float64: of
-/// 1), and 2^(x - n) is scaled by n - exponent. The scale by powers of two is exact, so the digits do
-/// not depend on the exponent. 0 for x = -Infinity and wherever the result would be subnormal; NaN
-/// for NaN and +Infinity. Relative error of the polynomials before rounding: 2.7e-8 for float32,
-/// 3.4e-18 for float64 (least maximum, fitted for their intervals); the table of eighths adds half a
-/// unit in the last place.
+/// 1), and 2^(x - n) is scaled by n - exponent. The scale by powers of two is exact, so the digits
+/// do not depend on the exponent. 0 for x = -Infinity and wherever the result would be subnormal;
+/// NaN for NaN and +Infinity. Relative error of the polynomials before rounding: 2.7e-8 for
+/// float32, 3.4e-18 for float64 (least maximum, fitted for their intervals); the table of eighths
+/// adds half a unit in the last place.
 template <class V>
 inline V power(V x, V exponent) {
     using T = typename V::Scalar;
@@ -35,11 +35,11 @@ inline V power(V x, V exponent) {
         return V::scale(V::fma(V::mul(eighth, f), slope, eighth), e);
     } else {
         const V n = V::round(x);
-        const V p = polynomial(V::sub(x, n), V::set(4.4347812964370973e-10),
-                               7.073782614288071e-09, 1.0178199524235901e-07,
-                               1.3215435285680018e-06, 1.5252733493190626e-05,
-                               0.00015403530457106345, 0.0013333558146774607, 0.009618129107594122,
-                               0.055504108664820084, 0.2402265069591013, 0.6931471805599453, 1.0);
+        const V p =
+            polynomial(V::sub(x, n), V::set(4.4347812964370973e-10), 7.073782614288071e-09,
+                       1.0178199524235901e-07, 1.3215435285680018e-06, 1.5252733493190626e-05,
+                       0.00015403530457106345, 0.0013333558146774607, 0.009618129107594122,
+                       0.055504108664820084, 0.2402265069591013, 0.6931471805599453, 1.0);
         return V::scale(p, V::sub(n, exponent));
     }
 }

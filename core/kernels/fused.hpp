@@ -22,6 +22,8 @@ class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
     static constexpr double log2_e = 1.4426950408889634;
+    /// Partial sums of a block, by key: fewer roundings in a row.
+    static constexpr std::size_t sums = partial_sums;
     /// Below every score that a lane can see.
     static constexpr T lowest = sizeof(T) == 4 ? T(-0x1p126) : T(-0x1p1022);
     static constexpr T blocked = T(-__builtin_huge_val());
@@ -35,7 +37,7 @@ public:
     explicit Attention(Tile<T>& tile)
         : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
           exponent_(context_ + t_.d_v * L), sum_(exponent_ + L), peak_(sum_ + L),
-          block_sum_(peak_ + L), weights_(block_sum_ + L),
+          block_sum_(peak_ + L), weights_(block_sum_ + sums * L),
           kept_exponents_(weights_ + blocks() * block_keys * L) {}
 
     void run() {
@@ -102,10 +104,11 @@ private:
 
     void attend_block(const Strip* first, const Strip* end, bool may_guess, bool careful) {
         if (keeps_weights()) clear_block(first->first_key / block_keys * block_keys);
-        if (!(is_plain() && may_guess) || !guess_block(first, end)) weigh_block(first, end, careful);
+        if (!(is_plain() && may_guess) || !guess_block(first, end))
+            weigh_block(first, end, careful);
         for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
         for (std::size_t l = 0; l < L; l += W)
-            V::add(V::load(sum_ + l), V::load(block_sum_ + l)).store(sum_ + l);
+            V::add(V::load(sum_ + l), block_sum(l)).store(sum_ + l);
         if (keeps_weights()) {
             T* kept = kept_exponents_ + first->first_key / block_keys * L;
             for (std::size_t l = 0; l < L; l += W) V::load(exponent_ + l).store(kept + l);
@@ -113,10 +116,19 @@ private:
     }
 
     void reset_block() {
-        for (std::size_t l = 0; l < L; l += W) {
-            V::set(blocked).store(peak_ + l);
-            V::set(0).store(block_sum_ + l);
-        }
+        for (std::size_t l = 0; l < L; l += W) V::set(blocked).store(peak_ + l);
+        for (std::size_t l = 0; l < sums * L; l += W) V::set(0).store(block_sum_ + l);
+    }
+
+    T* partial_sum_of(std::size_t key) const { return block_sum_ + key % sums * L; }
+
+    V block_sum(std::size_t lane) const {
+        V partial[sums];
+        for (std::size_t i = 0; i < sums; ++i) partial[i] = V::load(block_sum_ + i * L + lane);
+        for (std::size_t half = sums / 2; half != 0; half /= 2)
+            for (std::size_t i = 0; i < half; ++i)
+                partial[i] = V::add(partial[i], partial[i + half]);
+        return partial[0];
     }
 
     /// Scores that nothing happens to before the softmax.
@@ -132,7 +144,7 @@ private:
             else
                 guess<true>(*s);
         for (std::size_t l = 0; l < used_vectors() * W; l += W)
-            if (V::any_above(V::load(block_sum_ + l), V::set(most_sum))) return false;
+            if (V::any_above(block_sum(l), V::set(most_sum))) return false;
         return true;
     }
 
@@ -155,7 +167,9 @@ private:
             rows = R;
             vectors = M;
         }
-        std::size_t chores() const { return rows * vectors; }
+        std::size_t chores() const {
+            return rows * vectors;
+        }
         template <std::size_t M>
         void chore(std::size_t i) const {
             weigh(first_row + i / M, strip.first_vector + i % M);
@@ -167,7 +181,7 @@ private:
             if (masked && strip.visible != nullptr)
                 x = V::where(strip.visible[row] >> lane, x, V::set(blocked));
             V weight = power(x, V::load(in.exponent_ + lane));
-            T* sum = in.block_sum_ + lane;
+            T* sum = in.partial_sum_of(key) + lane;
             V::add(V::load(sum), weight).store(sum);
             if (masked && in.t_.keep != nullptr)
                 weight = V::where(in.t_.keep[key] >> lane, weight, V::set(0));
@@ -254,7 +268,8 @@ private:
         for (std::size_t k = 0; k < s.keys; k += W) {
             const std::size_t filled = s.keys - k < W ? s.keys - k : W;
             V square[W];
-            for (std::size_t r = 0; r < W; ++r) square[r] = load_first(rows[r] + s.first_key + k, filled);
+            for (std::size_t r = 0; r < W; ++r)
+                square[r] = load_first(rows[r] + s.first_key + k, filled);
             V::transpose(square);
             for (std::size_t i = 0; i < filled; ++i) add(column + (k + i) * L, square[i]);
         }
@@ -295,19 +310,18 @@ private:
         T* scores = weights_of(s.first_key);
         for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
             const V exponent = V::load(exponent_ + v * W);
-            V sum = V::load(block_sum_ + v * W);
             for (std::size_t k = 0; k < s.keys; ++k) {
                 T* at = scores + k * L + v * W;
                 const V x = V::load(at);
                 V weight = power(x, exponent);
-                sum = V::add(sum, weight);
+                T* sum = partial_sum_of(s.first_key + k) + v * W;
+                V::add(V::load(sum), weight).store(sum);
                 if (t_.keep != nullptr)
                     weight = V::where(t_.keep[s.first_key + k] >> (v * W), weight, V::set(0));
                 if (mark_blocked)
                     weight = V::where_above(V::set(least), x, V::set(T{-0.0}), weight);
                 weight.store(at);
             }
-            sum.store(block_sum_ + v * W);
         }
     }
 
@@ -326,7 +340,8 @@ private:
             const T* value = t_.value + (s.first_key + k) * t_.value_stride;
             for (std::size_t l = s.first_vector * W; l < s.end_vector * W; ++l) {
                 if (__builtin_signbit(weights[l])) continue;  // -0: blocked
-                for (std::size_t c = 0; c < t_.d_v; ++c) context_[c * L + l] += weights[l] * value[c];
+                for (std::size_t c = 0; c < t_.d_v; ++c)
+                    context_[c * L + l] += weights[l] * value[c];
             }
         }
     }
@@ -396,8 +411,8 @@ private:
             write_zeros(key);
             T factors[L];
             for (std::size_t l = 0; l < L; l += W)
-                V::scale(V::load(reciprocal + l), V::sub(V::load(kept_exponents_ + block * L + l),
-                                                         V::load(exponent_ + l)))
+                V::scale(V::load(reciprocal + l),
+                         V::sub(V::load(kept_exponents_ + block * L + l), V::load(exponent_ + l)))
                     .store(factors + l);
             write_rows(t_.weights, weights_of(key), key, end - key, factors);
             written = end;

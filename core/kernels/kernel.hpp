@@ -17,6 +17,9 @@ inline constexpr std::size_t most_lanes = 64;
 /// set, so that sums are made in the same order.
 inline constexpr std::size_t block_keys = 128;
 
+/// Sums of a block's weights in each lane: the keys k, k + 8, k + 16 and so on are one.
+inline constexpr std::size_t partial_sums = 8;
+
 /// 2^(i / 8).
 constexpr float powers_of_eighths[8] = {1.0f,        1.09050775f, 1.18920708f, 1.29683959f,
                                         1.41421354f, 1.54221082f, 1.68179286f, 1.8340081f};
@@ -66,8 +69,8 @@ struct Tile {
     T* context[most_lanes];  ///< rows of d_v
     T* weights[most_lanes];  ///< rows of kv_len; weights[0] null: not wanted
     T* scores[most_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
-    /// Of each lane: sum over keys of 2^(log2(e) score - exponent), and the sink's; 0 where the lane
-    /// sees no key.
+    /// Of each lane: sum over keys of 2^(log2(e) score - exponent), and the sink's; 0 where the
+    /// lane sees no key.
     T exponent[most_lanes], sum[most_lanes];
     /// Context rows are left undivided by the sum: parts of a row are joined by the caller.
     bool partial;
@@ -76,11 +79,13 @@ struct Tile {
 };
 
 /// Elements of scratch of a tile of `lanes` lanes: queries, context, the weights of a block, or of
-/// all keys where weights are written, with an exponent for each of their blocks.
+/// all keys where weights are written, with an exponent for each of their blocks; exponent, sum and
+/// peak, and partial sums.
 constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
                                    std::size_t kv_len, bool weights) {
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
-    return lanes * (d_k + d_v + (weights ? blocks * (block_keys + 1) : block_keys) + 4);
+    return lanes *
+           (d_k + d_v + (weights ? blocks * (block_keys + 1) : block_keys) + 3 + partial_sums);
 }
 
 /// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below
@@ -99,8 +104,8 @@ struct Panel {
 /// Entry points for one element type.
 template <class T>
 struct Entries {
-    std::size_t lanes;          ///< queries of a whole tile, and columns of a panel
-    std::size_t vector_lanes;   ///< of one vector
+    std::size_t lanes;         ///< queries of a whole tile, and columns of a panel
+    std::size_t vector_lanes;  ///< of one vector
     void (*attend)(Tile<T>&) noexcept;
     void (*project)(const Panel<T>&) noexcept;
     /// packed[i][r] = factor * rows[r][i] for i below `length`; rows past `count` repeat the last.

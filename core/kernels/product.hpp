@@ -46,7 +46,9 @@ struct Store {
             for (std::size_t n = 0; n < N; ++n)
                 sum[r][n].store(c + (row + r) * stride + n * V::lanes);
     }
-    static constexpr std::size_t chores() { return 0; }
+    static constexpr std::size_t chores() {
+        return 0;
+    }
     template <std::size_t N>
     void chore(std::size_t) const {}
 };
@@ -55,8 +57,8 @@ struct Store {
 /// that an element does not depend on how the product is cut into tiles.
 // The unrolling is asked for: only then do compilers keep the sums in registers throughout.
 template <class V, std::size_t R, std::size_t N, class T, bool side_by_side, class Target>
-inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b,
-                          std::size_t steps, Target& target) {
+inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b, std::size_t steps,
+                          Target& target) {
     const std::size_t next_row = side_by_side ? 1 : a.stride;
     const std::size_t next_step = side_by_side ? a.stride : 1;
     const T* left = a.start + row * next_row;
@@ -111,8 +113,8 @@ inline void multiply_rows(std::size_t row, std::size_t rows, Rows<T, side_by_sid
     multiply_tile<V, R, N>(row, a, b, steps, target);
 }
 
-/// a b for any number of rows and a number of vectors from 1 to V::tile_vectors. Rows are cut so that
-/// no tile is left with few of them.
+/// a b for any number of rows and a number of vectors from 1 to V::tile_vectors. Rows are cut so
+/// that no tile is left with few of them.
 template <class V, std::size_t N = V::tile_vectors, class T, bool side_by_side, class Target>
 inline void multiply(std::size_t vectors, std::size_t rows, Rows<T, side_by_side> a, Vectors<T> b,
                      std::size_t steps, Target&& target) {
@@ -130,7 +132,8 @@ inline void multiply(std::size_t vectors, std::size_t rows, Rows<T, side_by_side
     }
 }
 
-/// packed[i][r] = factor * rows[r][i], (length, tile lanes); lanes past `count` repeat the last row.
+/// packed[i][r] = factor * rows[r][i], (length, tile lanes); lanes past `count` repeat the last
+/// row.
 template <class V, class T = typename V::Scalar>
 void pack(const T* const* rows, std::size_t count, std::size_t length, T factor,
           T* packed) noexcept {

@@ -19,7 +19,8 @@ struct Float {
     void store(float* p) const { _mm256_storeu_ps(p, v); }
     void store_first(float* p, std::size_t count) const {
         const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        const __m256i wanted = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), place);
+        const __m256i wanted =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), place);
         _mm256_maskstore_ps(p, wanted, v);
     }
     void pin() { asm("" : "+x"(v)); }
@@ -55,8 +56,7 @@ struct Float {
     static Float where(std::uint64_t bits, Float yes, Float no) {
         const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
         const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits & 255)), lane);
-        return {_mm256_blendv_ps(no.v, yes.v,
-                                 _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, lane)))};
+        return {_mm256_blendv_ps(no.v, yes.v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, lane)))};
     }
 
     static void transpose(Float (&r)[lanes]) {
@@ -129,13 +129,14 @@ struct Double {
         const __m256i lane = _mm256_setr_epi64x(1, 2, 4, 8);
         const __m256i set =
             _mm256_and_si256(_mm256_set1_epi64x(static_cast<long long>(bits & 15)), lane);
-        return {_mm256_blendv_pd(no.v, yes.v,
-                                 _mm256_castsi256_pd(_mm256_cmpeq_epi64(set, lane)))};
+        return {_mm256_blendv_pd(no.v, yes.v, _mm256_castsi256_pd(_mm256_cmpeq_epi64(set, lane)))};
     }
 
     static void transpose(Double (&r)[lanes]) {
-        const __m256d a = _mm256_unpacklo_pd(r[0].v, r[1].v), b = _mm256_unpackhi_pd(r[0].v, r[1].v);
-        const __m256d c = _mm256_unpacklo_pd(r[2].v, r[3].v), d = _mm256_unpackhi_pd(r[2].v, r[3].v);
+        const __m256d a = _mm256_unpacklo_pd(r[0].v, r[1].v),
+                      b = _mm256_unpackhi_pd(r[0].v, r[1].v);
+        const __m256d c = _mm256_unpacklo_pd(r[2].v, r[3].v),
+                      d = _mm256_unpackhi_pd(r[2].v, r[3].v);
         r[0].v = _mm256_permute2f128_pd(a, c, 0x20);
         r[1].v = _mm256_permute2f128_pd(b, d, 0x20);
         r[2].v = _mm256_permute2f128_pd(a, c, 0x31);

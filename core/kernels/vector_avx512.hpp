@@ -1,4 +1,5 @@
-// Vectors of 64 bytes by AVX-512 F, BW, DQ and VL. See vector_generic.hpp for what each operation means.
+// Vectors of 64 bytes by AVX-512 F, BW, DQ and VL. See vector_generic.hpp for what each operation
+// means.
 #pragma once
 
 #include <immintrin.h>

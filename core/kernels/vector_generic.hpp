@@ -43,9 +43,7 @@ struct GenericVector {
         return {a.v * b.v + c.v};
     }
     /// a > b ? a : b, so b where either is NaN.
-    static GenericVector max(GenericVector a, GenericVector b) {
-        return where_above(a, b, a, b);
-    }
+    static GenericVector max(GenericVector a, GenericVector b) { return where_above(a, b, a, b); }
     static GenericVector abs(GenericVector a) { return from_bits(bits(a) & ~bits(set(T{-0.0}))); }
     /// To the nearest whole number, to the even one of two.
     static GenericVector round(GenericVector a) {
@@ -55,8 +53,8 @@ struct GenericVector {
         return where_above(set(whole), abs(a), sub(add(a, magic), magic), a);
     }
     /// a 2^floor(e), where float32's e are multiples of 1/8 and float64's whole. Whatever a is, 0
-    /// where e is below -125 (-1021), which keeps clear of subnormal numbers; from 128 (1024) on the
-    /// result is infinite for a above 0.
+    /// where e is below -125 (-1021), which keeps clear of subnormal numbers; from 128 (1024) on
+    /// the result is infinite for a above 0.
     static GenericVector scale(GenericVector a, GenericVector e) {
         const GenericVector most = set(sizeof(T) == 4 ? 128 : 1024);
         const Bits low = biased(where_above(e, most, most, e));

@@ -1,4 +1,5 @@
-// Vectors of 16 bytes by arm64's Advanced SIMD. See vector_generic.hpp for what each operation means.
+// Vectors of 16 bytes by arm64's Advanced SIMD. See vector_generic.hpp for what each operation
+// means.
 #pragma once
 
 #include <arm_neon.h>
