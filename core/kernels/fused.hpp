@@ -71,18 +71,20 @@ private:
             const std::size_t keys = t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys;
             multiply<V>(used_vectors(), keys, keys_from(key), Vectors<T>{query_, L}, t_.d_k,
                         Store<V>{weights_, L, nullptr, 0});
-            write_rows(t_.scores, weights_, key, keys, nullptr);
+            write_rows<true>(t_.scores, weights_, key, keys, nullptr);
         }
     }
 
     /// Columns of lanes [key][L] as the rows' elements [key, key + keys), times a factor a lane.
+    /// `once`: they are not read again soon, so they need not go through the caches.
+    template <bool once>
     void write_rows(T* const* rows, const T* columns, std::size_t key, std::size_t keys,
                     const T* factors) const {
         for (std::size_t v = 0; v < used_vectors(); ++v) {
             const std::size_t left = t_.lanes - v * W;
-            unpack<V>(columns + v * W, L, keys,
-                      factors == nullptr ? V::set(1) : V::load(factors + v * W), rows + v * W, key,
-                      left < W ? left : W);
+            unpack<V, once>(columns + v * W, L, keys,
+                            factors == nullptr ? V::set(1) : V::load(factors + v * W), rows + v * W,
+                            key, left < W ? left : W);
         }
     }
 
@@ -103,7 +105,9 @@ private:
     }
 
     void attend_block(const Strip* first, const Strip* end, bool may_guess, bool careful) {
-        if (keeps_weights()) clear_block(first->first_key / block_keys * block_keys);
+        const bool whole = first->keys == block_keys && first->first_vector == 0 &&
+                           first->end_vector == used_vectors();
+        if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
         if (!(is_plain() && may_guess) || !guess_block(first, end))
             weigh_block(first, end, careful);
         for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
@@ -389,8 +393,9 @@ private:
             const V sum = V::max(V::set(T(0.5)), V::load(sum_ + l));
             V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
         }
-        write_rows(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
+        write_rows<false>(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
         if (keeps_weights()) write_weights(reciprocal);
+        V::finish_stores();
         for (std::size_t l = 0; l < t_.lanes; ++l) {
             t_.exponent[l] = exponent_[l];
             t_.sum[l] = sum_[l];
@@ -414,7 +419,7 @@ private:
                 V::scale(V::load(reciprocal + l),
                          V::sub(V::load(kept_exponents_ + block * L + l), V::load(exponent_ + l)))
                     .store(factors + l);
-            write_rows(t_.weights, weights_of(key), key, end - key, factors);
+            write_rows<true>(t_.weights, weights_of(key), key, end - key, factors);
             written = end;
         }
         write_zeros(t_.kv_len);

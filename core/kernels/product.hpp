@@ -158,7 +158,7 @@ void pack(const T* const* rows, std::size_t count, std::size_t length, T factor,
 
 /// to[r][i] = columns[i][first_lane + r] * factor[r] + 0, for one vector of lanes of which `count`
 /// are wanted: a column of lanes becomes rows. The 0 turns -0 into 0.
-template <class V, class T = typename V::Scalar>
+template <class V, bool once, class T = typename V::Scalar>
 inline void unpack(const T* columns, std::size_t column_stride, std::size_t length, V factor,
                    T* const* to, std::size_t offset, std::size_t count) {
     constexpr std::size_t W = V::lanes;
@@ -172,10 +172,12 @@ inline void unpack(const T* columns, std::size_t column_stride, std::size_t leng
         V::transpose(square);
         for (std::size_t r = 0; r < count; ++r) {
             T* out = to[r] + offset + i;
-            if (filled == W)
-                square[r].store(out);
-            else
+            if (filled != W)
                 square[r].store_first(out, filled);
+            else if (once)
+                square[r].store_once(out);
+            else
+                square[r].store(out);
         }
     }
 }

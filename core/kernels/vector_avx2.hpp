@@ -17,6 +17,7 @@ struct Float {
     static Float load(const float* p) { return {_mm256_loadu_ps(p)}; }
     static Float set(float x) { return {_mm256_set1_ps(x)}; }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
+    void store_once(float* p) const { store(p); }
     void store_first(float* p, std::size_t count) const {
         const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         const __m256i wanted =
@@ -24,6 +25,7 @@ struct Float {
         _mm256_maskstore_ps(p, wanted, v);
     }
     void pin() { asm("" : "+x"(v)); }
+    static void finish_stores() {}
 
     static Float add(Float a, Float b) { return {_mm256_add_ps(a.v, b.v)}; }
     static Float sub(Float a, Float b) { return {_mm256_sub_ps(a.v, b.v)}; }
@@ -93,6 +95,7 @@ struct Double {
     static Double load(const double* p) { return {_mm256_loadu_pd(p)}; }
     static Double set(double x) { return {_mm256_set1_pd(x)}; }
     void store(double* p) const { _mm256_storeu_pd(p, v); }
+    void store_once(double* p) const { store(p); }
     void store_first(double* p, std::size_t count) const {
         const __m256i place = _mm256_setr_epi64x(0, 1, 2, 3);
         const __m256i wanted =
@@ -100,6 +103,7 @@ struct Double {
         _mm256_maskstore_pd(p, wanted, v);
     }
     void pin() { asm("" : "+x"(v)); }
+    static void finish_stores() {}
 
     static Double add(Double a, Double b) { return {_mm256_add_pd(a.v, b.v)}; }
     static Double sub(Double a, Double b) { return {_mm256_sub_pd(a.v, b.v)}; }

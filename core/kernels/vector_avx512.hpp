@@ -21,7 +21,14 @@ struct Float {
     void store_first(float* p, std::size_t count) const {
         _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), v);
     }
+    void store_once(float* p) const {
+        if (reinterpret_cast<std::uintptr_t>(p) % 64 == 0)
+            _mm512_stream_ps(p, v);
+        else
+            store(p);
+    }
     void pin() { asm("" : "+v"(v)); }
+    static void finish_stores() { _mm_sfence(); }
 
     static Float add(Float a, Float b) { return {_mm512_add_ps(a.v, b.v)}; }
     static Float sub(Float a, Float b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -95,7 +102,14 @@ struct Double {
     void store_first(double* p, std::size_t count) const {
         _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), v);
     }
+    void store_once(double* p) const {
+        if (reinterpret_cast<std::uintptr_t>(p) % 64 == 0)
+            _mm512_stream_pd(p, v);
+        else
+            store(p);
+    }
     void pin() { asm("" : "+v"(v)); }
+    static void finish_stores() { _mm_sfence(); }
 
     static Double add(Double a, Double b) { return {_mm512_add_pd(a.v, b.v)}; }
     static Double sub(Double a, Double b) { return {_mm512_sub_pd(a.v, b.v)}; }

@@ -28,6 +28,10 @@ struct GenericVector {
         return r;
     }
     void store(T* p) const { __builtin_memcpy(p, &v, sizeof v); }
+    /// Past the caches, where the processor can and p suits it. Until finish_stores() other threads
+    /// may not see it.
+    void store_once(T* p) const { store(p); }
+    static void finish_stores() {}
     void store_first(T* p, std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i) p[i] = v[i];
     }

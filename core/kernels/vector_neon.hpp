@@ -18,12 +18,14 @@ struct Float {
     static Float load(const float* p) { return {vld1q_f32(p)}; }
     static Float set(float x) { return {vdupq_n_f32(x)}; }
     void store(float* p) const { vst1q_f32(p, v); }
+    void store_once(float* p) const { store(p); }
     void store_first(float* p, std::size_t count) const {
         float all[lanes];
         store(all);
         for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
     }
     void pin() { asm("" : "+w"(v)); }
+    static void finish_stores() {}
 
     static Float add(Float a, Float b) { return {vaddq_f32(a.v, b.v)}; }
     static Float sub(Float a, Float b) { return {vsubq_f32(a.v, b.v)}; }
@@ -87,12 +89,14 @@ struct Double {
     static Double load(const double* p) { return {vld1q_f64(p)}; }
     static Double set(double x) { return {vdupq_n_f64(x)}; }
     void store(double* p) const { vst1q_f64(p, v); }
+    void store_once(double* p) const { store(p); }
     void store_first(double* p, std::size_t count) const {
         double all[lanes];
         store(all);
         for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
     }
     void pin() { asm("" : "+w"(v)); }
+    static void finish_stores() {}
 
     static Double add(Double a, Double b) { return {vaddq_f64(a.v, b.v)}; }
     static Double sub(Double a, Double b) { return {vsubq_f64(a.v, b.v)}; }
