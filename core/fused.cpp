@@ -21,6 +21,9 @@ namespace {
 constexpr std::size_t part_keys = 32 * kernels::block_keys;
 constexpr std::size_t few_rows = 512;
 
+/// Queries of one key head up to which rows are computed one by one: fewer do not fill a vector.
+constexpr std::size_t row_by_row = 4;
+
 template <class T>
 class FusedRun {
 public:
@@ -29,9 +32,9 @@ public:
         : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
           workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
                                     call.key.shape(2)},
-          group_(sizes_.heads / call.key.shape(1)), grid_(make_grid()),
-          dropout_(call.dropout, sizes_, call.first_query), biases_(call.biases.size()),
-          desks_(workers.threads()) {
+          group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
+          grid_(make_grid()), dropout_(call.dropout, sizes_, call.first_query),
+          biases_(call.biases.size()), desks_(workers.threads()) {
         for (std::size_t i = 0; i < biases_.size(); ++i)
             biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
         for (Desk& desk : desks_) dropout_.reserve(desk.keep);
@@ -120,6 +123,7 @@ private:
         tile.alibi = call_.alibi;
         tile.has_sink = !call_.sink.empty() && grid_.parts == 1;
         tile.partial = grid_.parts > 1;
+        tile.by_rows = by_rows_;
         desk.biases.resize(biases_.size());
         tile.biases = desk.biases.data();
         tile.bias_count = desk.biases.size();
@@ -195,11 +199,14 @@ private:
         const T* exponents = part_exponents_.data() + row * grid_.parts;
         const T* sums = part_sums_.data() + row * grid_.parts;
         const T* contexts = part_contexts_.data() + row * grid_.parts * d_v();
-        double exponent =
-            static_cast<double>(*std::max_element(exponents, exponents + grid_.parts));
+        double exponent = -std::numeric_limits<double>::infinity();
+        for (std::size_t part = 0; part < grid_.parts; ++part)
+            if (sums[part] != 0)
+                exponent = std::max(exponent, static_cast<double>(exponents[part]));
         double sum = 0;
         std::fill(context.begin(), context.end(), 0.0);
         for (std::size_t part = 0; part < grid_.parts; ++part) {
+            if (sums[part] == 0) continue;
             const double factor = std::exp2(static_cast<double>(exponents[part]) - exponent);
             sum += factor * static_cast<double>(sums[part]);
             for (std::size_t c = 0; c < d_v(); ++c)
@@ -218,6 +225,7 @@ private:
     Workers& workers_;
     TileSizes sizes_;
     std::size_t group_;
+    bool by_rows_;
     TileGrid grid_;
     TileDropout dropout_;
     std::vector<std::vector<T>> biases_;

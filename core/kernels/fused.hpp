@@ -5,7 +5,8 @@
 // and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read
 // where they lie, one number at a time, and meet all lanes at once; maximum and sum run down the
 // lanes. Scores are in units of log2, and a lane's exponent is whole: powers of two rescale sums
-// without rounding, so nothing depends on where blocks of keys end.
+// without rounding, so nothing depends on where blocks of keys end, but that weights below 2^-84 of
+// a row's largest may become 0.
 //
 // Sources: Milakov and Gimelshein 2018, arXiv 1805.02867 (the running maximum); Dao et al. 2022,
 // arXiv 2205.14135 (blocks of keys).
@@ -13,6 +14,8 @@
 
 #include "core/kernels/functions.hpp"
 #include "core/kernels/product.hpp"
+#include "core/kernels/rows.hpp"
+#include "core/kernels/scores.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -21,17 +24,13 @@ template <class V>
 class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
-    static constexpr double log2_e = 1.4426950408889634;
     /// Partial sums of a block, by key: fewer roundings in a row.
     static constexpr std::size_t sums = partial_sums;
-    /// Below every score that a lane can see.
-    static constexpr T lowest = sizeof(T) == 4 ? T(-0x1p126) : T(-0x1p1022);
-    static constexpr T blocked = T(-__builtin_huge_val());
-    /// Above `blocked` and nothing else.
-    static constexpr T least = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
-    /// How far scores may pass the exponent before it is raised: rescaling is rare then, and sums
-    /// stay far from overflow.
-    static constexpr T slack = 16, most_sum = 0x1p16;
+    static constexpr T blocked = blocked_score<T>, least = least_score<T>;
+    /// A lane's exponent starts at 0 and stays while the peak of each block is at most this much
+    /// above it, and that of the first block at most that much below: new exponents are rare, and
+    /// sums stay far from overflow and underflow.
+    static constexpr T rise = 16, fall = 40;
 
 public:
     explicit Attention(Tile<T>& tile)
@@ -93,23 +92,22 @@ private:
         pack<V>(t_.query, t_.lanes, t_.d_k, static_cast<T>(unit), query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         for (std::size_t l = 0; l < L; l += W) {
-            V::set(lowest).store(exponent_ + l);
+            V::set(0).store(exponent_ + l);
             V::set(0).store(sum_ + l);
         }
         for (std::size_t first = 0; first < t_.strip_count;) {
             std::size_t end = first + 1;
             while (!t_.strips[end - 1].ends_block) ++end;
-            attend_block(t_.strips + first, t_.strips + end, first != 0 && !careful, careful);
+            attend_block(t_.strips + first, t_.strips + end, careful);
             first = end;
         }
     }
 
-    void attend_block(const Strip* first, const Strip* end, bool may_guess, bool careful) {
+    void attend_block(const Strip* first, const Strip* end, bool careful) {
         const bool whole = first->keys == block_keys && first->first_vector == 0 &&
                            first->end_vector == used_vectors();
         if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
-        if (!(is_plain() && may_guess) || !guess_block(first, end))
-            weigh_block(first, end, careful);
+        if (careful || !is_plain() || !guess_block(first, end)) weigh_block(first, end, careful);
         for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
         for (std::size_t l = 0; l < L; l += W)
             V::add(V::load(sum_ + l), block_sum(l)).store(sum_ + l);
@@ -138,8 +136,8 @@ private:
     /// Scores that nothing happens to before the softmax.
     bool is_plain() const { return t_.softcap == 0 && !t_.alibi && t_.bias_count == 0; }
 
-    /// Weights of a block by the exponents of the blocks before it, while the scores are still in
-    /// registers; false where a score has passed its exponent too far.
+    /// Weights of a block by the exponents of the blocks before it, without a pass for the maximum;
+    /// false where an exponent does not hold.
     bool guess_block(const Strip* first, const Strip* end) {
         reset_block();
         for (const Strip* s = first; s != end; ++s)
@@ -147,66 +145,90 @@ private:
                 guess<false>(*s);
             else
                 guess<true>(*s);
-        for (std::size_t l = 0; l < used_vectors() * W; l += W)
-            if (V::any_above(block_sum(l), V::set(most_sum))) return false;
-        return true;
+        return exponents_hold();
     }
 
-    /// Scores become weights one tile later than they are summed.
+    /// The target of a product that turns scores into weights: each tile's while the next one is
+    /// summed.
     template <bool masked>
     struct Weigh {
         const Attention& in;
         const Strip& strip;
-        std::size_t first_row = 0, rows = 0, vectors = 0;  // of the tile that waits
+        std::size_t key = 0, waiting = 0;  // first key and vectors of the tile that waits
+        T* scores = nullptr;
 
+        /// The values of these keys are needed next, then the keys of the next block.
+        void begin(std::size_t row, std::size_t rows) const {
+            const Tile<T>& t = in.t_;
+            for (std::size_t k = strip.first_key + row; k < strip.first_key + row + rows; ++k) {
+                prefetch_row(t.value + k * t.value_stride, t.d_v);
+                if (k + block_keys < t.kv_len)
+                    prefetch_row(t.key + (k + block_keys) * t.key_stride, t.d_k);
+            }
+        }
         V start(std::size_t, std::size_t) const { return V::set(0); }
+
         template <std::size_t R, std::size_t M>
         void finish(std::size_t row, V (&score)[R][M]) {
-            T* scores = in.weights_of(strip.first_key + row) + strip.first_vector * W;
+            key = strip.first_key + row;
+            waiting = R * M;
+            scores = in.weights_of(key) + strip.first_vector * W;
 #pragma GCC unroll 16
-            for (std::size_t r = 0; r < R; ++r)
+            for (std::size_t n = 0; n < M; ++n) {
+                const std::size_t lane = (strip.first_vector + n) * W;
+                V peak = V::load(in.peak_ + lane);
 #pragma GCC unroll 16
-                for (std::size_t n = 0; n < M; ++n) score[r][n].store(scores + r * L + n * W);
-            first_row = row;
-            rows = R;
-            vectors = M;
+                for (std::size_t r = 0; r < R; ++r) {
+                    if (masked && strip.visible != nullptr)
+                        score[r][n] =
+                            V::where(strip.visible[row + r] >> lane, score[r][n], V::set(blocked));
+                    peak = V::max(score[r][n], peak);
+                    score[r][n].store(scores + r * L + n * W);
+                }
+                peak.store(in.peak_ + lane);
+            }
         }
+
         std::size_t chores() const {
-            return rows * vectors;
+            return waiting;
         }
+
         template <std::size_t M>
         void chore(std::size_t i) const {
-            weigh(first_row + i / M, strip.first_vector + i % M);
-        }
-        void weigh(std::size_t row, std::size_t vector) const {
-            const std::size_t key = strip.first_key + row, lane = vector * W;
-            T* at = in.weights_of(key) + lane;
-            V x = V::load(at);
-            if (masked && strip.visible != nullptr)
-                x = V::where(strip.visible[row] >> lane, x, V::set(blocked));
-            V weight = power(x, V::load(in.exponent_ + lane));
-            T* sum = in.partial_sum_of(key) + lane;
+            const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
+            T* at = scores + row * L + n * W;
+            V weight = power(V::load(at), V::load(in.exponent_ + lane));
+            T* sum = in.partial_sum_of(key + row) + lane;
             V::add(V::load(sum), weight).store(sum);
             if (masked && in.t_.keep != nullptr)
-                weight = V::where(in.t_.keep[key] >> lane, weight, V::set(0));
+                weight = V::where(in.t_.keep[key + row] >> lane, weight, V::set(0));
             weight.store(at);
+        }
+
+        /// The chores of the last tile.
+        template <std::size_t M = N>
+        void end(std::size_t vectors) const {
+            if constexpr (M > 1) {
+                if (vectors != M) return end<M - 1>(vectors);
+            }
+            for (std::size_t i = 0; i < waiting; ++i) chore<M>(i);
         }
     };
 
     template <bool masked>
     void guess(const Strip& s) {
+        const std::size_t vectors = s.end_vector - s.first_vector;
         Weigh<masked> weigh{*this, s};
-        multiply<V>(s.end_vector - s.first_vector, s.keys, keys_from(s.first_key),
+        multiply<V>(vectors, s.keys, keys_from(s.first_key),
                     Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, weigh);
-        for (std::size_t i = 0; i < weigh.chores(); ++i)
-            weigh.weigh(weigh.first_row + i / weigh.vectors, s.first_vector + i % weigh.vectors);
+        weigh.end(vectors);
     }
 
     /// Weights of a block step by step: scores, exponents, powers.
     void weigh_block(const Strip* first, const Strip* end, bool mark_blocked) {
         reset_block();
         for (const Strip* s = first; s != end; ++s) score(*s);
-        raise_exponents();
+        settle_exponents();
         for (const Strip* s = first; s != end; ++s) exponentiate(*s, mark_blocked);
     }
 
@@ -223,10 +245,7 @@ private:
                     Store<V>{scores + first * W, L, nullptr, 0});
         for (std::size_t v = first; v < s.end_vector; ++v) {
             T* column = scores + v * W;
-            if (t_.softcap != 0) cap(column, s.keys);
-            if (t_.alibi) add_distance(column, s, v);
-            for (std::size_t b = 0; b < t_.bias_count; ++b) add_bias(column, s, v, t_.biases[b]);
-            if (s.visible != nullptr) block_unseen(column, s, v);
+            modify_scores<V>(t_, s, v, column);
             V peak[4];
             for (V& p : peak) p = V::load(peak_ + v * W);
             std::size_t k = 0;
@@ -238,72 +257,36 @@ private:
         }
     }
 
-    void cap(T* column, std::size_t keys) const {
-        const V cap = V::set(static_cast<T>(t_.softcap * log2_e));
-        for (std::size_t k = 0; k < keys; ++k)
-            V::mul(cap, tanh(V::load(column + k * L))).store(column + k * L);
+    /// The exponents of a vector of lanes with the block at hand: new where its peak lies too far
+    /// above the old one, or below it while the lane has seen nothing yet.
+    V settled_exponent(std::size_t lane) const {
+        const V old = V::load(exponent_ + lane), peak = V::load(peak_ + lane);
+        const V floor = V::where_above(V::load(sum_ + lane), V::set(0), V::set(blocked),
+                                       V::sub(old, V::set(fall)));
+        const V whole = V::round(peak);
+        const V raised = V::where_above(peak, V::add(old, V::set(rise)), whole, old);
+        const V moved = V::where_above(floor, peak, whole, raised);
+        return V::where_above(peak, V::set(least), moved, old);
     }
 
-    void add_distance(T* column, const Strip& s, std::size_t v) const {
-        T distance[W];
-        for (std::size_t l = 0; l < W; ++l)
-            distance[l] =
-                static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) - t_.position[v * W + l]);
-        const V first = V::load(distance);
-        const V slope = V::mul(V::load(t_.slope + v * W), V::set(T(log2_e)));
-        for (std::size_t k = 0; k < s.keys; ++k) {
-            const V from = V::add(first, V::set(static_cast<T>(k)));
-            V::fma(slope, from, V::load(column + k * L)).store(column + k * L);
+    bool exponents_hold() const {
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V old = V::load(exponent_ + l), settled = settled_exponent(l);
+            if (V::any_above(settled, old) || V::any_above(old, settled)) return false;
         }
+        return true;
     }
 
-    void add_bias(T* column, const Strip& s, std::size_t v, const Bias<T>& bias) const {
-        const auto add = [](T* at, V summand) {
-            const V sum = V::fma(summand, V::set(T(log2_e)), V::load(at));
-            V::where_above(V::set(least), summand, V::set(blocked), sum).store(at);
-        };
-        const T* const* rows = bias.row + v * W;
-        if (bias.key_step == 0) {
-            T lanes[W];
-            for (std::size_t r = 0; r < W; ++r) lanes[r] = *rows[r];
-            for (std::size_t k = 0; k < s.keys; ++k) add(column + k * L, V::load(lanes));
-            return;
-        }
-        for (std::size_t k = 0; k < s.keys; k += W) {
-            const std::size_t filled = s.keys - k < W ? s.keys - k : W;
-            V square[W];
-            for (std::size_t r = 0; r < W; ++r)
-                square[r] = load_first(rows[r] + s.first_key + k, filled);
-            V::transpose(square);
-            for (std::size_t i = 0; i < filled; ++i) add(column + (k + i) * L, square[i]);
-        }
-    }
-
-    static V load_first(const T* from, std::size_t count) {
-        if (count == W) return V::load(from);
-        T line[W] = {};
-        for (std::size_t i = 0; i < count; ++i) line[i] = from[i];
-        return V::load(line);
-    }
-
-    void block_unseen(T* column, const Strip& s, std::size_t v) const {
-        for (std::size_t k = 0; k < s.keys; ++k)
-            V::where(s.visible[k] >> (v * W), V::load(column + k * L), V::set(blocked))
-                .store(column + k * L);
-    }
-
-    /// Lanes whose scores have passed their exponent get a new one, and their sums are scaled.
-    void raise_exponents() {
-        for (std::size_t v = 0; v < used_vectors(); ++v) {
-            const V old = V::load(exponent_ + v * W), peak = V::load(peak_ + v * W);
-            const V bound = V::add(old, V::set(slack));
-            if (!V::any_above(peak, bound)) continue;
-            const V raised = V::where_above(peak, bound, V::round(peak), old);
-            raised.store(exponent_ + v * W);
-            const V factor = V::scale(V::set(1), V::sub(old, raised));
-            V::mul(V::load(sum_ + v * W), factor).store(sum_ + v * W);
+    /// Where an exponent changes, what was summed so far is scaled.
+    void settle_exponents() {
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V old = V::load(exponent_ + l), settled = settled_exponent(l);
+            if (!V::any_above(settled, old) && !V::any_above(old, settled)) continue;
+            settled.store(exponent_ + l);
+            const V factor = V::scale(V::set(1), V::sub(old, settled));
+            V::mul(V::load(sum_ + l), factor).store(sum_ + l);
             for (std::size_t c = 0; c < t_.d_v; ++c) {
-                T* at = context_ + c * L + v * W;
+                T* at = context_ + c * L + l;
                 V::mul(V::load(at), factor).store(at);
             }
         }
@@ -376,7 +359,7 @@ private:
     void add_sinks() {
         for (std::size_t l = 0; l < used_vectors() * W; l += W)
             V::mul(V::load(t_.sink + l), V::set(T(log2_e))).store(peak_ + l);
-        raise_exponents();
+        settle_exponents();
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
             const V sum = V::load(sum_ + l);
             const V term = power(V::load(peak_ + l), V::load(exponent_ + l));
@@ -389,8 +372,8 @@ private:
         if (t_.has_sink) add_sinks();
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
-            // A lane that sees a key has a sum above 0.5; of the others all is 0 already.
-            const V sum = V::max(V::set(T(0.5)), V::load(sum_ + l));
+            // A lane that sees a key has a sum far above this; of the others all is 0 already.
+            const V sum = V::max(V::set(T(0x1p-60)), V::load(sum_ + l));
             V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
         }
         write_rows<false>(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
@@ -431,7 +414,10 @@ private:
 
 template <class V>
 void attend(Tile<typename V::Scalar>& tile) noexcept {
-    Attention<V>(tile).run();
+    if (tile.by_rows)
+        RowAttention<V>(tile).run();
+    else
+        Attention<V>(tile).run();
 }
 
 template <class V>

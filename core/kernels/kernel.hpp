@@ -45,6 +45,7 @@ struct Bias {
 template <class T>
 struct Tile {
     std::size_t lanes, kv_len, d_k, d_v;
+    bool by_rows;  ///< very few lanes: row by row
 
     const T* query[most_lanes];  ///< rows of d_k
     const T *key, *value;        ///< row k starts at k * stride

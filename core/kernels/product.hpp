@@ -8,6 +8,12 @@
 namespace attn::kernels {
 namespace {
 
+/// Asks for a row's cache lines ahead of their use.
+template <class T>
+inline void prefetch_row(const T* row, std::size_t length) {
+    for (std::size_t i = 0; i < length; i += 64 / sizeof(T)) __builtin_prefetch(row + i, 0, 2);
+}
+
 /// The left factor, a[r][s]: rows lie `stride` apart and are read along, or rows lie side by side
 /// and steps are `stride` apart.
 template <class T, bool side_by_side>
@@ -23,10 +29,10 @@ struct Vectors {
     std::size_t stride;
 };
 
-/// What is done with a tile of sums: it starts from start(row, n) and ends in finish(row, sums).
-/// While a tile is summed, `chores` of the one before it are done one by one, by chore<N>(i):
-/// additions and loads hide between multiplications. This one writes the sums, added to what is
-/// there, to a bias, or to 0.
+/// What is done with a tile of sums: after begin(row, rows) it starts from start(row, n) and ends
+/// in finish(row, sums). While a tile is summed, `chores` of the one before it are done one by one,
+/// by chore<N>(i): additions and loads hide between multiplications. This one writes the sums,
+/// added to what is there, to a bias, or to 0.
 template <class V>
 struct Store {
     using T = typename V::Scalar;
@@ -46,6 +52,7 @@ struct Store {
             for (std::size_t n = 0; n < N; ++n)
                 sum[r][n].store(c + (row + r) * stride + n * V::lanes);
     }
+    void begin(std::size_t, std::size_t) const {}
     static constexpr std::size_t chores() {
         return 0;
     }
@@ -62,6 +69,7 @@ inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b
     const std::size_t next_row = side_by_side ? 1 : a.stride;
     const std::size_t next_step = side_by_side ? a.stride : 1;
     const T* left = a.start + row * next_row;
+    target.begin(row, R);
     V sum[R][N];
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r)
@@ -145,8 +153,10 @@ void pack(const T* const* rows, std::size_t count, std::size_t length, T factor,
         std::size_t i = 0;
         for (; i + W <= length; i += W) {
             V square[W];
+#pragma GCC unroll 16
             for (std::size_t r = 0; r < W; ++r) square[r] = V::load(row(first + r) + i);
             V::transpose(square);
+#pragma GCC unroll 16
             for (std::size_t r = 0; r < W; ++r)
                 V::mul(square[r], times).store(packed + (i + r) * L + first);
         }

@@ -15,15 +15,13 @@ struct Float {
     __m256 v;
 
     static Float load(const float* p) { return {_mm256_loadu_ps(p)}; }
+    static Float load_first(const float* p, std::size_t count) {
+        return {_mm256_maskload_ps(p, first(count))};
+    }
     static Float set(float x) { return {_mm256_set1_ps(x)}; }
     void store(float* p) const { _mm256_storeu_ps(p, v); }
     void store_once(float* p) const { store(p); }
-    void store_first(float* p, std::size_t count) const {
-        const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        const __m256i wanted =
-            _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), place);
-        _mm256_maskstore_ps(p, wanted, v);
-    }
+    void store_first(float* p, std::size_t count) const { _mm256_maskstore_ps(p, first(count), v); }
     void pin() { asm("" : "+x"(v)); }
     static void finish_stores() {}
 
@@ -43,8 +41,7 @@ struct Float {
         return {_mm256_permutevar8x32_ps(table, biased(e))};
     }
     static Float scale(Float a, Float e) {
-        const Float bounded{_mm256_min_ps(_mm256_set1_ps(128), e.v)};
-        const __m256i exponent = _mm256_slli_epi32(_mm256_srli_epi32(biased(bounded), 3), 23);
+        const __m256i exponent = _mm256_slli_epi32(_mm256_srli_epi32(biased(e), 3), 23);
         const __m256 power = _mm256_castsi256_ps(exponent);
         const __m256 normal = _mm256_cmp_ps(e.v, _mm256_set1_ps(-125), _CMP_NLT_UQ);
         return {_mm256_and_ps(_mm256_mul_ps(a.v, power), normal)};
@@ -63,16 +60,19 @@ struct Float {
 
     static void transpose(Float (&r)[lanes]) {
         __m256 t[8], u[8];
+#pragma GCC unroll 16
         for (std::size_t i = 0; i < 8; i += 2) {
             t[i] = _mm256_unpacklo_ps(r[i].v, r[i + 1].v);
             t[i + 1] = _mm256_unpackhi_ps(r[i].v, r[i + 1].v);
         }
+#pragma GCC unroll 16
         for (std::size_t g = 0; g < 8; g += 4) {
             u[g] = _mm256_shuffle_ps(t[g], t[g + 2], 0x44);
             u[g + 1] = _mm256_shuffle_ps(t[g], t[g + 2], 0xee);
             u[g + 2] = _mm256_shuffle_ps(t[g + 1], t[g + 3], 0x44);
             u[g + 3] = _mm256_shuffle_ps(t[g + 1], t[g + 3], 0xee);
         }
+#pragma GCC unroll 16
         for (std::size_t c = 0; c < 4; ++c) {
             r[c].v = _mm256_permute2f128_ps(u[c], u[4 + c], 0x20);
             r[4 + c].v = _mm256_permute2f128_ps(u[c], u[4 + c], 0x31);
@@ -80,6 +80,10 @@ struct Float {
     }
 
 private:
+    static __m256i first(std::size_t count) {
+        const __m256i place = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), place);
+    }
     /// The low bits hold 8 (e + 127).
     static __m256i biased(Float e) {
         return _mm256_castps_si256(_mm256_add_ps(e.v, _mm256_set1_ps(0x1.8p20f + 127)));
@@ -93,14 +97,14 @@ struct Double {
     __m256d v;
 
     static Double load(const double* p) { return {_mm256_loadu_pd(p)}; }
+    static Double load_first(const double* p, std::size_t count) {
+        return {_mm256_maskload_pd(p, first(count))};
+    }
     static Double set(double x) { return {_mm256_set1_pd(x)}; }
     void store(double* p) const { _mm256_storeu_pd(p, v); }
     void store_once(double* p) const { store(p); }
     void store_first(double* p, std::size_t count) const {
-        const __m256i place = _mm256_setr_epi64x(0, 1, 2, 3);
-        const __m256i wanted =
-            _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), place);
-        _mm256_maskstore_pd(p, wanted, v);
+        _mm256_maskstore_pd(p, first(count), v);
     }
     void pin() { asm("" : "+x"(v)); }
     static void finish_stores() {}
@@ -116,8 +120,7 @@ struct Double {
         return {_mm256_round_pd(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
     }
     static Double scale(Double a, Double e) {
-        const __m256d bounded = _mm256_min_pd(_mm256_set1_pd(1024), e.v);
-        const __m256d biased = _mm256_add_pd(bounded, _mm256_set1_pd(0x1.8p52 + 1023));
+        const __m256d biased = _mm256_add_pd(e.v, _mm256_set1_pd(0x1.8p52 + 1023));
         const __m256d power =
             _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(biased), 52));
         const __m256d normal = _mm256_cmp_pd(e.v, _mm256_set1_pd(-1021), _CMP_NLT_UQ);
@@ -145,6 +148,12 @@ struct Double {
         r[1].v = _mm256_permute2f128_pd(b, d, 0x20);
         r[2].v = _mm256_permute2f128_pd(a, c, 0x31);
         r[3].v = _mm256_permute2f128_pd(b, d, 0x31);
+    }
+
+private:
+    static __m256i first(std::size_t count) {
+        const __m256i place = _mm256_setr_epi64x(0, 1, 2, 3);
+        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), place);
     }
 };
 

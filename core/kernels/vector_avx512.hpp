@@ -16,6 +16,9 @@ struct Float {
     __m512 v;
 
     static Float load(const float* p) { return {_mm512_loadu_ps(p)}; }
+    static Float load_first(const float* p, std::size_t count) {
+        return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p)};
+    }
     static Float set(float x) { return {_mm512_set1_ps(x)}; }
     void store(float* p) const { _mm512_storeu_ps(p, v); }
     void store_first(float* p, std::size_t count) const {
@@ -64,12 +67,14 @@ struct Float {
 
     static void transpose(Float (&r)[lanes]) {
         __m512 t[16];
+#pragma GCC unroll 16
         for (std::size_t i = 0; i < 16; i += 2) {
             t[i] = _mm512_unpacklo_ps(r[i].v, r[i + 1].v);
             t[i + 1] = _mm512_unpackhi_ps(r[i].v, r[i + 1].v);
         }
         // u[4g + c]: elements 4 lane + c of the rows 4g to 4g + 3.
         __m512 u[16];
+#pragma GCC unroll 16
         for (std::size_t g = 0; g < 16; g += 4) {
             const auto low = [&](std::size_t i) { return _mm512_castps_pd(t[g + i]); };
             u[g] = _mm512_castpd_ps(_mm512_unpacklo_pd(low(0), low(2)));
@@ -77,6 +82,7 @@ struct Float {
             u[g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(low(1), low(3)));
             u[g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(low(1), low(3)));
         }
+#pragma GCC unroll 16
         for (std::size_t c = 0; c < 4; ++c) {
             const __m512 a = _mm512_shuffle_f32x4(u[c], u[4 + c], 0x88);
             const __m512 b = _mm512_shuffle_f32x4(u[c], u[4 + c], 0xdd);
@@ -97,6 +103,9 @@ struct Double {
     __m512d v;
 
     static Double load(const double* p) { return {_mm512_loadu_pd(p)}; }
+    static Double load_first(const double* p, std::size_t count) {
+        return {_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), p)};
+    }
     static Double set(double x) { return {_mm512_set1_pd(x)}; }
     void store(double* p) const { _mm512_storeu_pd(p, v); }
     void store_first(double* p, std::size_t count) const {
@@ -137,10 +146,12 @@ struct Double {
 
     static void transpose(Double (&r)[lanes]) {
         __m512d t[8];
+#pragma GCC unroll 16
         for (std::size_t i = 0; i < 8; i += 2) {
             t[i] = _mm512_unpacklo_pd(r[i].v, r[i + 1].v);
             t[i + 1] = _mm512_unpackhi_pd(r[i].v, r[i + 1].v);
         }
+#pragma GCC unroll 16
         for (std::size_t c = 0; c < 2; ++c) {
             const __m512d a = _mm512_shuffle_f64x2(t[c], t[2 + c], 0x88);
             const __m512d b = _mm512_shuffle_f64x2(t[c], t[2 + c], 0xdd);

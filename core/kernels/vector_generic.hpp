@@ -22,6 +22,12 @@ struct GenericVector {
         __builtin_memcpy(&r.v, p, sizeof r.v);
         return r;
     }
+    /// The first `count` from p, then zeros.
+    static GenericVector load_first(const T* p, std::size_t count) {
+        GenericVector r = set(0);
+        for (std::size_t i = 0; i < count; ++i) r.v[i] = p[i];
+        return r;
+    }
     static GenericVector set(T x) {
         GenericVector r;
         for (std::size_t i = 0; i < lanes; ++i) r.v[i] = x;

@@ -16,6 +16,11 @@ struct Float {
     float32x4_t v;
 
     static Float load(const float* p) { return {vld1q_f32(p)}; }
+    static Float load_first(const float* p, std::size_t count) {
+        float all[lanes] = {};
+        for (std::size_t i = 0; i < count; ++i) all[i] = p[i];
+        return load(all);
+    }
     static Float set(float x) { return {vdupq_n_f32(x)}; }
     void store(float* p) const { vst1q_f32(p, v); }
     void store_once(float* p) const { store(p); }
@@ -46,8 +51,7 @@ struct Float {
         return {vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(places)))};
     }
     static Float scale(Float a, Float e) {
-        const Float bounded{vminq_f32(vdupq_n_f32(128), e.v)};
-        const uint32x4_t power = vshlq_n_u32(vshrq_n_u32(biased(bounded), 3), 23);
+        const uint32x4_t power = vshlq_n_u32(vshrq_n_u32(biased(e), 3), 23);
         const uint32x4_t tiny = vcltq_f32(e.v, vdupq_n_f32(-125));
         const float32x4_t scaled = vmulq_f32(a.v, vreinterpretq_f32_u32(power));
         return {vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(scaled), tiny))};
@@ -87,6 +91,11 @@ struct Double {
     float64x2_t v;
 
     static Double load(const double* p) { return {vld1q_f64(p)}; }
+    static Double load_first(const double* p, std::size_t count) {
+        double all[lanes] = {};
+        for (std::size_t i = 0; i < count; ++i) all[i] = p[i];
+        return load(all);
+    }
     static Double set(double x) { return {vdupq_n_f64(x)}; }
     void store(double* p) const { vst1q_f64(p, v); }
     void store_once(double* p) const { store(p); }
@@ -107,8 +116,7 @@ struct Double {
     static Double abs(Double a) { return {vabsq_f64(a.v)}; }
     static Double round(Double a) { return {vrndnq_f64(a.v)}; }
     static Double scale(Double a, Double e) {
-        const float64x2_t bounded = vminq_f64(vdupq_n_f64(1024), e.v);
-        const float64x2_t biased = vaddq_f64(bounded, vdupq_n_f64(0x1.8p52 + 1023));
+        const float64x2_t biased = vaddq_f64(e.v, vdupq_n_f64(0x1.8p52 + 1023));
         const uint64x2_t power = vshlq_n_u64(vreinterpretq_u64_f64(biased), 52);
         const uint64x2_t tiny = vcltq_f64(e.v, vdupq_n_f64(-1021));
         const float64x2_t scaled = vmulq_f64(a.v, vreinterpretq_f64_u64(power));

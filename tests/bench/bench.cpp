@@ -178,6 +178,7 @@ public:
         if (c.what == "dropout")
             call_.dropout = {0.1, DropoutStream::mt19937, false, c.q_len, TorchGenerator(1)};
         out_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.d});
+        advise_large_pages(out_.data(), out_.size() * sizeof(float));
         if (c.what == "weights") {
             weights_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.kv_len});
             advise_large_pages(weights_.data(), weights_.size() * sizeof(float));
@@ -297,6 +298,7 @@ const bench::Peak& peak_of(const kernels::Kernel& kernel) {
 struct Options {
     std::string kernel = "auto";
     std::vector<std::size_t> threads, shape;
+    std::size_t queries = 0;
     double seconds = 2;
     bool causal = false, growth = false, json = false;
 };
@@ -344,8 +346,9 @@ void run(const Options& options) {
     if (options.growth) return report_growth(*kernel, threads.back(), options);
     std::vector<Case> cases = standard_cases();
     if (!options.shape.empty()) {
-        const std::size_t q = options.shape[1];
-        cases = {{"attention", options.shape[0], q, q, options.shape[2], options.causal}};
+        const std::size_t keys = options.shape[1];
+        const std::size_t queries = options.queries == 0 ? keys : options.queries;
+        cases = {{"attention", options.shape[0], queries, keys, options.shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
         Workers workers(count);
@@ -370,6 +373,7 @@ int main(int argc, char** argv) {
     app.add_option("--shape", options.shape, "HEADS,TOKENS,WIDTH instead of the standard shapes")
         ->delimiter(',')
         ->expected(3);
+    app.add_option("--queries", options.queries, "with --shape (default TOKENS)");
     app.add_flag("--causal", options.causal, "with --shape");
     app.add_option("--seconds", options.seconds, "time to spend on each shape");
     app.add_flag("--growth", options.growth, "time and memory from 512 to 131072 tokens");
