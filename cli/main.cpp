@@ -49,9 +49,12 @@ int run(int argc, char** argv, cli::Request& request) {
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
     Operands operands = cli::read_operands(request);
-    request.settings = resolve(request.settings, operands);
+    cli::apply_environment(request);
+    const bool may_stream = cli::takes_streams(request);
+    request.settings = resolve(request.settings, operands, may_stream);
     Workers workers(request.threads.value_or(0));
-    cli::write_report(request, compute(request.settings, std::move(operands), workers));
+    cli::write_report(request, compute(request.settings, std::move(operands), workers, may_stream),
+                      workers);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "cli/option_kinds.hpp"
@@ -278,6 +279,15 @@ void apply_key(Request& request, const std::string& key, const json& value,
     const std::string problem = option->store(request, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
     request.places[key] = where;
+}
+
+void apply_environment(Request& request) {
+    const char* kernel = std::getenv("ATTN_KERNEL");
+    if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;
+    const std::string where = "ATTN_KERNEL=" + io::shortened(kernel);
+    const std::string problem = find_option("kernel")->store(request, kernel);
+    if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
+    request.places["kernel"] = where;
 }
 
 nlohmann::ordered_json config_of(const Request& request) {

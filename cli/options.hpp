@@ -50,6 +50,10 @@ const Option* find_option(std::string_view key);
 void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
                const std::string& place);
 
+/// The environment's ATTN_KERNEL, where neither a flag nor a key has named a kernel. Errors: kind
+/// usage.
+void apply_environment(Request& request);
+
 /// Every resolved setting, as a request without its inputs.
 nlohmann::ordered_json config_of(const Request& request);
 

@@ -53,13 +53,18 @@ void check_style(const Request& request) {
 
 }  // namespace
 
-void write_report(const Request& request, Result result) {
+bool takes_streams(const Request& request) {
+    return request.format == io::Format::json;
+}
+
+void write_report(const Request& request, Result result, Workers& workers) {
     check_suffix(request);
     check_style(request);
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
     report.tokens = request.tokens;
+    report.workers = &workers;
     report.first_query = request.settings.token.value_or(0);
     report.queries_are_tokens =
         request.settings.token || result.shapes.q_len == request.tokens.size();

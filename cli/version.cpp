@@ -1,6 +1,8 @@
 // What `attn --version` says; see version.hpp.
 #include "cli/version.hpp"
 
+#include "core/kernels/dispatch.hpp"
+
 namespace attn::cli {
 
 std::string version_text() {
@@ -9,7 +11,10 @@ std::string version_text() {
 #else
     const std::string compiler = "GCC " __VERSION__;
 #endif
-    return "attn " ATTN_VERSION "\ncompiler: " + compiler + "\nkernels: reference\n";
+    std::string names = "reference";
+    for (const kernels::Kernel* kernel : kernels::supported())
+        names += std::string(" ") + kernel->name;
+    return "attn " ATTN_VERSION "\ncompiler: " + compiler + "\nkernels: " + names + "\n";
 }
 
 }  // namespace attn::cli

@@ -5,7 +5,8 @@
 
 namespace attn::cli {
 
-/// Version, compiler and the kernels of this build, one line each.
+/// Version, compiler and the kernels that this processor can run, one line each, the one that auto
+/// takes for large work last.
 std::string version_text();
 
 }  // namespace attn::cli

@@ -27,17 +27,21 @@ constexpr std::size_t row_by_row = 4;
 template <class T>
 class FusedRun {
 public:
+    /// `rows_in_order`: tiles come in the order of the rows of (batch, heads, q_len).
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-             const FusedOutputs<T>& out, Workers& workers)
+             const FusedOutputs<T>& out, Workers& workers, bool rows_in_order)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
           workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
                                     call.key.shape(2)},
           group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
-          grid_(make_grid()), dropout_(call.dropout, sizes_, call.first_query),
+          grid_(make_grid(rows_in_order)), dropout_(call.dropout, sizes_, call.first_query),
           biases_(call.biases.size()), desks_(workers.threads()) {
         for (std::size_t i = 0; i < biases_.size(); ++i)
             biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
-        for (Desk& desk : desks_) dropout_.reserve(desk.keep);
+        for (Desk& desk : desks_) {
+            dropout_.reserve(desk.keep);
+            desk.unwanted.reserve(d_v());
+        }
     }
 
     void run() {
@@ -47,17 +51,29 @@ public:
             part_exponents_.resize(rows);
             part_sums_.resize(rows);
         }
-        workers_.run(grid_.tiles(), [&](std::size_t item, std::size_t worker) {
-            attend_tile(grid_.place(item), item, desks_[worker]);
-        });
+        run_tiles(0, grid_.tiles());
         if (grid_.parts > 1) join_parts();
+    }
+
+    void run_tiles(std::size_t first, std::size_t count) {
+        workers_.run(count, [&](std::size_t item, std::size_t worker) {
+            attend_tile(grid_.place(first + item), first + item, desks_[worker]);
+        });
+    }
+
+    const TileGrid& grid() const { return grid_; }
+
+    /// The row of (batch, heads, q_len) that a tile begins with.
+    std::size_t first_row(std::size_t tile) const {
+        const TilePlace place = grid_.place(tile);
+        return row_of(place, 0);
     }
 
 private:
     /// What one worker works with.
     struct Desk {
         kernels::Tile<T> tile;
-        AlignedArray<T> scratch;
+        AlignedArray<T> scratch, unwanted;
         std::vector<kernels::Bias<T>> biases;
         TilePlan plan;
         TileKeep keep;
@@ -66,21 +82,22 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
-    TileGrid make_grid() const {
+    TileGrid make_grid(bool rows_in_order) const {
         TileGrid grid;
         grid.sizes = sizes_;
         grid.lanes = entries_.lanes;
         const bool drops = call_.dropout.p != 0;
         // Few queries of several heads that share keys fill one tile together.
-        if (!drops)
+        if (!drops && !rows_in_order)
             for (std::size_t heads = 2; heads <= group_; ++heads)
                 if (group_ % heads == 0 && heads * sizes_.queries <= grid.lanes)
                     grid.heads_per_tile = heads;
         const bool few = sizes_.batch * sizes_.heads * sizes_.queries <= few_rows;
-        if (few && !drops && out_.weights == nullptr && sizes_.keys >= 2 * part_keys)
+        if (few && !drops && !rows_in_order && out_.weights == nullptr &&
+            sizes_.keys >= 2 * part_keys)
             grid.parts = (sizes_.keys + part_keys - 1) / part_keys;
         grid.head_by_head = call_.dropout.head_by_head;
-        grid.in_order = drops;
+        grid.in_order = drops || rows_in_order;
         return grid;
     }
 
@@ -143,7 +160,7 @@ private:
         const std::size_t head = place.first_head + row / place.queries;
         const std::size_t query = place.first_query + row % place.queries;
         const std::size_t asked = call_.first_query + query;
-        const std::size_t at = (place.batch * sizes_.heads + head) * sizes_.queries + query;
+        const std::size_t at = row_of(place, row);
         tile.query[l] = call_.query.data() + at * d_k();
         tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset;
         if (call_.alibi) tile.slope[l] = static_cast<T>(alibi_slope(head, sizes_.heads));
@@ -153,21 +170,28 @@ private:
             desk.biases[i].row[l] = biases_[i].data() + bias.row(place.batch, head, asked);
             desk.biases[i].key_step = bias.key_step();
         }
-        if (out_.weights != nullptr) tile.weights[l] = out_.weights + at * sizes_.keys;
-        if (out_.scores != nullptr && place.part == 0)
-            tile.scores[l] = out_.scores + at * sizes_.keys;
+        const std::size_t written = (at - out_.first_row) * sizes_.keys;
+        if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
+        if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
         const HeadRows<T>& to = out_.context;
-        tile.context[l] = grid_.parts == 1
-                              ? to.data + place.batch * to.batch + head * to.head + query * to.row
-                              : part_contexts_.data() + part_row(place, row) * d_v();
+        if (grid_.parts > 1)
+            tile.context[l] = part_contexts_.data() + part_row(place, row) * d_v();
+        else if (to.data != nullptr)
+            tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
+        else
+            tile.context[l] = desk.unwanted.data();
     }
 
-    /// The row of a tile's lane among the rows of all parts.
-    std::size_t part_row(const TilePlace& place, std::size_t lane) const {
+    /// The row of (batch, heads, q_len) that a tile's lane works on.
+    std::size_t row_of(const TilePlace& place, std::size_t lane) const {
         const std::size_t head = place.first_head + lane / place.queries;
         const std::size_t query = place.first_query + lane % place.queries;
-        return ((place.batch * sizes_.heads + head) * sizes_.queries + query) * grid_.parts +
-               place.part;
+        return (place.batch * sizes_.heads + head) * sizes_.queries + query;
+    }
+
+    /// The same among the rows of all parts.
+    std::size_t part_row(const TilePlace& place, std::size_t lane) const {
+        return row_of(place, lane) * grid_.parts + place.part;
     }
 
     static T logsumexp_of(double exponent, double sum) {
@@ -234,17 +258,68 @@ private:
         part_sums_;  // (batch, heads, q_len, parts, ...)
 };
 
+/// Weights or scores, some tiles at a time.
+template <class T>
+class StreamedWeights {
+public:
+    StreamedWeights(const kernels::Kernel& kernel, std::shared_ptr<const AttentionCall<T>> call,
+                    bool scores, Workers& workers)
+        : call_(std::move(call)), scores_(scores), run_(kernel, *call_, out_, workers, true) {
+        constexpr std::size_t bytes = std::size_t{16} << 20;
+        const std::size_t tile = run_.grid().lanes * call_->key.shape(2) * sizeof(T);
+        at_once_ = std::max(2 * workers.threads(), bytes / tile);
+    }
+
+    AnyArray next() {
+        const std::size_t first = tile_, tiles = run_.grid().tiles();
+        tile_ = std::min(first + at_once_, tiles);
+        const std::size_t begin = row_before(first), end = row_before(tile_);
+        Array<T> rows = Array<T>::from_shape({end - begin, call_->key.shape(2)});
+        out_.first_row = begin;
+        (scores_ ? out_.scores : out_.weights) = rows.data();
+        run_.run_tiles(first, tile_ - first);
+        return rows;
+    }
+
+private:
+    std::size_t row_before(std::size_t tile) const {
+        const auto& shape = call_->query.shape();
+        return tile < run_.grid().tiles() ? run_.first_row(tile) : shape[0] * shape[1] * shape[2];
+    }
+
+    std::shared_ptr<const AttentionCall<T>> call_;
+    bool scores_;
+    FusedOutputs<T> out_{};
+    FusedRun<T> run_;
+    std::size_t tile_ = 0, at_once_ = 1;
+};
+
 }  // namespace
+
+template <class T>
+RowStream stream_weights(const kernels::Kernel& kernel,
+                         std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                         Workers& workers) {
+    const auto& q = call->query.shape();
+    const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
+    auto rows = std::make_shared<StreamedWeights<T>>(kernel, std::move(call), scores, workers);
+    return {shape, [rows] { return rows->next(); }};
+}
 
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, Workers& workers) {
-    FusedRun<T>(kernel, call, outputs, workers).run();
+    FusedRun<T>(kernel, call, outputs, workers, false).run();
 }
 
 template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,
                            const FusedOutputs<float>&, Workers&);
 template void attend_fused(const kernels::Kernel&, const AttentionCall<double>&,
                            const FusedOutputs<double>&, Workers&);
+
+template RowStream stream_weights(const kernels::Kernel&,
+                                  std::shared_ptr<const AttentionCall<float>>, bool, Workers&);
+template RowStream stream_weights(const kernels::Kernel&,
+                                  std::shared_ptr<const AttentionCall<double>>, bool, Workers&);
 
 }  // namespace attn

@@ -105,10 +105,10 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, Operands operands, Workers& workers)
+    Layer(const Settings& settings, Operands operands, Workers& workers, bool may_stream)
         : settings_(settings), operands_(std::move(operands)), workers_(workers),
-          g_(geometry_of(settings, operands_)), kernels_(choose_kernels(settings, g_)),
-          generator_(settings.seed.bits),
+          may_stream_(may_stream), g_(geometry_of(settings, operands_)),
+          kernels_(choose_kernels(settings, g_)), generator_(settings.seed.bits),
           recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
     }
@@ -283,18 +283,41 @@ private:
         };
         FusedOutputs<T> outputs{context};
         Tensor4<T> averaged;
-        if (settings_.average_heads && recorder_.wants("attention_weights")) {
+        const bool averages = settings_.average_heads && recorder_.wants("attention_weights");
+        const bool streams = may_stream_ && !averages && is_streamed();
+        if (averages) {
             averaged = Tensor4<T>::from_shape(weights);
             outputs.weights = averaged.data();
-        } else {
+        } else if (!streams) {
             outputs.weights = room("attention_weights");
         }
-        outputs.scores = room("scores");
+        if (!streams) outputs.scores = room("scores");
         outputs.logsumexp =
             recorder_.template make_room<T>("logsumexp", {q[0], q[1], q[2], 1}, "q_len", "");
         attend_fused(*kernels_.attention, call_, outputs, workers_);
+        if (streams) stream("attention_weights", "scores");
         call_ = {};
         if (averaged.size() != 0) recorder_.keep("attention_weights", averaged, "q_len", "kv_len");
+    }
+
+    /// Whether the weights are worth computing twice, once for the context and once while they are
+    /// written.
+    bool is_streamed() const {
+        constexpr double large = 0x1p26;
+        const double bytes = static_cast<double>(call_.query.size() / g_.d_k) *
+                             static_cast<double>(g_.kv_len) * sizeof(T);
+        return bytes > large && !(call_.dropout.head_by_head && g_.batch > 1);
+    }
+
+    template <class... Names>
+    void stream(const Names&... names) {
+        const auto call = std::make_shared<const AttentionCall<T>>(std::move(call_));
+        const auto keep = [&](std::string_view name) {
+            if (recorder_.wants(name))
+                recorder_.keep_stream(
+                    name, stream_weights(*kernels_.attention, call, name == "scores", workers_));
+        };
+        (keep(names), ...);
     }
 
     void keep_token_ids() {
@@ -322,6 +345,7 @@ private:
     const Settings& settings_;
     Operands operands_;
     Workers& workers_;
+    bool may_stream_;
     Geometry g_;
     ChosenKernels kernels_;
     TorchGenerator generator_;
@@ -331,10 +355,10 @@ private:
 
 }  // namespace
 
-Result compute(const Settings& settings, Operands operands, Workers& workers) {
+Result compute(const Settings& settings, Operands operands, Workers& workers, bool may_stream) {
     if (settings.dtype == Dtype::float32)
-        return Layer<float>(settings, std::move(operands), workers).run();
-    return Layer<double>(settings, std::move(operands), workers).run();
+        return Layer<float>(settings, std::move(operands), workers, may_stream).run();
+    return Layer<double>(settings, std::move(operands), workers, may_stream).run();
 }
 
 }  // namespace attn

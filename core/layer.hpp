@@ -30,11 +30,13 @@ struct Operands {
 };
 
 /// Fills in every default and checks every setting against the others and against the shapes.
-/// Errors: SettingError of kind usage, shape or input.
-Settings resolve(Settings settings, const Operands& operands);
+/// `may_stream` is compute's. Errors: SettingError of kind usage, shape, unsupported or input.
+Settings resolve(Settings settings, const Operands& operands, bool may_stream = false);
 
-/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of
-/// as soon as they are used.
-Result compute(const Settings& settings, Operands operands, Workers& workers);
+/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of as
+/// soon as they are used. Where `may_stream`, large arrays of weights may come as streams, which use
+/// the workers while they are read.
+Result compute(const Settings& settings, Operands operands, Workers& workers,
+               bool may_stream = false);
 
 }  // namespace attn

@@ -37,6 +37,10 @@ public:
     /// Keeps an array whose shape is already the one to show.
     void keep_as_is(std::string_view name, AnyArray values, std::vector<std::string_view> axes);
 
+    /// Keeps (batch, heads, q_len, kv_len) that is still to be computed, less the axes that the
+    /// question does not have.
+    void keep_stream(std::string_view name, RowStream stream);
+
     /// What was kept, in the order of `array_names`.
     std::vector<NamedArray> take();
 

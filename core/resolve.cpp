@@ -259,7 +259,8 @@ constexpr std::array<std::string_view, 10> step_arrays{"scores",
                                                        "attention_weights",
                                                        "weights_before_dropout"};
 
-void check_memory(const Settings& s, const Geometry& g, const std::string& widest) {
+void check_memory(const Settings& s, const Geometry& g, const std::string& widest,
+                  bool may_stream) {
     const double element = s.dtype == Dtype::float32 ? 4 : 8;
     const auto size = [](auto value) { return static_cast<double>(value); };
     if (s.mode != Mode::sdpa) {
@@ -275,9 +276,12 @@ void check_memory(const Settings& s, const Geometry& g, const std::string& wides
     const double rows = s.token ? 1 : size(g.q_len);
     const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
     // The reference holds eight steps at once, beside the ones that are emitted.
-    double steps = choose_kernels(s, g).attention == nullptr ? 8 : 0;
+    const bool fused = choose_kernels(s, g).attention != nullptr;
+    double steps = fused ? 0 : 8;
     for (const std::string& name : s.emit)
-        if (std::find(step_arrays.begin(), step_arrays.end(), name) != step_arrays.end()) ++steps;
+        if (!(fused && may_stream) &&
+            std::find(step_arrays.begin(), step_arrays.end(), name) != step_arrays.end())
+            ++steps;
     require_memory(weights * element * steps, s.mode == Mode::sdpa ? "query" : "inputs",
                    "the weights (" + std::to_string(g.batch) + ", " + std::to_string(g.heads) +
                        ", " + std::to_string(g.q_len) + ", " + std::to_string(g.kv_len) + ")");
@@ -285,7 +289,7 @@ void check_memory(const Settings& s, const Geometry& g, const std::string& wides
 
 }  // namespace
 
-Settings resolve(Settings s, const Operands& operands) {
+Settings resolve(Settings s, const Operands& operands, bool may_stream) {
     const std::string widest = widest_given(s);
     s.causal = s.causal.value_or(s.mode == Mode::causal || s.mode == Mode::multihead);
     if (s.mode == Mode::sdpa) {
@@ -315,7 +319,7 @@ Settings resolve(Settings s, const Operands& operands) {
     resolve_scores(s, g);
     check_dropout(s);
     resolve_emit(s, operands);
-    check_memory(s, g, widest);
+    check_memory(s, g, widest, may_stream);
     return s;
 }
 

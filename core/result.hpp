@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,10 +48,18 @@ inline constexpr std::array<std::string_view, 28> array_names{"token_ids",
 
 using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
 
+/// An array that is computed while it is read, because it is too large to be kept.
+struct RowStream {
+    std::vector<std::size_t> shape;
+    /// The next rows, (rows, shape.back()), in row-major order; no rows at the end.
+    std::function<AnyArray()> next;
+};
+
 struct NamedArray {
     std::string name;
     AnyArray values;
-    std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
+    std::vector<std::string_view> axes;   ///< a name for each dimension: "heads", "q_len", ...
+    std::shared_ptr<RowStream> stream{};  ///< instead of values, where it is there
 };
 
 /// One vocabulary for all sizes. d_k and d_v are those of one head, d_out is the width of the

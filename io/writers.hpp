@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/result.hpp"
+#include "core/workers.hpp"
 #include "io/output_file.hpp"
 
 namespace attn::io {
@@ -27,6 +28,7 @@ struct Report {
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to
     bool queries_are_tokens = true;   ///< the labels name the queries
     bool keys_are_tokens = true;      ///< the labels name the keys
+    Workers* workers = nullptr;       ///< that may help to write; null: none
 };
 
 struct NumberStyle {
@@ -36,6 +38,7 @@ struct NumberStyle {
 };
 
 /// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
+/// The only format that takes streams.
 void write_json(OutputFile& out, const Report& report, const NumberStyle& style);
 
 /// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
