@@ -161,7 +161,8 @@ TEST_CASE("kernels: causal, windows and both alignments, for every length") {
             for (std::ptrdiff_t offset :
                  {std::ptrdiff_t{0},
                   static_cast<std::ptrdiff_t>(kv_len) - static_cast<std::ptrdiff_t>(q_len)})
-                for (auto [left, right] : {std::pair(-1, 0), {4, 0}, {0, 0}, {20, 7}, {-1, 3}}) {
+                for (const auto& band : {std::pair(-1, 0), {4, 0}, {0, 0}, {20, 7}, {-1, 3}}) {
+                    const int left = band.first, right = band.second;
                     CAPTURE(q_len);
                     CAPTURE(kv_len);
                     CAPTURE(offset);
@@ -333,4 +334,32 @@ TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add")
         CHECK(distance(got.weights, expected->weights) == 0);
         CHECK(distance(got.logsumexp, expected->logsumexp) == 0);
     }
+}
+
+TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
+    for (double p : {0.0, 0.3})
+        for (std::size_t q_len : {3u, 64u, 700u}) {
+            CAPTURE(p);
+            CAPTURE(q_len);
+            auto call = std::make_shared<AttentionCall<float>>(
+                plain_call<float>({2, 4, 2, q_len, 6000, 8, 8}, 2, 3));
+            call->dropout = {p, DropoutStream::mt19937, false, q_len, TorchGenerator(7)};
+            const kernels::Kernel& kernel = *kernels::supported().back();
+            const Answer<float> kept = fused(kernel, *call);
+            Workers workers(2);
+            for (bool scores : {false, true}) {
+                const RowStream stream = stream_weights<float>(kernel, call, scores, workers);
+                CHECK(stream.shape == std::vector<std::size_t>{2, 4, q_len, 6000});
+                const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
+                std::size_t read = 0, pieces = 0;
+                for (;; ++pieces) {
+                    const Array<float> rows = std::get<Array<float>>(stream.next());
+                    if (rows.size() == 0) break;
+                    CHECK(std::equal(rows.begin(), rows.end(), expected.data() + read));
+                    read += rows.size();
+                }
+                CHECK(read == expected.size());
+                if (q_len == 700) CHECK(pieces > 1);
+            }
+        }
 }

@@ -1,7 +1,7 @@
 // One timing of an attention operator by ONNX Runtime, for peers.py.
 //
 //   node onnxruntime_peer.js           prints the version
-//   node onnxruntime_peer.js JOB       runs a job (JSON, made by peers.py), prints seconds and error
+//   node onnxruntime_peer.js JOB       runs a job (JSON, from peers.py), prints seconds and error
 'use strict';
 const ort = require('onnxruntime-node');
 
@@ -46,10 +46,8 @@ function error(job, feeds, answer) {
         for (const t of [0, Math.floor(job.queries / 3), job.queries - 1]) {
             const expected = row(job, feeds.q.data, feeds.k.data, feeds.v.data, h, t);
             const at = start(job, job.queries, h, t);
-            for (let c = 0; c < job.width; ++c) {
-                const apart = Math.abs(expected[c] - answer[at + c]);
-                worst = apart <= worst ? worst : Number.isNaN(apart) ? Infinity : apart;
-            }
+            for (let c = 0; c < job.width; ++c)
+                worst = Math.max(worst, Math.abs(expected[c] - answer[at + c]));
         }
     return worst;
 }
@@ -70,6 +68,7 @@ async function run(job) {
         return {seconds: (performance.now() - begin) / 1e3, answer};
     };
     const wrong = error(job, feeds, (await timed()).answer.data);
+    if (!(wrong < job.tolerance)) throw new Error(`its answer is wrong by ${wrong}`);
     const until = async (seconds) => {
         const times = [];
         for (let spent = 0; spent < seconds; spent += times.at(-1))

@@ -2,7 +2,7 @@
 """Attention side by side: attn_bench against ONNX Runtime and PyTorch on the same shapes.
 
     peers.py                              every shape, on one thread and on two
-    peers.py --quick --threads 2 --json   three shapes, one line of JSON a row
+    peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
 
 Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
 peer straight after each other, their order turned round in every other pair, so that a machine
@@ -15,6 +15,7 @@ A peer that is not installed is left out, and the script says what would bring i
     PyTorch       torch in this Python or in the one that --torch-python names
 
 com.microsoft.Attention is not among them: it projects its input first, which is another question.
+attn asks the system for large pages; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 gives them to peers too.
 """
 import argparse
 import contextlib
@@ -30,12 +31,15 @@ import time
 HERE = pathlib.Path(__file__).resolve()
 TOLERANCE = 1e-4
 
-SHAPES = [
-    dict(heads=heads, queries=tokens, keys=tokens, width=width, causal=causal)
-    for heads, tokens, width in
-    [(1, 1024, 64), (12, 1024, 64), (12, 4096, 64), (1, 16384, 64), (8, 2048, 128)]
-    for causal in (False, True)
-] + [dict(heads=8, queries=1, keys=65536, width=64, causal=False)]
+# heads, queries, keys, width; each is run full and, where it is square, causal
+SHAPES = [(1, 1024, 1024, 64), (12, 1024, 1024, 64), (12, 4096, 4096, 64), (1, 16384, 16384, 64),
+          (8, 2048, 2048, 128), (8, 1, 65536, 64)]
+
+
+def cases(shapes):
+    for heads, queries, keys, width in shapes:
+        for causal in (False, True) if queries == keys else (False,):
+            yield dict(heads=heads, queries=queries, keys=keys, width=width, causal=causal)
 
 
 class Failed(Exception):
@@ -62,7 +66,10 @@ def attn_seconds(bench, shape, threads, seconds):
     dimensions = f"{shape['heads']},{shape['keys']},{shape['width']}"
     command = [bench, "--shape", dimensions, "--queries", shape["queries"],
                "--threads", threads, "--seconds", seconds, "--json"]
-    return ask(command + ["--causal"] * shape["causal"])["seconds"]
+    try:
+        return ask(command + ["--causal"] * shape["causal"])["seconds"]
+    except Failed as failed:
+        sys.exit(f"peers.py: {bench}: {failed}")
 
 
 # ONNX Runtime: a model of one node, run by onnxruntime_peer.js.
@@ -85,7 +92,7 @@ class OnnxRuntime:
         return shape["causal"] or self.operator != "GroupQueryAttention"
 
     def run(self, shape, threads, seconds):
-        job = dict(shape, threads=threads, seconds=seconds, layout=self.layout,
+        job = dict(shape, threads=threads, seconds=seconds, tolerance=TOLERANCE, layout=self.layout,
                    model=self.model(shape["heads"], shape["causal"]))
         script = HERE.with_name("onnxruntime_peer.js")
         return ask(["node", script, json.dumps(job)], NODE_PATH=self.modules)
@@ -147,7 +154,7 @@ class Torch:
         return True
 
     def run(self, shape, threads, seconds):
-        job = dict(shape, threads=threads, seconds=seconds, method=self.method)
+        job = dict(shape, threads=threads, seconds=seconds, tolerance=TOLERANCE, method=self.method)
         count = str(threads)  # for OpenBLAS, which torch.set_num_threads may not reach
         return ask([self.python, HERE, "--torch-job", json.dumps(job)],
                    OMP_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count)
@@ -160,7 +167,7 @@ def find_torch(python):
         print("left out: PyTorch. Install torch 2 with pip, or python3-torch in Debian, and name "
               "its Python: --torch-python PYTHON", file=sys.stderr)
         return []
-    if found["blas"] == "reference":
+    if not found["fast"]:
         print("note: this PyTorch multiplies with the reference BLAS, many times slower than "
               "OpenBLAS: install libopenblas0 in Debian", file=sys.stderr)
     return [Torch(found["version"], method, python) for method in found["methods"]]
@@ -171,10 +178,10 @@ def torch_job(job):
     if not job:
         fused = hasattr(torch.nn.functional, "scaled_dot_product_attention")
         torch.ones(64, 64) @ torch.ones(64, 64)
-        libraries = "mkl" if torch.backends.mkl.is_available() else loaded_libraries()
-        known = any(name in libraries for name in ("mkl", "openblas", "blis", "Accelerate"))
-        return dict(version=torch.__version__.split("+")[0],
-                    blas="reference" if libraries and not known else "fast",
+        maps = pathlib.Path("/proc/self/maps")  # what this process has loaded, on Linux
+        fast = (torch.backends.mkl.is_available() or not maps.exists()
+                or any(name in maps.read_text() for name in ("openblas", "blis", "mkl")))
+        return dict(version=".".join(torch.__version__.split(".")[:2]), fast=fast,
                     methods=["fused kernel", "math kernel"] if fused else ["matmul and softmax"])
     torch.set_num_threads(job["threads"])
     causal, scale = job["causal"], job["width"] ** -0.5
@@ -209,14 +216,10 @@ def torch_job(job):
     with torch.no_grad(), choice:
         answer = compute()
         error = torch_error(job, q, k, v, answer)
+        if not error < job["tolerance"]:
+            raise ArithmeticError(f"its answer is wrong by {error}")
         times(job["seconds"] / 4)  # warm-up
         return dict(seconds=statistics.median(times(job["seconds"])), error=error)
-
-
-def loaded_libraries():
-    """The paths of what this process has loaded; empty where the system does not say."""
-    maps = pathlib.Path("/proc/self/maps")
-    return maps.read_text() if maps.exists() else ""
 
 
 def torch_kernel(method):
@@ -234,15 +237,15 @@ def torch_kernel(method):
 def torch_error(job, q, k, v, answer):
     """The largest error in a few rows of the first and the last head."""
     import torch
-    worst = 0.0
+    errors = []
     for head in (0, job["heads"] - 1):
         for t in (0, job["queries"] // 3, job["queries"] - 1):
             visible = t + 1 if job["causal"] else job["keys"]
             scores = k[0, head, :visible].double() @ q[0, head, t].double() / job["width"] ** 0.5
             weights = torch.exp(scores) / torch.exp(scores).sum()
             row = weights @ v[0, head, :visible].double()
-            worst = max(worst, float((row - answer[0, head, t]).abs().max()))
-    return worst
+            errors.append((row - answer[0, head, t]).abs().max())
+    return float(torch.stack(errors).max())
 
 
 # The comparison.
@@ -257,33 +260,35 @@ def name_of(shape):
 
 def compare(peer, shape, threads, options):
     """A row of the table."""
-    attn, other, error = [], [], 0
+    attn, other = [], []
     for pair in range(options.pairs):
         turns = [lambda: attn.append(attn_seconds(options.bench, shape, threads, options.seconds)),
                  lambda: other.append(peer.run(shape, threads, options.seconds))]
         for turn in turns if pair % 2 == 0 else reversed(turns):
             turn()
-        error = max(error, other[-1]["error"])
-        if not error < TOLERANCE:
-            raise Failed(f"its answer is wrong by {error}")
     ratios = [run["seconds"] / own for run, own in zip(other, attn)]
     return dict(case=name_of(shape), threads=threads, peer=peer.name,
                 peer_seconds=statistics.median(run["seconds"] for run in other),
                 attn_seconds=statistics.median(attn), ratio=statistics.median(ratios),
-                ratios=ratios, error=error)
+                ratios=ratios, error=max(run["error"] for run in other))
+
+
+def line_of(row):
+    return (f"{row['case']:<26} {row['threads']:>7}  {row['peer']:<40} "
+            f"{row['peer_seconds'] * 1e3:>10.3f} {row['attn_seconds'] * 1e3:>10.3f} "
+            f"{row['ratio']:>11.2f}  ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})")
 
 
 def main():
-    default_bench = HERE.parents[2] / "build/ci/tests/attn_bench"
+    bench = HERE.parents[2] / "build/ci/tests/attn_bench"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true",
-                        help="only the first shape and the last two")
+    parser.add_argument("--quick", action="store_true", help="only the first size and the last two")
     parser.add_argument("--threads", default="1,2", help="numbers of threads (default 1,2)")
     parser.add_argument("--seconds", type=float, default=1, help="time of one run (default 1)")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs a row (default 5)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only peers with this in a name")
-    parser.add_argument("--bench", default=default_bench, help="attn_bench (default the ci build's)")
+    parser.add_argument("--bench", default=bench, help="attn_bench (default the ci build's)")
     parser.add_argument("--onnxruntime-node", metavar="DIR",
                         help="where `npm install onnxruntime-node` was run (default NODE_PATH)")
     parser.add_argument("--torch-python", default=sys.executable, metavar="PYTHON",
@@ -291,29 +296,23 @@ def main():
     parser.add_argument("--json", action="store_true", help="one line of JSON a row")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        peers = find_onnxruntime(options.onnxruntime_node, folder) + find_torch(options.torch_python)
+        peers = [*find_onnxruntime(options.onnxruntime_node, folder),
+                 *find_torch(options.torch_python)]
         peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
         if not peers:
             sys.exit("peers.py: no peer to compare with")
         if not options.json:
-            print(f"{'shape':<26} {'threads':>7}  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
-                  f"{'peer / attn':>11}  least to most")
-        for shape in [SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES:
+            print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
+                  "peer / attn")
+        for shape in cases([SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES):
             for threads in map(int, options.threads.split(",")):
                 for peer in (peer for peer in peers if peer.takes(shape)):
                     try:
                         row = compare(peer, shape, threads, options)
+                        print(json.dumps(row) if options.json else line_of(row), flush=True)
                     except Failed as failed:
                         print(f"left out: {name_of(shape)}, {peer.name}: {failed}",
                               file=sys.stderr, flush=True)
-                        continue
-                    if options.json:
-                        print(json.dumps(row), flush=True)
-                        continue
-                    print(f"{row['case']:<26} {threads:>7}  {row['peer']:<40} "
-                          f"{row['peer_seconds'] * 1e3:>10.3f} {row['attn_seconds'] * 1e3:>10.3f} "
-                          f"{row['ratio']:>11.2f}  "
-                          f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,179 @@
+// Kernels and threads through the real binary: choice, agreement, the same bytes, errors.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/kernels/dispatch.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// A matrix (tokens, width) as JSON, the same at each call.
+std::string matrix(std::size_t tokens, std::size_t width) {
+    json rows = json::array();
+    unsigned x = 1;
+    for (std::size_t t = 0; t < tokens; ++t) {
+        json row = json::array();
+        for (std::size_t i = 0; i < width; ++i) {
+            x = x * 1664525u + 1013904223u;
+            row.push_back(static_cast<double>(x >> 16) / 32768.0 - 1.0);
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows.dump();
+}
+
+std::string good(const std::vector<std::string>& arguments, const std::string& input = "") {
+    const Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+}
+
+std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const attn::kernels::Kernel* kernel : attn::kernels::supported())
+        names.emplace_back(kernel->name);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("kernel: every kernel gives the reference's answer to rounding, in every mode") {
+    scratch_folder();
+    write_text("x.json", matrix(70, 24));
+    write_text("context.json", matrix(50, 24));
+    for (const std::vector<std::string>& question :
+         {std::vector<std::string>{"self", "x.json", "--init", "none"},
+          {"causal", "x.json", "--d-out", "20", "--qkv-bias", "--dropout", "0.3"},
+          {"multihead", "x.json", "--heads", "6", "--kv-heads", "2", "--rope", "half", "--window",
+           "9"},
+          {"multihead", "x.json", "--heads", "3", "--style", "wrapper", "--init", "rand",
+           "--dropout", "0.1", "--dropout-stream", "mkl"},
+          {"multihead", "x.json", "--heads", "4", "--init", "mha", "--average-heads", "--softcap",
+           "3"},
+          {"cross", "x.json", "--context", "context.json", "--heads", "2", "--alibi", "--sink",
+           "1"},
+          {"sdpa", "--query", "x.json", "--key", "context.json", "--value", "context.json",
+           "--heads", "2", "--causal", "--causal-align", "bottom-right"},
+          {"multihead", "x.json", "--heads", "4", "--token", "60"}})
+        for (const char* dtype : {"float32", "float64"}) {
+            std::vector<std::string> asked = question;
+            asked.insert(asked.end(),
+                         {"--dtype", dtype, "--emit",
+                          "context_vectors,head_outputs,attention_weights,scores,logsumexp", "-o",
+                          "reference.json", "--kernel", "reference"});
+            good(asked);
+            for (const std::string& kernel : kernel_names()) {
+                CAPTURE(kernel);
+                CAPTURE(question[0]);
+                CAPTURE(dtype);
+                asked[asked.size() - 3] = "fused.json";
+                asked.back() = kernel;
+                good(asked);
+                const std::string tolerance = dtype == std::string("float32") ? "2e-5" : "1e-12";
+                good({"compare", "fused.json", "reference.json", "--atol", tolerance, "--rtol",
+                      tolerance});
+            }
+        }
+}
+
+TEST_CASE("kernel: auto takes the reference where the work is small, and where steps are emitted") {
+    const std::string small = matrix(6, 4), large = matrix(300, 32);
+    const auto arrays = [](const std::string& text) {
+        json result = json::parse(text);
+        result.erase("config");
+        return result.dump();
+    };
+    CHECK(arrays(good({"causal"}, small)) ==
+          arrays(good({"causal", "--kernel", "reference"}, small)));
+    CHECK(arrays(good({"causal"}, large)) !=
+          arrays(good({"causal", "--kernel", "reference"}, large)));
+    const std::vector<std::string> steps{"causal", "--init", "none", "--emit",
+                                         "mask,context_vectors"};
+    std::vector<std::string> by_reference = steps;
+    by_reference.insert(by_reference.end(), {"--kernel", "reference"});
+    CHECK(arrays(good(steps, large)) == arrays(good(by_reference, large)));
+}
+
+TEST_CASE("kernel: a choice that cannot be kept is an error, not another kernel") {
+    const std::string x = matrix(6, 4);
+    const auto error = [&](const std::vector<std::string>& arguments) {
+        const Outcome outcome = run_attn(arguments, x);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.out == "");
+        return outcome.err;
+    };
+    CHECK(error({"causal", "--kernel", "generic", "--emit", "all"}) ==
+          "attn: error: --kernel generic: no fused kernel has emit scaled_scores; expected auto or "
+          "reference\n");
+    CHECK(
+        error({"causal", "--kernel", "generic", "--mask-method", "renormalize"}) ==
+        "attn: error: --kernel generic: no fused kernel has mask_method renormalize; expected auto "
+        "or reference\n");
+    CHECK(error({"causal", "--kernel", "fast"}).starts_with("attn: error: --kernel fast: "));
+#if defined(__x86_64__)
+    CHECK(error({"causal", "--kernel", "neon"})
+              .starts_with("attn: error: --kernel neon: this processor cannot run it; expected one "
+                           "of auto, reference, generic"));
+#endif
+}
+
+TEST_CASE("kernel: ATTN_KERNEL is --kernel where nothing else names one") {
+    scratch_folder();
+    write_text("x.json", matrix(40, 8));
+    const auto config = [](const std::string& line) {
+        const Outcome outcome = run_shell(line);
+        REQUIRE(outcome.code == 0);
+        return json::parse(outcome.out)["config"]["kernel"].get<std::string>();
+    };
+    CHECK(config("attn causal x.json") == "auto");
+    CHECK(config("ATTN_KERNEL= attn causal x.json") == "auto");
+    CHECK(config("ATTN_KERNEL=generic attn causal x.json") == "generic");
+    CHECK(config("ATTN_KERNEL=generic attn causal x.json --kernel reference") == "reference");
+    const Outcome wrong = run_shell("ATTN_KERNEL=quick attn causal x.json");
+    CHECK(wrong.code == 2);
+    CHECK(wrong.err.starts_with("attn: error: ATTN_KERNEL=quick: "));
+}
+
+TEST_CASE("threads: the same bytes for any number, and no part of config") {
+    scratch_folder();
+    write_text("x.json", matrix(400, 32));
+    const std::vector<std::string> question{"multihead", "x.json",    "--heads",
+                                            "4",         "--dropout", "0.1"};
+    const auto with_threads = [&](const char* threads) {
+        std::vector<std::string> arguments = question;
+        arguments.insert(arguments.end(), {"--threads", threads});
+        return good(arguments);
+    };
+    const std::string one = with_threads("1");
+    for (const char* threads : {"2", "3", "16"}) CHECK(with_threads(threads) == one);
+    CHECK_FALSE(json::parse(one)["config"].contains("threads"));
+    CHECK(run_attn({"causal", "x.json", "--threads", "0"}).code == 2);
+}
+
+TEST_CASE("streamed weights: what is written while it is computed is the whole answer") {
+    scratch_folder();
+    write_text("x.json", matrix(2100, 4));  // weights of 70 MB, more than is kept
+    const std::vector<std::string> question{"multihead", "x.json",    "--heads",
+                                            "4",         "--dropout", "0.2"};
+    std::vector<std::string> by_reference = question;
+    by_reference.insert(by_reference.end(), {"--kernel", "reference", "-o", "kept.json"});
+    good(by_reference);
+    std::string one_thread;
+    for (const char* threads : {"1", "3"}) {
+        std::vector<std::string> streamed = question;
+        streamed.insert(streamed.end(), {"--threads", threads, "-o", "streamed.json"});
+        good(streamed);
+        if (one_thread.empty()) {
+            one_thread = read_text("streamed.json");
+            good({"compare", "streamed.json", "kept.json", "--atol", "1e-6"});
+        } else {
+            CHECK((read_text("streamed.json") == one_thread));
+        }
+    }
+}
