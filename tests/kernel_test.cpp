@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
-#include <optional>
 
 #include "core/fused.hpp"
 #include "core/kernels/dispatch.hpp"
@@ -120,6 +120,18 @@ void check_call(const AttentionCall<float>& call) {
         CHECK(distance(got64.logsumexp, exact.logsumexp) <=
               bound * std::max(1.0, largest(exact.logsumexp)));
     }
+}
+
+/// FNV-1a over the bytes. What a test expects was computed with AVX-512.
+template <class T>
+std::uint64_t fingerprint(const Tensor4<T>& tensor) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (T value : tensor) {
+        unsigned char bytes[sizeof(T)];
+        std::memcpy(bytes, &value, sizeof(T));
+        for (unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
+    }
+    return hash;
 }
 
 Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, double blocked,
@@ -312,27 +324,22 @@ TEST_CASE("kernels: the same bytes for any number of threads") {
     }
 }
 
-TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add") {
-    const kernels::Kernel* first = nullptr;
-    std::optional<Answer<float>> expected;
+TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add, on any processor") {
     auto call = plain_call<float>({2, 4, 2, 150, 400, 40, 24}, 3, 3);
     call.softcap = 20;
     call.alibi = true;
     call.sink = {0, 1, 2, 3};
     call.offset = 250;
     call.mask.add(BandRule(100, 0, 250));
+    auto decoding = plain_call<float>({1, 2, 1, 2, 9000, 20, 9}, 3, 3);
     for (const kernels::Kernel* kernel : kernels::supported()) {
         if (std::string(kernel->name) == "generic") continue;
-        const Answer<float> got = fused(*kernel, call);
-        if (first == nullptr) {
-            first = kernel;
-            expected = got;
-            continue;
-        }
         CAPTURE(std::string(kernel->name));
-        CHECK(distance(got.context, expected->context) == 0);
-        CHECK(distance(got.weights, expected->weights) == 0);
-        CHECK(distance(got.logsumexp, expected->logsumexp) == 0);
+        const Answer<float> got = fused(*kernel, call);
+        CHECK(fingerprint(got.context) == 0x590fd63b3dd75f6c);
+        CHECK(fingerprint(got.weights) == 0x35d6a2db4fde5649);
+        CHECK(fingerprint(fused(*kernel, decoding, false).context) == 0xa667d8f110e92b87);
+        CHECK(fingerprint(fused(*kernel, test::widened(call)).context) == 0xe9f01167f3fe190e);
     }
 }
 
