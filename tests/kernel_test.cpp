@@ -168,7 +168,7 @@ TEST_CASE("kernels: widths of heads from 1 to 1024, also d_v apart from d_k") {
 }
 
 TEST_CASE("kernels: causal, windows and both alignments, for every length") {
-    for (std::size_t q_len : {1u, 40u, 64u, 130u})
+    for (std::size_t q_len : {1u, 2u, 3u, 4u, 40u, 64u, 130u})
         for (std::size_t kv_len : {40u, 64u, 200u})
             for (std::ptrdiff_t offset :
                  {std::ptrdiff_t{0},
@@ -223,7 +223,7 @@ TEST_CASE("kernels: soft cap, alibi, sinks and grouped heads") {
         for (bool alibi : {false, true})
             for (bool sink : {false, true})
                 for (std::size_t kv_heads : {1u, 2u, 6u})
-                    for (std::size_t q_len : {1u, 5u, 90u}) {
+                    for (std::size_t q_len : {1u, 4u, 5u, 90u}) {
                         CAPTURE(softcap);
                         CAPTURE(alibi);
                         CAPTURE(sink);

@@ -58,7 +58,10 @@ private:
         if (keeps_weights())
             for (std::size_t k = 0; k < t_.kv_len; ++k) t_.weights[row][k] = blocked_score<T>;
         exponent_ = sum_ = 0;
-        for (std::size_t i = 0; i < t_.strip_count; ++i) attend_strip(t_.strips[i], row, careful);
+        for (std::size_t i = 0; i < t_.strip_count; ++i) {
+            const Strip& s = t_.strips[i];
+            if (row / W >= s.first_vector && row / W < s.end_vector) attend_strip(s, row, careful);
+        }
     }
 
     void attend_strip(const Strip& s, std::size_t row, bool careful) {
