@@ -12,7 +12,6 @@
 #include "core/fused.hpp"
 #include "core/geometry.hpp"
 #include "core/heads.hpp"
-#include "core/memory.hpp"
 #include "core/projection.hpp"
 #include "core/recorder.hpp"
 #include "core/rope.hpp"
@@ -191,7 +190,6 @@ private:
 
     static Tensor4<T> room_for_heads(const Tensor3<T>& x, std::size_t heads, std::size_t width) {
         Tensor4<T> room = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), width});
-        advise_large_pages(room.data(), room.size() * sizeof(T));
         return room;
     }
 
@@ -270,7 +268,6 @@ private:
         const auto& q = call_.query.shape();
         const std::size_t row = q[1] * g_.d_v;
         Tensor3<T> joined = Tensor3<T>::from_shape({q[0], q[2], row});
-        advise_large_pages(joined.data(), joined.size() * sizeof(T));
         attend_into({joined.data(), q[2] * row, g_.d_v, row});
         return joined;
     }

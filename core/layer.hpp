@@ -33,9 +33,9 @@ struct Operands {
 /// `may_stream` is compute's. Errors: SettingError of kind usage, shape, unsupported or input.
 Settings resolve(Settings settings, const Operands& operands, bool may_stream = false);
 
-/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of as
-/// soon as they are used. Where `may_stream`, large arrays of weights may come as streams, which use
-/// the workers while they are read.
+/// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of
+/// as soon as they are used. Where `may_stream`, large arrays of weights may come as streams, which
+/// use the workers while they are read.
 Result compute(const Settings& settings, Operands operands, Workers& workers,
                bool may_stream = false);
 

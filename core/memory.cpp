@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdint>
 #include <cstdio>
+#include <new>
 
 #include "core/error.hpp"
 
@@ -30,18 +30,28 @@ void require_memory(double bytes, const std::string& where, const std::string& p
                                " of memory; this machine has " + in_gib(physical));
 }
 
-void advise_large_pages(void* data, std::size_t bytes) {
+namespace {
+
+constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
+
+std::align_val_t alignment_of(std::size_t bytes) {
+    return std::align_val_t{bytes >= 2 * large_page ? large_page : cache_line};
+}
+
+}  // namespace
+
+void* allocate_numbers(std::size_t bytes) {
+    void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)
-    constexpr std::uintptr_t large = std::uintptr_t{1} << 21;
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    const std::uintptr_t first = (begin + large - 1) / large * large;
-    const std::uintptr_t end = (begin + bytes) / large * large;
     // Advice only: where it is not taken, pages are small.
-    if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
-#else
-    (void)data;
-    (void)bytes;
+    if (bytes >= 2 * large_page)
+        (void)madvise(data, bytes / large_page * large_page, MADV_HUGEPAGE);
 #endif
+    return data;
+}
+
+void free_numbers(void* data, std::size_t bytes) noexcept {
+    ::operator delete(data, alignment_of(bytes));
 }
 
 }  // namespace attn

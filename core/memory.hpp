@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <string>
+#include <utility>
 
 namespace attn {
 
@@ -13,30 +12,43 @@ namespace attn {
 /// `where` is the key of what asks for so much.
 void require_memory(double bytes, const std::string& where, const std::string& purpose);
 
-/// Asks for large pages under memory that has not been written yet: touching it for the first time
-/// is several times as fast. Small pieces are left alone.
-void advise_large_pages(void* data, std::size_t bytes);
+/// Memory that starts at a multiple of 64 bytes, and from a few MiB on at a large page, which is
+/// asked for: touching fresh memory is then several times as fast.
+void* allocate_numbers(std::size_t bytes);
+void free_numbers(void* data, std::size_t bytes) noexcept;
 
-/// Numbers that start at a multiple of 64 bytes and are not set to anything.
+/// The same as an allocator of containers.
+template <class T>
+struct NumberAllocator {
+    using value_type = T;
+    NumberAllocator() = default;
+    template <class U>
+    NumberAllocator(const NumberAllocator<U>&) {}
+    T* allocate(std::size_t count) { return static_cast<T*>(allocate_numbers(count * sizeof(T))); }
+    void deallocate(T* data, std::size_t count) noexcept { free_numbers(data, count * sizeof(T)); }
+    friend bool operator==(const NumberAllocator&, const NumberAllocator&) { return true; }
+};
+
+/// Numbers of such memory that are not set to anything.
 template <class T>
 class AlignedArray {
 public:
+    AlignedArray() = default;
+    AlignedArray(const AlignedArray&) = delete;
+    AlignedArray& operator=(const AlignedArray&) = delete;
+    ~AlignedArray() { free_numbers(data_, count_ * sizeof(T)); }
+
     /// Room for at least `count` numbers; what was there is lost where it grows.
     void reserve(std::size_t count) {
         if (count <= count_) return;
-        data_.reset();
-        data_.reset(static_cast<T*>(::operator new(count * sizeof(T), alignment)));
+        free_numbers(std::exchange(data_, nullptr), std::exchange(count_, 0) * sizeof(T));
+        data_ = NumberAllocator<T>().allocate(count);
         count_ = count;
-        advise_large_pages(data_.get(), count * sizeof(T));
     }
-    T* data() const { return data_.get(); }
+    T* data() const { return data_; }
 
 private:
-    static constexpr std::align_val_t alignment{64};
-    struct Free {
-        void operator()(T* data) const { ::operator delete(data, alignment); }
-    };
-    std::unique_ptr<T, Free> data_;
+    T* data_ = nullptr;
     std::size_t count_ = 0;
 };
 

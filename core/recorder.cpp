@@ -5,8 +5,6 @@
 
 #include <xtensor/xmath.hpp>
 
-#include "core/memory.hpp"
-
 namespace attn {
 
 bool Recorder::wants(std::string_view name) const {
@@ -40,7 +38,6 @@ T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& 
     if (!columns.empty()) add(sizes[3], columns);
     Array<T> shown = Array<T>::from_shape(shape);
     T* data = shown.data();
-    advise_large_pages(data, shown.size() * sizeof(T));
     keep_as_is(name, std::move(shown), std::move(axes));
     return data;
 }

@@ -7,19 +7,21 @@
 #include <xtensor/xarray.hpp>
 #include <xtensor/xtensor.hpp>
 
+#include "core/memory.hpp"
+
 namespace attn {
 
 /// Any rank, as arrays come in and go out.
 template <class T>
-using Array = xt::xarray<T>;
+using Array = xt::xarray<T, xt::layout_type::row_major, NumberAllocator<T>>;
 
 /// (batch, rows, columns): a batch of matrices.
 template <class T>
-using Tensor3 = xt::xtensor<T, 3>;
+using Tensor3 = xt::xtensor<T, 3, xt::layout_type::row_major, NumberAllocator<T>>;
 
 /// (batch, heads, rows, columns): the operator's own rank.
 template <class T>
-using Tensor4 = xt::xtensor<T, 4>;
+using Tensor4 = xt::xtensor<T, 4, xt::layout_type::row_major, NumberAllocator<T>>;
 
 /// Where rows of heads lie: row r of head h of batch entry b starts at
 /// data + b * batch + h * head + r * row.

@@ -388,8 +388,11 @@ private:
     void write_weights(const T* reciprocal) {
         std::size_t written = 0;
         const auto write_zeros = [&](std::size_t end) {
-            for (std::size_t l = 0; l < t_.lanes; ++l)
-                for (std::size_t k = written; k < end; ++k) t_.weights[l][k] = 0;
+            for (std::size_t l = 0; l < t_.lanes; ++l) {
+                std::size_t k = written;
+                for (; k + W <= end; k += W) V::set(0).store_once(t_.weights[l] + k);
+                for (; k < end; ++k) t_.weights[l][k] = 0;
+            }
         };
         for (std::size_t i = 0; i < t_.strip_count; ++i) {
             if (!t_.strips[i].ends_block) continue;

@@ -178,10 +178,8 @@ public:
         if (c.what == "dropout")
             call_.dropout = {0.1, DropoutStream::mt19937, false, c.q_len, TorchGenerator(1)};
         out_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.d});
-        advise_large_pages(out_.data(), out_.size() * sizeof(float));
         if (c.what == "weights") {
             weights_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.kv_len});
-            advise_large_pages(weights_.data(), weights_.size() * sizeof(float));
         }
     }
 

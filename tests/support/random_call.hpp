@@ -5,7 +5,6 @@
 #include <random>
 
 #include "core/attention.hpp"
-#include "core/memory.hpp"
 #include "core/torch_random.hpp"
 
 namespace attn::test {
@@ -13,7 +12,6 @@ namespace attn::test {
 template <class T>
 Tensor4<T> random_tensor(std::array<std::size_t, 4> shape, double magnitude, std::uint64_t seed) {
     Tensor4<T> tensor = Tensor4<T>::from_shape(shape);
-    advise_large_pages(tensor.data(), tensor.size() * sizeof(T));
     TorchGenerator generator(seed);
     for (T& value : tensor) value = generator.uniform<T>(-magnitude, magnitude);
     return tensor;
