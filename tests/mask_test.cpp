@@ -95,3 +95,43 @@ TEST_CASE("boolean masks: both polarities, every broadcast shape") {
     CHECK_FALSE(allows(keys, true, 0, 0, 0, 3));
     CHECK_FALSE(allows(keys, false, 0, 0, 0, 3));
 }
+
+TEST_CASE("masks: what a rule says of a block is what it says of each pair") {
+    const Array<double> pattern = test::array_of({{1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0},
+                                                  {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                                  {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
+    std::vector<Mask> masks(1);
+    for (auto [left, right, offset] :
+         {std::tuple(-1, 0, 0), {2, 0, 3}, {0, 0, -4}, {1, 2, -1}, {-1, -1, 0}, {3, -1, 2}}) {
+        masks.emplace_back().add(BandRule(left, right, offset));
+        masks.emplace_back().add(BandRule(left, right, offset));
+        masks.back().add(LengthRule({0, 5}));
+        masks.back().add(BooleanRule(pattern, false));
+    }
+    for (std::size_t m = 0; m < masks.size(); ++m)
+        for (std::size_t batch : {0u, 1u})
+            for (std::size_t first_query : {0u, 1u})
+                for (std::size_t first_key : {0u, 3u, 7u})
+                    for (std::size_t keys : {1u, 5u}) {
+                        CAPTURE(m);
+                        const Block block{batch, 0, first_query, 2, first_key, keys};
+                        const KeyRange range = masks[m].range(block);
+                        std::vector<std::uint64_t> seen(keys, ~std::uint64_t{0});
+                        masks[m].block_unseen(block, 60, seen.data());
+                        std::size_t allowed = 0;
+                        for (std::size_t q = 0; q < 2; ++q)
+                            for (std::size_t k = 0; k < keys; ++k) {
+                                const bool allows =
+                                    masks[m].allows(batch, 0, first_query + q, first_key + k);
+                                CHECK((seen[k] >> (60 + q) & 1) == (allows ? 1u : 0u));
+                                CHECK((seen[k] | std::uint64_t{3} << 60) == ~std::uint64_t{0});
+                                const bool inside =
+                                    first_key + k >= range.first && first_key + k < range.end;
+                                CHECK((!allows || inside));
+                                allowed += allows ? 1 : 0;
+                            }
+                        const Coverage cover = masks[m].cover(block);
+                        if (cover == Coverage::none) CHECK(allowed == 0);
+                        if (cover == Coverage::all) CHECK(allowed == 2 * keys);
+                    }
+}
