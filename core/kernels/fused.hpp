@@ -15,6 +15,7 @@
 #include "core/kernels/functions.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/rows.hpp"
+#include "core/kernels/running_softmax.hpp"
 #include "core/kernels/scores.hpp"
 
 namespace attn::kernels {
@@ -24,19 +25,13 @@ template <class V>
 class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
-    /// Partial sums of a block, by key: fewer roundings in a row.
-    static constexpr std::size_t sums = partial_sums;
     static constexpr T blocked = blocked_score<T>, least = least_score<T>;
-    /// A lane's exponent starts at 0 and stays while the peak of each block is at most this much
-    /// above it, and that of the first block at most that much below: new exponents are rare, and
-    /// sums stay far from overflow and underflow.
-    static constexpr T rise = 16, fall = 40;
 
 public:
     explicit Attention(Tile<T>& tile)
         : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
-          exponent_(context_ + t_.d_v * L), sum_(exponent_ + L), peak_(sum_ + L),
-          block_sum_(peak_ + L), weights_(block_sum_ + sums * L),
+          softmax_(context_ + t_.d_v * L),
+          weights_(context_ + t_.d_v * L + RunningSoftmax<V>::size),
           kept_exponents_(weights_ + blocks() * block_keys * L) {}
 
     void run() {
@@ -91,10 +86,7 @@ private:
         const double unit = t_.softcap == 0 ? t_.scale * log2_e : t_.scale / t_.softcap;
         pack<V>(t_.query, t_.lanes, t_.d_k, static_cast<T>(unit), query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
-        for (std::size_t l = 0; l < L; l += W) {
-            V::set(0).store(exponent_ + l);
-            V::set(0).store(sum_ + l);
-        }
+        softmax_.start();
         for (std::size_t first = 0; first < t_.strip_count;) {
             std::size_t end = first + 1;
             while (!t_.strips[end - 1].ends_block) ++end;
@@ -109,28 +101,11 @@ private:
         if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
         if (careful || !is_plain() || !guess_block(first, end)) weigh_block(first, end, careful);
         for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
-        for (std::size_t l = 0; l < L; l += W)
-            V::add(V::load(sum_ + l), block_sum(l)).store(sum_ + l);
+        softmax_.end_block();
         if (keeps_weights()) {
             T* kept = kept_exponents_ + first->first_key / block_keys * L;
-            for (std::size_t l = 0; l < L; l += W) V::load(exponent_ + l).store(kept + l);
+            for (std::size_t l = 0; l < L; l += W) V::load(softmax_.exponent() + l).store(kept + l);
         }
-    }
-
-    void reset_block() {
-        for (std::size_t l = 0; l < L; l += W) V::set(blocked).store(peak_ + l);
-        for (std::size_t l = 0; l < sums * L; l += W) V::set(0).store(block_sum_ + l);
-    }
-
-    T* partial_sum_of(std::size_t key) const { return block_sum_ + key % sums * L; }
-
-    V block_sum(std::size_t lane) const {
-        V partial[sums];
-        for (std::size_t i = 0; i < sums; ++i) partial[i] = V::load(block_sum_ + i * L + lane);
-        for (std::size_t half = sums / 2; half != 0; half /= 2)
-            for (std::size_t i = 0; i < half; ++i)
-                partial[i] = V::add(partial[i], partial[i + half]);
-        return partial[0];
     }
 
     /// Scores that nothing happens to before the softmax.
@@ -139,13 +114,13 @@ private:
     /// Weights of a block by the exponents of the blocks before it, without a pass for the maximum;
     /// false where an exponent does not hold.
     bool guess_block(const Strip* first, const Strip* end) {
-        reset_block();
+        softmax_.start_block();
         for (const Strip* s = first; s != end; ++s)
             if (s->visible == nullptr && t_.keep == nullptr)
                 guess<false>(*s);
             else
                 guess<true>(*s);
-        return exponents_hold();
+        return softmax_.holds(used_vectors() * W);
     }
 
     /// The target of a product that turns scores into weights: each tile's while the next one is
@@ -176,7 +151,7 @@ private:
 #pragma GCC unroll 16
             for (std::size_t n = 0; n < M; ++n) {
                 const std::size_t lane = (strip.first_vector + n) * W;
-                V peak = V::load(in.peak_ + lane);
+                V peak = V::load(in.softmax_.peak() + lane);
 #pragma GCC unroll 16
                 for (std::size_t r = 0; r < R; ++r) {
                     if (masked && strip.visible != nullptr)
@@ -185,7 +160,7 @@ private:
                     peak = V::max(score[r][n], peak);
                     score[r][n].store(scores + r * L + n * W);
                 }
-                peak.store(in.peak_ + lane);
+                peak.store(in.softmax_.peak() + lane);
             }
         }
 
@@ -197,8 +172,8 @@ private:
         void chore(std::size_t i) const {
             const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
             T* at = scores + row * L + n * W;
-            V weight = power(V::load(at), V::load(in.exponent_ + lane));
-            T* sum = in.partial_sum_of(key + row) + lane;
+            V weight = power(V::load(at), V::load(in.softmax_.exponent() + lane));
+            T* sum = in.softmax_.block_sum(key + row) + lane;
             V::add(V::load(sum), weight).store(sum);
             if (masked && in.t_.keep != nullptr)
                 weight = V::where(in.t_.keep[key + row] >> lane, weight, V::set(0));
@@ -226,7 +201,7 @@ private:
 
     /// Weights of a block step by step: scores, exponents, powers.
     void weigh_block(const Strip* first, const Strip* end, bool mark_blocked) {
-        reset_block();
+        softmax_.start_block();
         for (const Strip* s = first; s != end; ++s) score(*s);
         settle_exponents();
         for (const Strip* s = first; s != end; ++s) exponentiate(*s, mark_blocked);
@@ -247,61 +222,36 @@ private:
             T* column = scores + v * W;
             modify_scores<V>(t_, s, v, column);
             V peak[4];
-            for (V& p : peak) p = V::load(peak_ + v * W);
+            for (V& p : peak) p = V::load(softmax_.peak() + v * W);
             std::size_t k = 0;
             for (; k + 4 <= s.keys; k += 4)
                 for (std::size_t i = 0; i < 4; ++i)
                     peak[i] = V::max(V::load(column + (k + i) * L), peak[i]);
             for (; k < s.keys; ++k) peak[0] = V::max(V::load(column + k * L), peak[0]);
-            V::max(V::max(peak[0], peak[1]), V::max(peak[2], peak[3])).store(peak_ + v * W);
+            V::max(V::max(peak[0], peak[1]), V::max(peak[2], peak[3]))
+                .store(softmax_.peak() + v * W);
         }
     }
 
-    /// The exponents of a vector of lanes with the block at hand: new where its peak lies too far
-    /// above the old one, or below it while the lane has seen nothing yet.
-    V settled_exponent(std::size_t lane) const {
-        const V old = V::load(exponent_ + lane), peak = V::load(peak_ + lane);
-        const V floor = V::where_above(V::load(sum_ + lane), V::set(0), V::set(blocked),
-                                       V::sub(old, V::set(fall)));
-        const V whole = V::round(peak);
-        const V raised = V::where_above(peak, V::add(old, V::set(rise)), whole, old);
-        const V moved = V::where_above(floor, peak, whole, raised);
-        return V::where_above(peak, V::set(least), moved, old);
-    }
-
-    bool exponents_hold() const {
-        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V old = V::load(exponent_ + l), settled = settled_exponent(l);
-            if (V::any_above(settled, old) || V::any_above(old, settled)) return false;
-        }
-        return true;
-    }
-
-    /// Where an exponent changes, what was summed so far is scaled.
     void settle_exponents() {
-        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V old = V::load(exponent_ + l), settled = settled_exponent(l);
-            if (!V::any_above(settled, old) && !V::any_above(old, settled)) continue;
-            settled.store(exponent_ + l);
-            const V factor = V::scale(V::set(1), V::sub(old, settled));
-            V::mul(V::load(sum_ + l), factor).store(sum_ + l);
+        softmax_.settle(used_vectors() * W, [&](std::size_t lane, V factor) {
             for (std::size_t c = 0; c < t_.d_v; ++c) {
-                T* at = context_ + c * L + l;
+                T* at = context_ + c * L + lane;
                 V::mul(V::load(at), factor).store(at);
             }
-        }
+        });
     }
 
     /// Scores become powers; those of dropped keys leave the sum as it was and then become 0.
     void exponentiate(const Strip& s, bool mark_blocked) {
         T* scores = weights_of(s.first_key);
         for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
-            const V exponent = V::load(exponent_ + v * W);
+            const V exponent = V::load(softmax_.exponent() + v * W);
             for (std::size_t k = 0; k < s.keys; ++k) {
                 T* at = scores + k * L + v * W;
                 const V x = V::load(at);
                 V weight = power(x, exponent);
-                T* sum = partial_sum_of(s.first_key + k) + v * W;
+                T* sum = softmax_.block_sum(s.first_key + k) + v * W;
                 V::add(V::load(sum), weight).store(sum);
                 if (t_.keep != nullptr)
                     weight = V::where(t_.keep[s.first_key + k] >> (v * W), weight, V::set(0));
@@ -358,12 +308,12 @@ private:
     /// One more term in the sum of every lane that sees a key.
     void add_sinks() {
         for (std::size_t l = 0; l < used_vectors() * W; l += W)
-            V::mul(V::load(t_.sink + l), V::set(T(log2_e))).store(peak_ + l);
+            V::mul(V::load(t_.sink + l), V::set(T(log2_e))).store(softmax_.peak() + l);
         settle_exponents();
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V sum = V::load(sum_ + l);
-            const V term = power(V::load(peak_ + l), V::load(exponent_ + l));
-            V::where_above(sum, V::set(0), V::add(sum, term), sum).store(sum_ + l);
+            const V sum = V::load(softmax_.sum() + l);
+            const V term = power(V::load(softmax_.peak() + l), V::load(softmax_.exponent() + l));
+            V::where_above(sum, V::set(0), V::add(sum, term), sum).store(softmax_.sum() + l);
         }
     }
 
@@ -373,15 +323,15 @@ private:
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
             // A lane that sees a key has a sum far above this; of the others all is 0 already.
-            const V sum = V::max(V::set(T(0x1p-60)), V::load(sum_ + l));
+            const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
             V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
         }
         write_rows<false>(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
         if (keeps_weights()) write_weights(reciprocal);
         V::finish_stores();
         for (std::size_t l = 0; l < t_.lanes; ++l) {
-            t_.exponent[l] = exponent_[l];
-            t_.sum[l] = sum_[l];
+            t_.exponent[l] = softmax_.exponent()[l];
+            t_.sum[l] = softmax_.sum()[l];
         }
     }
 
@@ -402,8 +352,8 @@ private:
             write_zeros(key);
             T factors[L];
             for (std::size_t l = 0; l < L; l += W)
-                V::scale(V::load(reciprocal + l),
-                         V::sub(V::load(kept_exponents_ + block * L + l), V::load(exponent_ + l)))
+                V::scale(V::load(reciprocal + l), V::sub(V::load(kept_exponents_ + block * L + l),
+                                                         V::load(softmax_.exponent() + l)))
                     .store(factors + l);
             write_rows<true>(t_.weights, weights_of(key), key, end - key, factors);
             written = end;
@@ -412,7 +362,9 @@ private:
     }
 
     Tile<T>& t_;
-    T *query_, *context_, *exponent_, *sum_, *peak_, *block_sum_, *weights_, *kept_exponents_;
+    T *query_, *context_;
+    RunningSoftmax<V> softmax_;
+    T *weights_, *kept_exponents_;
 };
 
 template <class V>
