@@ -418,7 +418,9 @@ private:
 }  // namespace
 
 Operands read_operands(Request& request) {
-    return OperandReader(request).read();
+    Operands operands = OperandReader(request).read();
+    apply_environment(request);
+    return operands;
 }
 
 }  // namespace attn::cli

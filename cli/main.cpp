@@ -18,8 +18,7 @@ namespace {
 
 using namespace attn;
 
-constexpr int found_difference = 1;
-constexpr int internal_fault = 70;
+constexpr int found_difference = 1, internal_fault = 70;
 
 int exit_code(ErrorKind kind) {
     switch (kind) {
@@ -40,29 +39,26 @@ int complain(const std::string& message, int code) {
 int run(int argc, char** argv, cli::Request& request) {
     const cli::CommandLine line = cli::parse_command_line(argc, argv);
     if (!line.message.empty()) {
-        if (line.exit_code == 0)
-            (io::OutputFile("-") << line.message).commit();
-        else
-            std::fputs(line.message.c_str(), stderr);
-        return line.exit_code;
+        if (line.exit_code != 0) return std::fputs(line.message.c_str(), stderr), line.exit_code;
+        (io::OutputFile("-") << line.message).commit();
+        return 0;
     }
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
     Operands operands = cli::read_operands(request);
-    cli::apply_environment(request);
     const bool may_stream = cli::takes_streams(request);
     request.settings = resolve(request.settings, operands, may_stream);
     Workers workers(request.threads.value_or(0));
-    cli::write_report(request, compute(request.settings, std::move(operands), workers, may_stream),
-                      workers);
+    Result result = compute(request.settings, std::move(operands), workers, may_stream);
+    cli::write_report(request, std::move(result), workers);
     return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe and a file that
-    std::signal(SIGXFSZ, SIG_IGN);  // grows too large are seen as failed writes
+    // A closed pipe and a file that grows too large are seen as failed writes.
+    for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     attn::cli::Request request;
     try {
         return run(argc, argv, request);
