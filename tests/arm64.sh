@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64-static >/dev/null; then
+if ! { command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64-static; } >/dev/null; then
     as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
     $as_root apt-get update -qq >&2

@@ -45,9 +45,10 @@ TEST_CASE("strips: a window costs its own length, not that of all keys") {
 }
 
 TEST_CASE("strips: they cover what the mask allows, hide the rest, and end with their blocks") {
-    for (auto [left, right] : {std::pair(-1, 0), {30, 0}, {0, 0}, {7, 200}, {-1, -1}})
+    for (const auto& band : {std::pair(-1, 0), {30, 0}, {0, 0}, {7, 200}, {-1, -1}})
         for (std::size_t first_query : {0u, 100u, 250u})
             for (std::size_t vector_lanes : {2u, 4u, 16u}) {
+                const int left = band.first, right = band.second;
                 CAPTURE(left);
                 CAPTURE(right);
                 CAPTURE(first_query);
