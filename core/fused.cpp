@@ -113,6 +113,7 @@ private:
         desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes);
         tile.strips = desk.plan.strips().data();
         tile.strip_count = desk.plan.strips().size();
+        tile.next_query = next_query(item);
         entries_.attend(tile);
         if (grid_.parts == 1)
             write_logsumexp(place, tile);
@@ -122,6 +123,16 @@ private:
                 part_exponents_[row] = tile.exponent[l];
                 part_sums_[row] = tile.sum[l];
             }
+    }
+
+    /// The rows of the tile that this worker is likely to get next; null where they do not fill
+    /// one.
+    const T* next_query(std::size_t item) const {
+        const std::size_t next = item + workers_.threads();
+        if (grid_.parts > 1 || next >= grid_.tiles()) return nullptr;
+        const TilePlace place = grid_.place(next);
+        if (place.queries < grid_.lanes) return nullptr;
+        return call_.query.data() + row_of(place, 0) * d_k();
     }
 
     void describe(const TilePlace& place, Desk& desk) {

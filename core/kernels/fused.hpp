@@ -87,12 +87,23 @@ private:
         pack<V>(t_.query, t_.lanes, t_.d_k, static_cast<T>(unit), query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
-        for (std::size_t first = 0; first < t_.strip_count;) {
+        std::size_t blocks = 0, block = 0;
+        for (std::size_t i = 0; i < t_.strip_count; ++i) blocks += t_.strips[i].ends_block ? 1 : 0;
+        for (std::size_t first = 0; first < t_.strip_count; ++block) {
             std::size_t end = first + 1;
             while (!t_.strips[end - 1].ends_block) ++end;
+            for (std::size_t l = t_.lanes * block / blocks; l < t_.lanes * (block + 1) / blocks;
+                 ++l)
+                look_ahead(l);
             attend_block(t_.strips + first, t_.strips + end, careful);
             first = end;
         }
+    }
+
+    /// Rows that would be waited for at the end of this tile and at the start of a next one.
+    void look_ahead(std::size_t lane) const {
+        prefetch_row<true>(t_.context[lane], t_.d_v);
+        if (t_.next_query != nullptr) prefetch_row(t_.next_query + lane * t_.d_k, t_.d_k);
     }
 
     void attend_block(const Strip* first, const Strip* end, bool careful) {

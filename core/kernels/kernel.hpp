@@ -51,6 +51,8 @@ struct Tile {
     const T *key, *value;        ///< row k starts at k * stride
     std::size_t key_stride, value_stride;
 
+    const T* next_query;  ///< rows that a tile to come begins with, as many as lanes; null: none
+
     const Strip* strips;
     std::size_t strip_count;
 
