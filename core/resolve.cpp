@@ -277,9 +277,11 @@ void check_memory(const Settings& s, const Geometry& g, const std::string& wides
     const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
     // The reference holds eight steps at once, beside the ones that are emitted.
     const bool fused = choose_kernels(s, g).attention != nullptr;
+    // Streams need no room; a mean over heads is no stream.
+    const bool streams = fused && may_stream && !s.average_heads;
     double steps = fused ? 0 : 8;
     for (const std::string& name : s.emit)
-        if (!(fused && may_stream) &&
+        if (!streams &&
             std::find(step_arrays.begin(), step_arrays.end(), name) != step_arrays.end())
             ++steps;
     require_memory(weights * element * steps, s.mode == Mode::sdpa ? "query" : "inputs",
