@@ -195,7 +195,7 @@ bool waits_for_keyboard(const Request& request) {
 }
 
 std::string help_text(CLI::App& app, const char* examples, const char* first_line) {
-    std::string flags = app.help("attn");
+    std::string flags = app.get_parent() == nullptr ? app.help() : app.help("attn");
     // CLI11 parts its groups with two blank lines.
     for (std::size_t at = 0; (at = flags.find("\n\n\n", at)) != std::string::npos;)
         flags.erase(at, 1);

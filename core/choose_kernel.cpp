@@ -21,10 +21,10 @@ constexpr std::array<std::string_view, 8> reference_only{
 
 /// What only the reference can do of this question; empty: nothing.
 std::string beyond_kernels(const Settings& s) {
-    if (s.mask_method == MaskMethod::renormalize) return "mask_method renormalize";
+    if (s.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
     for (const std::string& name : s.emit)
         if (std::find(reference_only.begin(), reference_only.end(), name) != reference_only.end())
-            return "emit " + name;
+            return "writes " + name;
     return "";
 }
 
@@ -53,11 +53,12 @@ ChosenKernels choose_kernels(const Settings& s, const Geometry& g) {
     if (s.kernel != KernelChoice::automatic) {
         if (kernel != nullptr && !beyond.empty())
             throw SettingError(ErrorKind::usage, "kernel",
-                               "no fused kernel has " + beyond + "; expected auto or reference");
+                               "no fused kernel " + beyond + "; expected auto or reference");
         return {kernel, kernel};
     }
-    return {projection_work(s, g) > small_work ? kernel : nullptr,
-            attention_work(s, g) > small_work && beyond.empty() ? kernel : nullptr};
+    // One way for the whole question: half of each would have digits of neither.
+    const bool large = projection_work(s, g) + attention_work(s, g) > small_work;
+    return large && beyond.empty() ? ChosenKernels{kernel, kernel} : ChosenKernels{};
 }
 
 }  // namespace attn

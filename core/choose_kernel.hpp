@@ -13,9 +13,10 @@ struct ChosenKernels {
     const kernels::Kernel* attention = nullptr;
 };
 
-/// `auto` takes the reference where the work is small, since its digits are PyTorch's, and where a
-/// step is emitted that only the reference has. Settings must be resolved but for the memory check.
-/// Errors: SettingError of kind unsupported (the processor) or usage (the question).
+/// `auto` takes the reference for the whole question where its work is small, since its digits are
+/// PyTorch's, and where a step is emitted that only the reference has. Settings must be resolved
+/// but for the memory check. Errors: SettingError of kind unsupported (the processor) or usage (the
+/// question).
 ChosenKernels choose_kernels(const Settings& settings, const Geometry& geometry);
 
 }  // namespace attn

@@ -301,8 +301,8 @@ private:
     /// written.
     bool is_streamed() const {
         constexpr double large = 0x1p26;
-        const double bytes = static_cast<double>(call_.query.size() / g_.d_k) *
-                             static_cast<double>(g_.kv_len) * sizeof(T);
+        const std::size_t rows = call_.query.size() / g_.d_k;
+        const double bytes = static_cast<double>(rows) * static_cast<double>(g_.kv_len) * sizeof(T);
         return bytes > large && !(call_.dropout.head_by_head && g_.batch > 1);
     }
 

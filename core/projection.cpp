@@ -14,7 +14,7 @@ namespace {
 /// tiles of rows for every kernel.
 template <class T>
 std::size_t rows_at_once(std::size_t d_in) {
-    constexpr std::size_t bytes = 256 * 1024, tile_rows = 24, most = 16 * tile_rows;
+    constexpr std::size_t bytes = std::size_t{256} * 1024, tile_rows = 24, most = 16 * tile_rows;
     return std::clamp(bytes / (d_in * sizeof(T)) / tile_rows * tile_rows, tile_rows, most);
 }
 

@@ -23,20 +23,20 @@ Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
 }  // namespace
 
 template <class T>
-T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& sizes,
+T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& shape,
                        std::string_view rows, std::string_view columns) {
     if (!wants(name)) return nullptr;
-    std::vector<std::size_t> shape;
+    std::vector<std::size_t> sizes;
     std::vector<std::string_view> axes;
     const auto add = [&](std::size_t size, std::string_view axis) {
-        shape.push_back(size);
+        sizes.push_back(size);
         axes.push_back(axis);
     };
-    if (batched_) add(sizes[0], "batch");
-    if (with_heads_ && !averages(name)) add(sizes[1], "heads");
-    if (!rows.empty()) add(sizes[2], rows);
-    if (!columns.empty()) add(sizes[3], columns);
-    Array<T> shown = Array<T>::from_shape(shape);
+    if (batched_) add(shape[0], "batch");
+    if (with_heads_ && !averages(name)) add(shape[1], "heads");
+    if (!rows.empty()) add(shape[2], rows);
+    if (!columns.empty()) add(shape[3], columns);
+    Array<T> shown = Array<T>::from_shape(sizes);
     T* data = shown.data();
     keep_as_is(name, std::move(shown), std::move(axes));
     return data;

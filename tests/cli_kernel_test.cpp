@@ -109,7 +109,7 @@ TEST_CASE("kernel: a choice that cannot be kept is an error, not another kernel"
         return outcome.err;
     };
     CHECK(error({"causal", "--kernel", "generic", "--emit", "all"}) ==
-          "attn: error: --kernel generic: no fused kernel has emit scaled_scores; expected auto or "
+          "attn: error: --kernel generic: no fused kernel writes scaled_scores; expected auto or "
           "reference\n");
     CHECK(
         error({"causal", "--kernel", "generic", "--mask-method", "renormalize"}) ==

@@ -354,6 +354,11 @@ void run(const Options& options) {
         if (!options.json)
             std::printf("kernel %s, %zu threads, peak %.0f GFLOP/s, memory %.1f GB/s\n",
                         kernel->name, count, machine.peak() / 1e9, machine.bandwidth() / 1e9);
+        if (!options.json)
+            std::printf(
+                "%-38s threads, time, rate, %% of the peak measured beside it, least memory "
+                "traffic a second, extra memory\n",
+                "(batch,) heads, tokens, width");
         for (const Case& c : cases)
             report(c, measure(c, *kernel, machine, workers, options.seconds), count, options,
                    kernel->name);
@@ -365,15 +370,22 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
     Options options;
     CLI::App app{"Times attention by a fused kernel"};
-    app.add_option("--kernel", options.kernel, "generic, avx2, avx512, neon (default auto)");
+    app.add_option("--kernel", options.kernel, "auto or a fused kernel (default auto)")
+        ->check(CLI::IsMember({"auto", "generic", "avx2", "avx512", "neon"}));
     app.add_option("--threads", options.threads, "numbers of threads (default 1 and all)")
-        ->delimiter(',');
-    app.add_option("--shape", options.shape, "HEADS,TOKENS,WIDTH instead of the standard shapes")
         ->delimiter(',')
-        ->expected(3);
-    app.add_option("--queries", options.queries, "with --shape (default TOKENS)");
-    app.add_flag("--causal", options.causal, "with --shape");
-    app.add_option("--seconds", options.seconds, "time to spend on each shape");
+        ->check(CLI::Range(1, 1024));
+    CLI::Option* shape = app.add_option("--shape", options.shape,
+                                        "HEADS,TOKENS,WIDTH instead of the standard shapes")
+                             ->delimiter(',')
+                             ->expected(3)
+                             ->check(CLI::Range(1, 1 << 24));
+    app.add_option("--queries", options.queries, "with --shape (default TOKENS)")
+        ->needs(shape)
+        ->check(CLI::Range(1, 1 << 24));
+    app.add_flag("--causal", options.causal, "with --shape")->needs(shape);
+    app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--growth", options.growth, "time and memory from 512 to 131072 tokens");
     app.add_flag("--json", options.json, "one line of JSON a shape");
     CLI11_PARSE(app, argc, argv);

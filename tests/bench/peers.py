@@ -280,7 +280,7 @@ def line_of(row):
 
 
 def main():
-    bench = HERE.parents[2] / "build/ci/tests/attn_bench"
+    bench = HERE.parents[2] / "build/release/tests/attn_bench"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the first size and the last two")
