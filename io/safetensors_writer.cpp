@@ -1,0 +1,38 @@
+// A result as safetensors: its arrays, and the rest of the result as JSON in the file's metadata.
+#include <algorithm>
+
+#include "io/array_bytes.hpp"
+#include "io/array_file.hpp"
+#include "io/writers.hpp"
+
+namespace attn::io {
+
+void write_safetensors(OutputFile& out, const Report& report, const NumberStyle&) {
+    // Wide elements first, as the format's own writer does: all stay aligned.
+    std::vector<const NamedArray*> arrays;
+    for (const NamedArray& array : report.arrays) arrays.push_back(&array);
+    std::stable_sort(arrays.begin(), arrays.end(), [](const NamedArray* a, const NamedArray* b) {
+        return describe(*a).element > describe(*b).element;
+    });
+
+    nlohmann::ordered_json header;
+    header["__metadata__"] = {{std::string(safetensors_metadata), report.head.dump()}};
+    std::uint64_t end = 0;
+    for (const NamedArray* array : arrays) {
+        const ArrayBytes bytes = describe(*array);
+        const std::uint64_t begin = end;
+        end += bytes.size();
+        header[array->name] = {
+            {"dtype", bytes.safetensors}, {"shape", bytes.shape}, {"data_offsets", {begin, end}}};
+    }
+    std::string text = header.dump();
+    constexpr std::size_t prefix = 8;
+    text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
+    for (std::size_t i = 0; i < prefix; ++i)
+        out << std::string(1, static_cast<char>(text.size() >> (8 * i) & 255));
+    out << text;
+    for (const NamedArray* array : arrays)
+        write_bytes(*array, [&](std::string_view piece) { out << piece; });
+}
+
+}  // namespace attn::io
