@@ -1,0 +1,21 @@
+// The settings that a published model's config.json fixes for its attention layers.
+#pragma once
+
+#include <string>
+
+#include "cli/request.hpp"
+
+namespace attn::cli {
+
+/// Reads config.json, as Hugging Face's transformers writes it, and fills in what no flag and no
+/// key has set: heads, key heads, rotary embedding, window, scale, epsilon of the norms. `layer` is
+/// what the weights' names show. Dropout is for training and is left off. Errors: kind input, for
+/// settings that would change the numbers in a way that is not computed here.
+void apply_model_config(Request& request, io::Family family, std::size_t layer,
+                        const std::string& path);
+
+/// What holds for the whole family where neither a flag nor the file said anything: BERT is not
+/// causal, llama and neox rotate queries and keys.
+void apply_family_defaults(Request& request, io::Family family);
+
+}  // namespace attn::cli

@@ -1,0 +1,148 @@
+// Parameters and inputs from a published model's files; see model_input.hpp.
+#include "cli/model_input.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/model_config.hpp"
+#include "core/error.hpp"
+#include "io/data_file.hpp"
+#include "io/model_inputs.hpp"
+#include "io/model_weights.hpp"
+
+namespace attn::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The weights in a folder that holds a model as Hugging Face's hub lays it out.
+std::string file_in_folder(const std::string& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return path;
+    for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+        if (const fs::path file = fs::path(path) / name; fs::exists(file, ignored))
+            return file.string();
+    throw Error(ErrorKind::io, path,
+                "is a folder without model.safetensors and model.safetensors.index.json; expected "
+                "one of them, or a file");
+}
+
+io::ArrayFile open_weights(const std::string& path) {
+    const io::DataFile file = io::open_data_file(path);
+    if (file.holds_object()) return io::arrays_of(*file.document, file.name);
+    const bool named = file.arrays && (file.format != io::DataFormat::npy);
+    if (!named)
+        throw Error(
+            ErrorKind::input, file.name,
+            "holds no names; expected weights as safetensors, npz or a JSON object of arrays");
+    return *file.arrays;
+}
+
+/// "config.json" beside the weights, the file that a flag names, or nothing.
+std::string config_beside(const Request& request, const std::string& path) {
+    if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
+    const fs::path beside = fs::path(path).parent_path() / "config.json";
+    std::error_code ignored;
+    return fs::exists(beside, ignored) ? beside.string() : "";
+}
+
+}  // namespace
+
+ModelInput::ModelInput(Request& request, const std::string& path) : request_(request) {
+    const io::DataPath parts = io::split_data_path(file_in_folder(path));
+    file_ = open_weights(parts.file);
+    const io::LayerQuery query{request.family, request.layer, parts.array,
+                               request.weights_layout
+                                   ? std::optional(*request.weights_layout == WeightsLayout::in_out)
+                                   : std::nullopt};
+    layer_ = io::find_layer(file_, query);
+    settle(parts.file == "-" ? "" : config_beside(request, parts.file));
+}
+
+ModelInput::ModelInput(Request& request, io::ArrayFile file)
+    : request_(request), file_(std::move(file)) {
+    const io::LayerQuery query{request.family, request.layer, "",
+                               request.weights_layout
+                                   ? std::optional(*request.weights_layout == WeightsLayout::in_out)
+                                   : std::nullopt};
+    layer_ = io::find_layer(file_, query);
+    settle(request.model_config && *request.model_config != "none" ? *request.model_config : "");
+}
+
+void ModelInput::settle(const std::string& config_path) {
+    const io::FamilyRule& rule = *layer_.rule;
+    const bool wants_eps = request_.has("norm_eps");
+    request_.family = rule.family;
+    if (layer_.number) request_.layer = layer_.number;
+    request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+    check_shapes();
+    // The other families have no config of their own; one that stands there is another program's.
+    const bool has_config = rule.family != io::Family::mha && rule.family != io::Family::notebook;
+    if (!config_path.empty() && has_config)
+        apply_model_config(request_, rule.family, layer_.number.value_or(0), config_path);
+    else if (request_.model_config && *request_.model_config != "none")
+        throw Error(ErrorKind::usage, place_of(request_, "model_config"),
+                    "family " + std::string(name_of(io::family_names, rule.family)) +
+                        " has no config; expected none");
+    apply_family_defaults(request_, rule.family);
+    if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
+    if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
+        if (wants_eps)
+            throw Error(ErrorKind::usage, place_of(request_, "norm_eps"),
+                        "there is no norm to apply; expected --pre-norm or --token-ids beside it");
+        request_.norm_eps.reset();
+    }
+    if (rule.packing == io::Packing::by_head && !request_.settings.heads)
+        throw Error(
+            ErrorKind::usage, "--heads",
+            "is missing, and queries, keys and values are stored head by head; expected the "
+            "number of heads, or config.json beside the weights");
+}
+
+/// A config that was printed for other weights does not silently go with these.
+void ModelInput::check_shapes() const {
+    nlohmann::json found = nlohmann::json::object();
+    for (const auto& [name, shape] : io::weight_shapes(file_, layer_)) found[name] = shape;
+    nlohmann::json& wanted = request_.weights_shapes;
+    if (!wanted.is_null() && wanted != found)
+        throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
+                    "the weights have " + io::shortened(found.dump()) + "; expected " +
+                        io::shortened(wanted.dump()));
+    wanted = std::move(found);
+}
+
+AnyLayerWeights ModelInput::read_weights() const {
+    const std::size_t heads = request_.settings.heads.value_or(1);
+    if (request_.settings.dtype == Dtype::float32)
+        return std::make_shared<const LayerWeights<float>>(
+            io::read_layer_weights<float>(file_, layer_, heads));
+    return std::make_shared<const LayerWeights<double>>(
+        io::read_layer_weights<double>(file_, layer_, heads));
+}
+
+Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
+    if (layer_.number.value_or(0) != 0)
+        throw Error(ErrorKind::usage, place_of(request_, "token_ids"),
+                    "layer " + std::to_string(*layer_.number) +
+                        " takes hidden states, which need the layers before it; expected layer 0, "
+                        "or INPUT");
+    return io::embed_token_ids(file_, layer_, request_.token_ids, past_len, eps(),
+                               request_.settings.dtype);
+}
+
+std::optional<InputNorm> ModelInput::read_norm() const {
+    if (!request_.pre_norm.value_or(false)) return std::nullopt;
+    return io::read_pre_norm(file_, layer_, eps());
+}
+
+void check_no_model(const Request& request) {
+    for (const char* key : {"family", "layer", "weights_layout", "weights_shapes", "model_config",
+                            "token_ids", "pre_norm", "norm_eps"}) {
+        const bool of_saved = std::string(key) == "family" || std::string(key) == "layer";
+        if (request.has(key) && !(of_saved && !request.save_weights.empty()))
+            throw Error(ErrorKind::usage, place_of(request, key),
+                        "there are no weights; expected --weights beside it");
+    }
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,46 @@
+// Parameters and inputs from a published model's files, as a request asks for them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cli/request.hpp"
+#include "core/layer.hpp"
+#include "io/array_file.hpp"
+#include "io/json_document.hpp"
+
+namespace attn::cli {
+
+/// The model of --weights: its file or files, the layer that is meant and what its config says.
+class ModelInput {
+public:
+    /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
+    /// settings that they fix.
+    ModelInput(Request& request, const std::string& path);
+
+    /// The same for weights that stand in a request, as an object of arrays.
+    ModelInput(Request& request, io::ArrayFile file);
+
+    /// Reads the layer's parameters.
+    AnyLayerWeights read_weights() const;
+
+    /// The inputs that --token-ids make, (tokens, d_in); positions count from `past_len`.
+    Array<double> embed_token_ids(std::size_t past_len) const;
+
+    /// The norm before the layer, where it is asked for.
+    std::optional<InputNorm> read_norm() const;
+
+private:
+    void settle(const std::string& config_path);
+    void check_shapes() const;
+    double eps() const { return *request_.norm_eps; }
+
+    Request& request_;
+    io::ArrayFile file_;
+    io::ModelLayer layer_;
+};
+
+/// Settings of a model's file where no file is given. Errors: kind usage.
+void check_no_model(const Request& request);
+
+}  // namespace attn::cli

@@ -1,0 +1,23 @@
+// The normalisation that stands before a layer in published models.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace attn {
+
+/// Over one row x: (x - mean) / sqrt(variance + eps) * weight + bias, the variance without Bessel's
+/// correction (Ba et al. 2016, as torch.nn.LayerNorm); as RMS norm x / sqrt(mean(x^2) + eps) *
+/// weight (Zhang and Sennrich 2019).
+struct InputNorm {
+    bool is_rms = false;
+    std::vector<double> weight, bias;  ///< (d_in) each; no bias in an RMS norm
+    double eps = 0;
+};
+
+/// Normalises a row of d_in numbers in place. Sums are float64 and each number is rounded to T
+/// once.
+template <class T>
+void normalise(const InputNorm& norm, std::span<T> row);
+
+}  // namespace attn

@@ -1,0 +1,394 @@
+// Names of published models' tensors; see model_family.hpp.
+#include "io/model_family.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/source.hpp"
+
+namespace attn::io {
+namespace {
+
+std::vector<FamilyRule> make_rules() {
+    const ProjectionNames none{};
+    const std::vector<std::string_view> causal_buffers{"bias", "masked_bias",
+                                                       "rotary_emb.inv_freq"};
+    // A whole module's tensors stand beside these, so that only what would change the attention
+    // itself is refused (check_others).
+    const std::vector<std::string_view> all{"*"};
+    std::vector<FamilyRule> rules;
+    rules.push_back({Family::gpt2,
+                     "h.#.attn.",
+                     "",
+                     Packing::joined,
+                     true,
+                     false,
+                     false,
+                     false,
+                     true,
+                     {"c_attn.weight", "c_attn.bias"},
+                     none,
+                     none,
+                     {"c_proj.weight", "c_proj.bias"},
+                     causal_buffers,
+                     "h.#.ln_1",
+                     false,
+                     {"wte.weight", "wpe.weight"},
+                     ""});
+    rules.push_back({Family::llama,
+                     "layers.#.self_attn.",
+                     "model.",
+                     Packing::separate,
+                     false,
+                     false,
+                     false,
+                     false,
+                     true,
+                     {"q_proj.weight", "q_proj.bias"},
+                     {"k_proj.weight", "k_proj.bias"},
+                     {"v_proj.weight", "v_proj.bias"},
+                     {"o_proj.weight", "o_proj.bias"},
+                     causal_buffers,
+                     "layers.#.input_layernorm",
+                     true,
+                     {"embed_tokens.weight"},
+                     ""});
+    rules.push_back({Family::bert,
+                     "encoder.layer.#.attention.",
+                     "bert.",
+                     Packing::separate,
+                     false,
+                     false,
+                     false,
+                     false,
+                     true,
+                     {"self.query.weight", "self.query.bias"},
+                     {"self.key.weight", "self.key.bias"},
+                     {"self.value.weight", "self.value.bias"},
+                     {"output.dense.weight", "output.dense.bias"},
+                     {"output.LayerNorm.weight", "output.LayerNorm.bias", "output.LayerNorm.gamma",
+                      "output.LayerNorm.beta"},
+                     "",
+                     false,
+                     {"embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight",
+                      "embeddings.token_type_embeddings.weight"},
+                     "embeddings.LayerNorm"});
+    rules.push_back({Family::neox,
+                     "layers.#.attention.",
+                     "gpt_neox.",
+                     Packing::by_head,
+                     false,
+                     false,
+                     false,
+                     false,
+                     true,
+                     {"query_key_value.weight", "query_key_value.bias"},
+                     none,
+                     none,
+                     {"dense.weight", "dense.bias"},
+                     causal_buffers,
+                     "layers.#.input_layernorm",
+                     false,
+                     {"embed_in.weight"},
+                     ""});
+    rules.push_back({Family::mha,
+                     "",
+                     "",
+                     Packing::joined,
+                     false,
+                     false,
+                     false,
+                     false,
+                     true,
+                     {"in_proj_weight", "in_proj_bias"},
+                     none,
+                     none,
+                     {"out_proj.weight", "out_proj.bias"},
+                     all,
+                     "",
+                     false,
+                     {},
+                     ""});
+    rules.push_back({Family::mha,
+                     "",
+                     "",
+                     Packing::separate,
+                     false,
+                     false,
+                     true,
+                     false,
+                     true,
+                     {"q_proj_weight", "in_proj_bias"},
+                     {"k_proj_weight", "in_proj_bias"},
+                     {"v_proj_weight", "in_proj_bias"},
+                     {"out_proj.weight", "out_proj.bias"},
+                     all,
+                     "",
+                     false,
+                     {},
+                     ""});
+    for (const bool wrapper : {true, false}) {
+        const std::string_view layer = wrapper ? "heads.#." : "";
+        rules.push_back({Family::notebook,
+                         layer,
+                         "",
+                         Packing::separate,
+                         false,
+                         false,
+                         false,
+                         wrapper,
+                         false,
+                         {"W_query.weight", "W_query.bias"},
+                         {"W_key.weight", "W_key.bias"},
+                         {"W_value.weight", "W_value.bias"},
+                         {"out_proj.weight", "out_proj.bias"},
+                         all,
+                         "",
+                         false,
+                         {},
+                         ""});
+        // As nn.Parameter(torch.rand(d_in, d_out)), and as attn names its own arrays.
+        rules.push_back({Family::notebook,
+                         layer,
+                         "",
+                         Packing::separate,
+                         true,
+                         true,
+                         false,
+                         wrapper,
+                         false,
+                         {"W_query", "b_query"},
+                         {"W_key", "b_key"},
+                         {"W_value", "b_value"},
+                         {"W_out", "b_out"},
+                         all,
+                         "",
+                         false,
+                         {},
+                         ""});
+    }
+    return rules;
+}
+
+std::string with_number(std::string_view pattern, std::size_t number) {
+    std::string text(pattern);
+    const std::size_t at = text.find('#');
+    if (at != std::string::npos) text.replace(at, 1, std::to_string(number));
+    return text;
+}
+
+std::optional<std::size_t> to_number(std::string_view digits) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())
+        return std::nullopt;
+    return number;
+}
+
+struct NameMatch {
+    std::string prefix;
+    std::optional<std::size_t> number;
+};
+
+/// Whether `name` ends with `pattern` at the start of a component, and what '#' stands for.
+std::optional<NameMatch> match(std::string_view name, std::string_view pattern) {
+    const std::size_t hash = pattern.find('#');
+    const std::string_view tail =
+        hash == std::string_view::npos ? pattern : pattern.substr(hash + 1);
+    if (!name.ends_with(tail)) return std::nullopt;
+    std::string_view rest = name.substr(0, name.size() - tail.size());
+    NameMatch found;
+    if (hash != std::string_view::npos) {
+        const std::size_t digits = rest.find_last_not_of("0123456789") + 1;
+        found.number = to_number(rest.substr(digits));
+        if (!found.number) return std::nullopt;
+        rest = rest.substr(0, digits);
+        const std::string_view head = pattern.substr(0, hash);
+        if (!rest.ends_with(head)) return std::nullopt;
+        rest.remove_suffix(head.size());
+    }
+    if (!rest.empty() && rest.back() != '.') return std::nullopt;
+    found.prefix = rest;
+    return found;
+}
+
+/// "trf_blocks.3.att." is of layer 3.
+std::optional<std::size_t> last_number(const std::string& prefix) {
+    std::optional<std::size_t> number;
+    for (std::size_t from = 0; from < prefix.size();) {
+        const std::size_t dot = std::min(prefix.find('.', from), prefix.size());
+        if (const auto found = to_number(std::string_view(prefix).substr(from, dot - from)))
+            number = found;
+        from = dot + 1;
+    }
+    return number;
+}
+
+std::vector<ModelLayer> layers_of(const ArrayFile& file) {
+    std::vector<ModelLayer> layers;
+    for (const FamilyRule& rule : family_rules()) {
+        const std::string anchor = std::string(rule.layer) + std::string(rule.query.weight);
+        for (const StoredArray& array : file.arrays) {
+            std::optional<NameMatch> found = match(array.name, anchor);
+            if (!found) continue;
+            ModelLayer layer{&rule, found->prefix, found->number, 0, rule.in_out};
+            if (rule.is_wrapper || rule.layer.empty()) layer.number = last_number(found->prefix);
+            if (rule.is_wrapper) {
+                // Counted from 0 on, so that a gap shows as a missing tensor's absence from it.
+                if (*found->number != 0) continue;
+                while (file.find(layer.full(rule.query.weight, layer.heads)) != nullptr)
+                    ++layer.heads;
+            }
+            // A head of a wrapper is no layer by itself.
+            const bool is_head =
+                std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& other) {
+                    return other.rule->is_wrapper && !rule.is_wrapper &&
+                           found->prefix.starts_with(other.prefix + "heads.");
+                });
+            if (!is_head) layers.push_back(std::move(layer));
+        }
+    }
+    return layers;
+}
+
+[[noreturn]] void fail(const ArrayFile& file, const std::string& message) {
+    throw Error(ErrorKind::input, file.name, message);
+}
+
+[[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
+    std::string examples;
+    for (const auto& [family, name] : family_names)
+        for (const FamilyRule& rule : family_rules())
+            if (rule.family == family && query.family.value_or(family) == family &&
+                examples.find(name) == std::string::npos)
+                examples += (examples.empty() ? "" : ", ") + std::string(name) + ": " +
+                            with_number(rule.layer, 0) + std::string(rule.query.weight);
+    fail(file, "no attention layer in it; it has " + list_of(file.arrays) +
+                   "; expected names as in " + examples);
+}
+
+/// "0 to 11", or "0, 2": the numbers of the layers.
+std::string numbers_text(const std::vector<ModelLayer>& layers) {
+    std::vector<std::size_t> numbers;
+    for (const ModelLayer& layer : layers)
+        if (layer.number) numbers.push_back(*layer.number);
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    if (numbers.empty()) return "layers without numbers";
+    const bool is_range = numbers.back() - numbers.front() + 1 == numbers.size();
+    if (is_range && numbers.size() > 1)
+        return "layers " + std::to_string(numbers.front()) + " to " +
+               std::to_string(numbers.back());
+    std::string text = "layer";
+    for (std::size_t number : numbers) text += " " + std::to_string(number);
+    return text;
+}
+
+void check_present(const ArrayFile& file, const ModelLayer& layer) {
+    const FamilyRule& rule = *layer.rule;
+    std::vector<std::string_view> needed{rule.query.weight};
+    if (rule.packing == Packing::separate) {
+        needed.push_back(rule.key.weight);
+        needed.push_back(rule.value.weight);
+    }
+    if (rule.needs_out) needed.push_back(rule.out.weight);
+    for (std::string_view name : needed)
+        for (std::size_t head = 0; head < std::max<std::size_t>(layer.heads, 1); ++head)
+            if (const std::string full = layer.full(name, head); file.find(full) == nullptr)
+                fail(file, "has no tensor \"" + full + "\", which " +
+                               std::string(name_of(family_names, rule.family)) + " needs; it has " +
+                               list_of(file.arrays));
+}
+
+/// A tensor that is not understood may change what the layer computes.
+void check_others(const ArrayFile& file, const ModelLayer& layer) {
+    const FamilyRule& rule = *layer.rule;
+    const std::string start = layer.full("");
+    std::vector<std::string_view> known = rule.others;
+    for (const ProjectionNames& names : {rule.query, rule.key, rule.value, rule.out})
+        known.insert(known.end(), {names.weight, names.bias});
+    for (const StoredArray& array : file.arrays) {
+        if (!array.name.starts_with(start)) continue;
+        const std::string_view name = std::string_view(array.name).substr(start.size());
+        const bool any = rule.others.size() == 1 && rule.others.front() == "*";
+        const bool is_known = any ? name != "bias_k" && name != "bias_v"
+                                  : std::find(known.begin(), known.end(), name) != known.end();
+        if (!is_known)
+            fail(file, "the attention has a tensor \"" + one_line(shortened(array.name)) +
+                           "\", which would be ignored; expected " +
+                           std::string(name_of(family_names, rule.family)) + "'s tensors only");
+    }
+}
+
+/// attn keeps the parameters that it drew as their initialiser lays them out.
+void settle_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
+    if (!layer.rule->is_open) {
+        if (query.in_out.value_or(layer.in_out) != layer.in_out)
+            throw SettingError(ErrorKind::usage, "weights_layout",
+                               "the names in " + file.name + " say " +
+                                   (layer.in_out ? "in-out" : "out-in") + "; expected that");
+        return;
+    }
+    const nlohmann::json head = nlohmann::json::parse(file.metadata, nullptr, false);
+    if (head.is_object() && head.contains("config") && head["config"].is_object()) {
+        const nlohmann::json& config = head["config"];
+        layer.in_out = config.contains("weights_layout")
+                           ? config["weights_layout"] == "in-out"
+                           : config.contains("init") && config["init"] == "rand";
+    }
+    layer.in_out = query.in_out.value_or(layer.in_out);
+}
+
+}  // namespace
+
+const std::vector<FamilyRule>& family_rules() {
+    static const std::vector<FamilyRule> rules = make_rules();
+    return rules;
+}
+
+std::string ModelLayer::full(std::string_view name, std::size_t head) const {
+    const std::size_t filled = rule->is_wrapper ? head : number.value_or(0);
+    return prefix + with_number(rule->layer, filled) + std::string(name);
+}
+
+std::string ModelLayer::beside(std::string_view name) const {
+    return prefix + with_number(name, number.value_or(0));
+}
+
+ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
+    std::vector<ModelLayer> layers = layers_of(file);
+    std::erase_if(layers, [&](const ModelLayer& layer) {
+        return query.family.value_or(layer.rule->family) != layer.rule->family ||
+               !layer.full("").starts_with(query.prefix);
+    });
+    if (layers.empty()) fail_to_fit(file, query);
+    const bool numbered = std::any_of(layers.begin(), layers.end(), [](const ModelLayer& layer) {
+        return layer.number.has_value();
+    });
+    std::vector<ModelLayer> fitting;
+    for (const ModelLayer& layer : layers)
+        if (query.number ? layer.number == query.number
+                         : layers.size() == 1 || !numbered || layer.number == 0u)
+            fitting.push_back(layer);
+    if (fitting.empty())
+        throw SettingError(ErrorKind::usage, "layer",
+                           "no such layer in " + file.name + "; it has " + numbers_text(layers));
+    if (fitting.size() > 1) {
+        std::string list;
+        for (const ModelLayer& layer : fitting)
+            list += (list.empty() ? "" : ", ") + layer.full(layer.rule->query.weight);
+        fail(file, "several attention layers fit: " + list + "; expected one, named as in " +
+                       file.name + ":PREFIX");
+    }
+    ModelLayer& layer = fitting.front();
+    settle_layout(file, query, layer);
+    check_present(file, layer);
+    check_others(file, layer);
+    return layer;
+}
+
+}  // namespace attn::io

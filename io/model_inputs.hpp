@@ -1,0 +1,26 @@
+// What a published model feeds its layers: embedded token ids, and the norm before the attention.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/norm.hpp"
+#include "core/tensor.hpp"
+#include "io/model_family.hpp"
+
+namespace attn::io {
+
+/// The sum of the model's embeddings for these ids, (tokens, d_in), as its first block gets it: of
+/// the ids, of positions first_position and up, and of segment 0, each where the family has it,
+/// then the norm that BERT has there. Sums are rounded to the dtype as in PyTorch. Only the rows
+/// that are needed are read. Errors: kind input for ids beyond the vocabulary and tensors that are
+/// missing or do not fit; SettingError with key "token_ids", where the family has no embedding.
+Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
+                              const std::vector<std::uint64_t>& ids, std::size_t first_position,
+                              double eps, Dtype dtype);
+
+/// The norm that the model has before this attention layer. Errors: SettingError with key
+/// "pre_norm", where the family has none; else as above.
+InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps);
+
+}  // namespace attn::io
