@@ -46,6 +46,10 @@ public:
         count_ = count;
     }
     T* data() const { return data_; }
+    void swap(AlignedArray& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(count_, other.count_);
+    }
 
 private:
     T* data_ = nullptr;

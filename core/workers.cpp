@@ -98,9 +98,15 @@ struct Workers::Team {
     std::vector<std::thread> threads;  // last: they use all of the above
 };
 
-Workers::Workers(std::size_t threads)
-    : threads_(threads != 0 ? threads
-                            : std::max<std::size_t>(1, std::thread::hardware_concurrency())) {}
+Workers::Workers(std::size_t threads) : threads_(0) {
+    set_threads(threads);
+}
+
+void Workers::set_threads(std::size_t threads) {
+    team_.reset();
+    threads_ =
+        threads != 0 ? threads : std::max<std::size_t>(1, std::thread::hardware_concurrency());
+}
 
 Workers::~Workers() = default;
 

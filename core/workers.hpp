@@ -19,6 +19,9 @@ public:
 
     std::size_t threads() const { return threads_; }
 
+    /// As the constructor; the others are let go.
+    void set_threads(std::size_t threads);
+
     /// Calls work(item, worker) once for each item from 0 to items - 1, handed out in that order;
     /// `worker` is below threads(), and calls with the same worker never overlap. Returns when all
     /// are done; an exception of `work` comes out here, and items not yet begun are left.

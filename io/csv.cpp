@@ -4,171 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/geometry.hpp"
+#include "io/csv_records.hpp"
+#include "io/csv_rows.hpp"
+#include "io/number_text.hpp"
 
 namespace attn::io {
 namespace {
-
-struct Field {
-    std::string text;
-    std::size_t offset = 0;
-    bool quoted = false;
-};
-
-struct Record {
-    std::vector<Field> fields;
-    std::size_t line = 0;
-};
-
-bool is_blank(char c) {
-    return c == ' ' || c == '\t';
-}
-
-/// Splits the text into records, skipping blank lines and comments.
-class RecordReader {
-public:
-    explicit RecordReader(const Source& source)
-        : source_(source), text_(source.text), separator_(find_separator()) {
-        if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
-    }
-
-    /// False at the end of the text.
-    bool next(Record& record) {
-        do {
-            if (!skip_to_record()) return false;
-            record.fields.clear();
-            record.line = line_;
-            do record.fields.push_back(read_field());
-            while (take_separator());
-            skip_line_end();
-        } while (is_empty(record));  // spreadsheets end their sheets with rows of separators
-        return true;
-    }
-
-private:
-    /// To the next line that is neither blank nor a comment.
-    bool skip_to_record() {
-        while (at_ < text_.size()) {
-            const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
-            const bool blank =
-                start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
-            const bool comment = !blank && text_[start] == '#';
-            if (!blank && !comment) return true;  // leading tabs may be empty fields: they stay
-            at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
-            skip_line_end();
-        }
-        return false;
-    }
-
-    static bool is_empty(const Record& record) {
-        return std::all_of(record.fields.begin(), record.fields.end(),
-                           [](const Field& f) { return f.text.empty() && !f.quoted; });
-    }
-
-    /// Excel's first line `sep=;`; 0 where there is none.
-    char named_separator() const {
-        const std::string_view line = text_.substr(0, text_.find_first_of("\r\n"));
-        return line.size() == 5 && line.starts_with("sep=") ? line[4] : '\0';
-    }
-
-    /// White space is written ' '.
-    char find_separator() const {
-        if (named_separator() != 0) return named_separator();
-        std::string_view rest = text_;
-        while (!rest.empty()) {
-            const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
-            const std::size_t first = line.find_first_not_of(" \t");
-            if (first != std::string_view::npos && line[first] != '#') {
-                bool quoted = false;
-                std::string unquoted;
-                for (char c : line) {
-                    if (c == '"') quoted = !quoted;
-                    if (!quoted) unquoted += c;
-                }
-                for (char separator : {'\t', ';', ','})
-                    if (unquoted.find(separator) != std::string::npos) return separator;
-                return ' ';
-            }
-            rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-        }
-        return ',';
-    }
-
-    bool at_line_end() const {
-        return at_ >= text_.size() || text_[at_] == '\n' || text_[at_] == '\r';
-    }
-
-    bool is_padding(char c) const { return is_blank(c) && (c != '\t' || separator_ != '\t'); }
-
-    void skip_padding() {
-        while (!at_line_end() && is_padding(text_[at_])) ++at_;
-    }
-
-    void skip_line_end() {
-        if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-        if (at_ < text_.size() && text_[at_] == '\n') ++at_;
-        ++line_;
-    }
-
-    bool take_separator() {
-        if (at_line_end()) return false;
-        if (separator_ != ' ') ++at_;
-        return true;
-    }
-
-    Field read_field() {
-        skip_padding();
-        Field field;
-        field.offset = at_;
-        if (at_ < text_.size() && text_[at_] == '"')
-            read_quoted(field);
-        else
-            read_plain(field);
-        skip_padding();
-        const bool ends = at_line_end() || text_[at_] == separator_ || separator_ == ' ';
-        if (!ends)
-            throw Error(ErrorKind::input, source_.place(at_),
-                        "found " + excerpt(text_, at_) + " after a quoted field; expected " +
-                            (separator_ == '\t' ? "a tab" : std::string("'") + separator_ + "'") +
-                            " or the end of the line");
-        return field;
-    }
-
-    void read_quoted(Field& field) {
-        field.quoted = true;
-        for (++at_;; ++at_) {
-            if (at_line_end())
-                throw Error(ErrorKind::input, source_.place(field.offset),
-                            "a quote that does not end on its line; expected a closing '\"'");
-            if (text_[at_] != '"') {
-                field.text += text_[at_];
-            } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
-                field.text += text_[at_++];
-            } else {
-                ++at_;
-                return;
-            }
-        }
-    }
-
-    void read_plain(Field& field) {
-        const std::size_t start = at_;
-        while (!at_line_end() && text_[at_] != separator_ &&
-               !(separator_ == ' ' && is_blank(text_[at_])))
-            ++at_;
-        std::size_t end = at_;
-        while (end > start && is_padding(text_[end - 1])) --end;
-        field.text = text_.substr(start, end - start);
-    }
-
-    const Source& source_;
-    std::string_view text_;
-    char separator_;
-    std::size_t at_ = 0;
-    std::size_t line_ = 1;
-};
 
 bool is_number(const Field& field) {
     return !field.text.empty() && parse_loose_number(field.text).length == field.text.size();
@@ -248,7 +94,7 @@ public:
     }
 
     LabelledMatrix finish() {
-        result_.matrix.shape = {rows_, fields_ - (labelled_ ? 1 : 0)};
+        result_.matrix.values = to_array(values_, {rows_, fields_ - (labelled_ ? 1 : 0)});
         return std::move(result_);
     }
 
@@ -265,7 +111,7 @@ private:
                     (field.text.find(',') == std::string::npos ? "" : " with a decimal point"));
         const std::string problem = complaint(number.value, field.text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
-        result_.matrix.values.push_back(number.value);
+        values_.push_back(rounded_once(number.value, field.text, rules_.dtype));
     }
 
     const Source& source_;
@@ -273,12 +119,43 @@ private:
     bool labelled_;
     std::size_t fields_, width_line_;
     std::size_t rows_ = 0;
+    std::vector<double> values_;
     LabelledMatrix result_;
 };
 
+/// The rows are those of the last axis of the shape that the comment gives.
+void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayRules& rules,
+                const Source& source) {
+    const std::vector<std::size_t>& shape = comment.shape;
+    const auto fail = [&](const std::string& message) {
+        throw Error(ErrorKind::input, source.name + ":" + std::to_string(comment.line),
+                    "shape " + shape_text(shape) + message);
+    };
+    if (shape.size() < rules.lowest_rank || shape.size() > rules.highest_rank)
+        fail(" has rank " + std::to_string(shape.size()) + "; expected rank " + rank_range(rules));
+    const std::size_t rows = values.shape(0), columns = values.shape(1);
+    const double wanted = std::accumulate(
+        shape.begin(), shape.end() - 1, 1.0,
+        [](double product, std::size_t length) { return product * static_cast<double>(length); });
+    if (wanted != static_cast<double>(rows) || shape.back() != columns)
+        fail(" means " + fixed_text(wanted, 0) + " x " + std::to_string(shape.back()) +
+             " numbers; expected " + std::to_string(rows) + " x " + std::to_string(columns) +
+             " as in the rows below it");
+    values.reshape(shape);
+}
+
+LabelledMatrix read_records(RecordReader& reader, Record& row, const Source& source,
+                            const ArrayRules& rules, bool labelled) {
+    MatrixBuilder builder(source, rules, labelled, row);
+    do builder.add(row);
+    while (reader.next(row));
+    return builder.finish();
+}
+
 }  // namespace
 
-LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style) {
+LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
+                        Workers* workers, std::size_t piece_size) {
     RecordReader reader(source);
     Record header, row;
     bool more = reader.next(row);
@@ -302,9 +179,11 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
                     count_text(row.fields.size(), "field") + "; expected " +
                         std::to_string(header.fields.size()) + " as in the header, line " +
                         std::to_string(header.line));
-    MatrixBuilder builder(source, rules, labelled, row);
-    for (; more; more = reader.next(row)) builder.add(row);
-    return builder.finish();
+    const CsvRowStyle rows{reader.separator(), row.fields.size(), labelled};
+    auto read = read_csv_rows(source.text.substr(row.offset), rows, rules, workers, piece_size);
+    if (!read) read = read_records(reader, row, source, rules, labelled);
+    if (reader.shape().line != 0) take_shape(read->matrix.values, reader.shape(), rules, source);
+    return std::move(*read);
 }
 
 }  // namespace attn::io

@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "core/workers.hpp"
 #include "io/number_array.hpp"
+#include "io/row_pieces.hpp"
 #include "io/source.hpp"
 
 namespace attn::io {
 
 struct LabelledMatrix {
-    NumberArray matrix;               ///< (rows, columns)
+    NumberArray matrix;               ///< (rows, columns), or the shape that a comment gives
     std::vector<std::string> labels;  ///< one a row; empty where the file has no label column
 };
 
@@ -27,7 +29,9 @@ struct CsvStyle {
 
 /// Reads one matrix (RFC 4180 quoting). The separator is the one that a first line `sep=X` names,
 /// else the first of tab ';' ',' that stands in the first line, else white space. Lines that are
-/// blank, hold only separators or start with '#' are skipped.
+/// blank, hold only separators or start with '#' are skipped; but a comment `# shape: 2, 6, 3`
+/// before the first other line says that the rows are those of the last axis of an array of this
+/// shape, of a rank that the rules take.
 ///
 /// Where the style leaves it open, the first line is a header if no field after the first is a
 /// number, or if its first field is not a number and the others count 0, 1, 2, ... as pandas names
@@ -37,6 +41,8 @@ struct CsvStyle {
 ///
 /// Errors: kind input, `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text
 /// where a number should be, and a first line 0, 1, 2, ..., which may be pandas' header or a row.
-LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {});
+/// A shape that the rows do not fill is one too.
+LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
+                        Workers* workers = nullptr, std::size_t piece_size = default_piece);
 
 }  // namespace attn::io

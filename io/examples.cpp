@@ -51,8 +51,9 @@ const std::vector<double> pair{
 
 Example find_example(std::string_view name) {
     if (name == "journey")
-        return {{{6, 3}, journey}, {"Your", "journey", "starts", "with", "one", "step"}, ""};
-    if (name == "pair") return {{{2, 11, 8}, pair}, {}, ""};
+        return {
+            {to_array(journey, {6, 3})}, {"Your", "journey", "starts", "with", "one", "step"}, ""};
+    if (name == "pair") return {{to_array(pair, {2, 11, 8})}, {}, ""};
     if (name == "sentence") return {{}, {}, "Life is short, eat dessert first"};
     throw std::logic_error("no such example");
 }

@@ -1,43 +1,20 @@
 // Reads one JSON array of numbers; see json_array.hpp.
 #include "io/json_array.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
 
 namespace attn::io {
-namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::array<std::pair<std::string_view, double>, 6> words{{{"NaN", nan},
-                                                                    {"Infinity", infinity},
-                                                                    {"-Infinity", -infinity},
-                                                                    {"\"NaN\"", nan},
-                                                                    {"\"Infinity\"", infinity},
-                                                                    {"\"-Infinity\"", -infinity}}};
-
-std::string rank_range(const ArrayRules& rules) {
-    const std::string low = std::to_string(rules.lowest_rank);
-    return rules.lowest_rank == rules.highest_rank
-               ? low
-               : low + " to " + std::to_string(rules.highest_rank);
-}
-
-}  // namespace
-
 NumberArray JsonArrayReader::read() {
     const std::size_t begin = at_;
-    array_.shape.assign(rules_.highest_rank, 0);
+    shape_.assign(rules_.highest_rank, 0);
     read_list(0);
     if (rank_ < rules_.lowest_rank)
         fail(begin, "an array of rank " + std::to_string(rank_) + "; expected rank " +
                         rank_range(rules_) + ", as in [[1, 2], [3, 4]]");
-    array_.shape.resize(rank_);
-    return std::move(array_);
+    shape_.resize(rank_);
+    return {to_array(values_, shape_), boolean_};
 }
 
 void JsonArrayReader::fail(std::size_t offset, const std::string& message) const {
@@ -81,7 +58,7 @@ void JsonArrayReader::read_list(std::size_t depth) {
 
 void JsonArrayReader::close_list(std::size_t depth, std::size_t opened_at, std::size_t length) {
     if (length == 0) fail(opened_at, "an empty list; expected at least one element");
-    std::size_t& expected = array_.shape[depth];
+    std::size_t& expected = shape_[depth];
     if (expected == 0) expected = length;
     if (expected != length)
         fail(opened_at, std::to_string(length) + (length == 1 ? " element" : " elements") +
@@ -93,14 +70,13 @@ void JsonArrayReader::close_list(std::size_t depth, std::size_t opened_at, std::
 bool JsonArrayReader::read_boolean() {
     for (const auto& [word, value] : {std::pair(std::string_view("true"), 1.0), {"false", 0.0}}) {
         if (!rules_.boolean || !text_.substr(at_).starts_with(word)) continue;
-        if (!array_.values.empty() && !array_.boolean)
-            fail(at_, "a boolean beside numbers; expected a number");
-        array_.boolean = true;
-        array_.values.push_back(value);
+        if (!values_.empty() && !boolean_) fail(at_, "a boolean beside numbers; expected a number");
+        boolean_ = true;
+        values_.push_back(value);
         at_ += word.size();
         return true;
     }
-    if (array_.boolean)
+    if (boolean_)
         fail(at_, "found " + excerpt(text_, at_) + " beside booleans; expected true or false");
     return false;
 }
@@ -108,10 +84,7 @@ bool JsonArrayReader::read_boolean() {
 void JsonArrayReader::read_number() {
     if (read_boolean()) return;
     const std::string_view rest = text_.substr(at_);
-    ParsedNumber number = parse_json_number(rest);
-    if (number.length == 0)
-        for (const auto& [word, value] : words)
-            if (rest.starts_with(word)) number = {value, word.size()};
+    const ParsedNumber number = parse_json_number_or_word(rest);
     const std::string_view after = rest.substr(number.length);
     const bool ends = after.empty() ||
                       std::string_view(" \t\r\n,]").find(after.front()) != std::string_view::npos;
@@ -119,7 +92,7 @@ void JsonArrayReader::read_number() {
         fail(at_, "found " + excerpt(text_, at_) + "; expected a number");
     const std::string problem = complaint(number.value, rest.substr(0, number.length), rules_);
     if (!problem.empty()) fail(at_, problem);
-    array_.values.push_back(number.value);
+    values_.push_back(rounded_once(number.value, rest.substr(0, number.length), rules_.dtype));
     at_ += number.length;
 }
 

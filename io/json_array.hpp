@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/number_array.hpp"
 #include "io/source.hpp"
@@ -14,10 +15,15 @@ namespace attn::io {
 /// empty rows, a wrong rank, anything that is no number, and numbers that break the rules.
 class JsonArrayReader {
 public:
-    JsonArrayReader(const Source& source, std::size_t begin, const ArrayRules& rules)
-        : source_(source), text_(source.text), at_(begin), rules_(rules) {}
+    /// The text is taken to end at `end`.
+    JsonArrayReader(const Source& source, std::size_t begin, const ArrayRules& rules,
+                    std::size_t end = std::string_view::npos)
+        : source_(source), text_(source.text.substr(0, end)), at_(begin), rules_(rules) {}
 
     NumberArray read();
+
+    /// The offset after what was read.
+    std::size_t end() const { return at_; }
 
 private:
     void read_list(std::size_t depth);
@@ -31,7 +37,9 @@ private:
     std::string_view text_;
     std::size_t at_;
     ArrayRules rules_;
-    NumberArray array_;
+    std::vector<std::size_t> shape_;
+    std::vector<double> values_;
+    bool boolean_ = false;
     std::size_t rank_ = 0;  // of the first number seen; 0 before
 };
 

@@ -2,30 +2,59 @@
 #include "io/json_document.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
+#include <cstdint>
 #include <string_view>
+#include <unordered_set>
+#include <utility>
 
 #include "core/error.hpp"
+#include "io/decimal.hpp"
 #include "io/json_array.hpp"
+#include "io/json_rows.hpp"
 
 namespace attn::io {
+namespace {
+
+constexpr std::uint64_t repeat(std::uint64_t byte) {
+    return 0x0101010101010101u * byte;
+}
+
+/// The high bit of each byte that is `byte`; exact up to the first such byte.
+constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
+    const std::uint64_t difference = word ^ repeat(byte);
+    return (difference - repeat(1)) & ~difference & repeat(0x80);
+}
+
+/// The first bracket or quote from `at` on, or the text's end.
+std::size_t find_structure(std::string_view text, std::size_t at) {
+    for (; text.size() - at >= 8; at += 8) {
+        const std::uint64_t word = load_bytes(text.data() + at);
+        const std::uint64_t folded = word | repeat(0x20);  // [ ] are { } less this bit
+        const std::uint64_t found =
+            equal_bytes(folded, '{') | equal_bytes(folded, '}') | equal_bytes(word, '"');
+        if (found != 0) return at + static_cast<std::size_t>(std::countr_zero(found)) / 8;
+    }
+    return std::min(text.find_first_of("\"[]{}", at), text.size());
+}
+
+}  // namespace
 
 JsonDocument::JsonDocument(const Source& source) : source_(source) {
     begin_ = skip_space(0);
     const char first = source_.text[begin_];
-    std::size_t end = 0;
-    if (first == '[') {
+    if (first == '[')
         is_array_ = true;
-        end = skip_value(begin_);
-    } else if (first == '{') {
-        end = read_members(begin_ + 1);
-    } else {
+    else if (first == '{')
+        check_end(read_members(begin_ + 1));
+    else
         fail(begin_, "found " + excerpt(source_.text, begin_) +
                          "; expected JSON: a matrix [[...], ...] or a request {...}");
-    }
-    end = skip_space(end);
-    if (end != source_.text.size())
-        fail(end, "found " + excerpt(source_.text, end) + "; expected the end of the text");
+}
+
+JsonDocument::JsonDocument(const Source& source, const JsonMember& member)
+    : source_(source), is_array_(source.text[member.begin] == '['), begin_(member.begin) {
+    if (!is_array_) read_members(begin_ + 1);
 }
 
 const JsonMember* JsonDocument::find(const std::string& key) const {
@@ -34,11 +63,21 @@ const JsonMember* JsonDocument::find(const std::string& key) const {
     return found == members_.end() ? nullptr : &*found;
 }
 
-NumberArray JsonDocument::read_array(const ArrayRules& rules) const {
+NumberArray JsonDocument::read_array(const ArrayRules& rules, Workers* workers,
+                                     std::size_t piece_size) const {
+    const std::size_t end = source_.text.find_last_not_of(" \t\r\n") + 1;
+    auto regular = read_json_rows(source_.text.substr(begin_, end - begin_), rules, Outermost::list,
+                                  workers, piece_size);
+    if (regular) return std::move(*regular);
+    check_end(skip_value(begin_));
     return JsonArrayReader(source_, begin_, rules).read();
 }
 
-NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules) const {
+NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
+                                     Workers* workers, std::size_t piece_size) const {
+    auto regular = read_json_rows(source_.text.substr(member.begin, member.end - member.begin),
+                                  rules, Outermost::list, workers, piece_size);
+    if (regular) return std::move(*regular);
     return JsonArrayReader(source_, member.begin, rules).read();
 }
 
@@ -50,6 +89,12 @@ void JsonDocument::fail(std::size_t offset, const std::string& message) const {
     throw Error(ErrorKind::input, source_.place(offset), message);
 }
 
+void JsonDocument::check_end(std::size_t at) const {
+    at = skip_space(at);
+    if (at != source_.text.size())
+        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text");
+}
+
 std::size_t JsonDocument::skip_space(std::size_t at) const {
     return std::min(source_.text.find_first_not_of(" \t\r\n", at), source_.text.size());
 }
@@ -58,7 +103,7 @@ std::size_t JsonDocument::skip_string(std::size_t at) const {
     const std::size_t start = at;
     for (;;) {
         at = source_.text.find_first_of("\"\\", at + 1);
-        if (at == std::string::npos)
+        if (at == std::string_view::npos)
             fail(start, "a string that does not end; expected a closing '\"'");
         if (source_.text[at] == '"') return at + 1;
         ++at;
@@ -68,7 +113,7 @@ std::size_t JsonDocument::skip_string(std::size_t at) const {
 /// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
 /// between them is left to whoever reads the value.
 std::size_t JsonDocument::skip_value(std::size_t at) const {
-    const std::string& text = source_.text;
+    const std::string_view text = source_.text;
     const std::size_t start = at;
     std::string open;  // the brackets that wait for their partner
     constexpr std::size_t deepest = 64;
@@ -92,7 +137,8 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
                    (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
             break;
         } else {
-            at = std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size());
+            at = open.empty() ? std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size())
+                              : find_structure(text, at + 1);
             continue;
         }
         if (open.empty()) return at;
@@ -106,7 +152,8 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
 
 /// Reads "key": value, ... up to the closing brace; returns the offset after it.
 std::size_t JsonDocument::read_members(std::size_t at) {
-    const std::string& text = source_.text;
+    const std::string_view text = source_.text;
+    std::unordered_set<std::string> keys;
     at = skip_space(at);
     if (at < text.size() && text[at] == '}') return at + 1;
     for (;;) {
@@ -116,7 +163,7 @@ std::size_t JsonDocument::read_members(std::size_t at) {
             fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
         at = skip_string(at);
         member.key = parse_with_library(member.key_offset, at).get<std::string>();
-        if (find(member.key) != nullptr)
+        if (!keys.insert(member.key).second)
             fail(member.key_offset,
                  "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
         at = skip_space(at);

@@ -7,7 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/workers.hpp"
 #include "io/number_array.hpp"
+#include "io/row_pieces.hpp"
 #include "io/source.hpp"
 
 namespace attn::io {
@@ -18,13 +20,17 @@ struct JsonMember {
     std::size_t key_offset = 0, begin = 0, end = 0;
 };
 
-/// A JSON text whose root is an array or an object. Only the root's own structure is read at once,
-/// so that the large arrays of a result that nobody asks for cost no parsing.
+/// A JSON text whose root is an array or an object. Of an object only the root's own structure is
+/// read at once, so that the large arrays of a result that nobody asks for cost no parsing; an
+/// array waits until it is asked for.
 class JsonDocument {
 public:
     /// `source` must outlive the document. Errors: kind input, with file:line:column, where the
     /// text is no JSON, is cut short, repeats a key or goes on after its end.
     explicit JsonDocument(const Source& source);
+
+    /// A member that is an array or an object, as a document of its own.
+    JsonDocument(const Source& source, const JsonMember& member);
 
     bool is_array() const { return is_array_; }
     const std::vector<JsonMember>& members() const { return members_; }
@@ -33,11 +39,21 @@ public:
     /// "file:line:column" of a member's value.
     std::string place(const JsonMember& member) const { return source_.place(member.begin); }
 
-    /// The root array, or one member, as a rectangular array of numbers.
-    NumberArray read_array(const ArrayRules& rules) const;
-    NumberArray read_array(const JsonMember& member, const ArrayRules& rules) const;
+    /// The root array, or one member, as a rectangular array of numbers. Errors: those of
+    /// JsonArrayReader, and for the root those of the constructor.
+    NumberArray read_array(const ArrayRules& rules, Workers* workers = nullptr,
+                           std::size_t piece_size = default_piece) const;
+    NumberArray read_array(const JsonMember& member, const ArrayRules& rules,
+                           Workers* workers = nullptr,
+                           std::size_t piece_size = default_piece) const;
 
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
+    bool holds_object(const JsonMember& member) const { return source_.text[member.begin] == '{'; }
+
+    /// "file:line:column" of a member's key.
+    std::string key_place(const JsonMember& member) const {
+        return source_.place(member.key_offset);
+    }
 
     /// A member as a document of nlohmann's.
     nlohmann::json read_value(const JsonMember& member) const;
@@ -47,6 +63,7 @@ private:
     std::size_t skip_space(std::size_t at) const;
     std::size_t skip_string(std::size_t at) const;
     std::size_t skip_value(std::size_t at) const;
+    void check_end(std::size_t at) const;
     std::size_t read_members(std::size_t at);
     nlohmann::json parse_with_library(std::size_t begin, std::size_t end) const;
 

@@ -2,16 +2,28 @@
 #include "io/number_array.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "io/source.hpp"
 
 namespace attn::io {
 namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array<std::pair<std::string_view, double>, 6> json_words{
+    {{"NaN", nan},
+     {"Infinity", infinity},
+     {"-Infinity", -infinity},
+     {"\"NaN\"", nan},
+     {"\"Infinity\"", infinity},
+     {"\"-Infinity\"", -infinity}}};
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -57,12 +69,6 @@ bool starts_with_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-Array<double> NumberArray::to_array() const {
-    Array<double> array = Array<double>::from_shape(shape);
-    std::copy(values.begin(), values.end(), array.begin());
-    return array;
-}
-
 ParsedNumber parse_json_number(std::string_view text) {
     const std::size_t start = text.starts_with('-') ? 1 : 0;
     const std::size_t whole = digits(text, start);
@@ -72,14 +78,21 @@ ParsedNumber parse_json_number(std::string_view text) {
     return {to_double(text.substr(0, end)), end};
 }
 
+ParsedNumber parse_json_number_or_word(std::string_view text) {
+    const ParsedNumber number = parse_json_number(text);
+    if (number.length != 0) return number;
+    for (const auto& [word, value] : json_words)
+        if (text.starts_with(word)) return {value, word.size()};
+    return {};
+}
+
 ParsedNumber parse_loose_number(std::string_view text) {
     const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
     const std::string_view rest = text.substr(sign);
     const double factor = text.starts_with('-') ? -1 : 1;
     for (std::string_view word : {"infinity", "inf"})
-        if (starts_with_word(rest, word))
-            return {factor * std::numeric_limits<double>::infinity(), sign + word.size()};
-    if (starts_with_word(rest, "nan")) return {std::numeric_limits<double>::quiet_NaN(), sign + 3};
+        if (starts_with_word(rest, word)) return {factor * infinity, sign + word.size()};
+    if (starts_with_word(rest, "nan")) return {nan, sign + 3};
 
     const std::size_t whole = digits(rest, 0);
     std::size_t end = skip_fraction_and_exponent(rest, whole);
@@ -99,6 +112,28 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
         return shortened(text) +
                " overflows float32; expected at most 3.4028235e38, or dtype float64";
     return {};
+}
+
+double rounded_once(double value, std::string_view text, Dtype dtype) {
+    if (dtype != Dtype::float32 || !std::isfinite(value)) return value;
+    if (text.starts_with('+')) text.remove_prefix(1);
+    float nearest = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nearest);
+    const bool differs = error == std::errc{} && nearest != static_cast<float>(value);
+    return differs ? static_cast<double>(nearest) : value;
+}
+
+std::string rank_range(const ArrayRules& rules) {
+    const std::string low = std::to_string(rules.lowest_rank);
+    return rules.lowest_rank == rules.highest_rank
+               ? low
+               : low + " to " + std::to_string(rules.highest_rank);
+}
+
+Array<double> to_array(const std::vector<double>& values, const std::vector<std::size_t>& shape) {
+    Array<double> array = Array<double>::from_shape(shape);
+    std::copy(values.begin(), values.end(), array.begin());
+    return array;
 }
 
 }  // namespace attn::io

@@ -5,52 +5,44 @@
 #include <charconv>
 #include <cmath>
 
+#include "io/shortest_float.hpp"
+
 namespace attn::io {
 namespace {
 
-// The longest: a float64 of 309 digits before the point and 50 after it.
-using Buffer = std::array<char, 512>;
-
 template <class... Arguments>
-void append(std::string& out, Arguments... arguments) {
-    Buffer buffer;
-    const auto [end, error] = std::to_chars(buffer.begin(), buffer.end(), arguments...);
-    out.append(buffer.begin(), end);
+char* write(char* at, Arguments... arguments) {
+    return std::to_chars(at, at + longest_number, arguments...).ptr;
 }
 
-template <class T>
-void append_float(std::string& out, T value, std::optional<int> decimals) {
-    if (decimals)
-        append(out, value, std::chars_format::fixed, *decimals);
-    else
-        append(out, value);
+template <class... Arguments>
+std::string text_of(Arguments... arguments) {
+    std::array<char, longest_number> text;
+    return {text.data(), write(text.data(), arguments...)};
 }
 
 }  // namespace
 
-void append_number(std::string& out, float value, std::optional<int> decimals) {
-    append_float(out, value, decimals);
+char* write_number(char* at, float value, std::optional<int> decimals) {
+    return decimals ? write(at, value, std::chars_format::fixed, *decimals)
+                    : write_shortest(at, value);
 }
 
-void append_number(std::string& out, double value, std::optional<int> decimals) {
-    append_float(out, value, decimals);
+char* write_number(char* at, double value, std::optional<int> decimals) {
+    return decimals ? write(at, value, std::chars_format::fixed, *decimals) : write(at, value);
 }
 
-void append_number(std::string& out, std::int64_t value, std::optional<int>) {
-    append(out, value);
+char* write_number(char* at, std::int64_t value, std::optional<int>) {
+    return write(at, value);
 }
 
 std::string scientific_text(double value, int decimals) {
-    std::string text;
-    append(text, value, std::chars_format::scientific, decimals);
-    return text;
+    return text_of(value, std::chars_format::scientific, decimals);
 }
 
 std::string fixed_text(double value, int decimals) {
     if (std::isnan(value)) return "nan";
-    std::string text;
-    append(text, value, std::chars_format::fixed, decimals);
-    return text;
+    return text_of(value, std::chars_format::fixed, decimals);
 }
 
 }  // namespace attn::io

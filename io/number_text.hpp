@@ -1,18 +1,31 @@
 // Numbers as text: the shortest decimal that reads back the same, or a fixed count of decimals.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace attn::io {
 
-/// Appends a finite number. Without `decimals`: the shortest decimal that reads back as the same
-/// value of its own type (0.43 for the float32 nearest 0.43); with it: that many digits after the
-/// point, correctly rounded from the exact value.
-void append_number(std::string& out, float value, std::optional<int> decimals);
-void append_number(std::string& out, double value, std::optional<int> decimals);
-void append_number(std::string& out, std::int64_t value, std::optional<int> decimals);
+/// Room that a number may take: a float64 of 309 digits before the point and up to 200 after it.
+inline constexpr std::size_t longest_number = 512;
+
+/// Writes a finite number and returns its end; longest_number bytes from `at` on may be
+/// overwritten. Without `decimals`: the shortest decimal that reads back as the same value of its
+/// own type (0.43 for the float32 nearest 0.43); with it: that many digits after the point,
+/// correctly rounded from the exact value.
+char* write_number(char* at, float value, std::optional<int> decimals);
+char* write_number(char* at, double value, std::optional<int> decimals);
+char* write_number(char* at, std::int64_t value, std::optional<int> decimals);
+
+/// The same, appended.
+template <class T>
+void append_number(std::string& out, T value, std::optional<int> decimals) {
+    std::array<char, longest_number> text;
+    out.append(text.data(), write_number(text.data(), value, decimals));
+}
 
 /// Python's '{:.{decimals}e}': at least two digits in the exponent.
 std::string scientific_text(double value, int decimals);

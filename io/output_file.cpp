@@ -65,8 +65,11 @@ OutputFile::~OutputFile() {
 }
 
 OutputFile& OutputFile::operator<<(std::string_view text) {
-    buffer_ += text;
-    if (buffer_.size() >= buffer_size) flush();
+    if (buffer_.size() + text.size() >= buffer_size) flush();
+    if (text.size() >= buffer_size)
+        write_all(text);
+    else
+        buffer_ += text;
     return *this;
 }
 

@@ -1,73 +1,29 @@
 // Reading texts from outside; see source.hpp.
 #include "io/source.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/memory.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr std::size_t largest_text = std::size_t{1} << 30;
 
-[[noreturn]] void fail_to_read(const std::string& name, int error) {
-    throw Error(
-        ErrorKind::io, name,
-        std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");
-}
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-        if (fd_ > STDIN_FILENO) ::close(fd_);
-    }
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
-
 bool looks_like_utf16(std::string_view text) {
     return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
 }
 
-std::string read_all(int fd, const std::string& name) {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) fail_to_read(name, errno);
-    if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::io, name, "is a folder; expected a file");
-    std::string text;
-    constexpr std::size_t smallest_read = 65536;
-    std::size_t size = 0;
-    // One byte more than the file says, so that its end is seen without growing the buffer.
-    text.resize(S_ISREG(status.st_mode)
-                    ? std::min(static_cast<std::size_t>(status.st_size), largest_text) + 1
-                    : smallest_read);
-    for (;;) {
-        if (size == text.size()) text.resize(2 * size);
-        const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) fail_to_read(name, errno);
-        if (got == 0) break;
-        if (std::memchr(text.data() + size, '\0', static_cast<std::size_t>(got)) != nullptr)
-            throw Error(ErrorKind::input, name,
-                        looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
-                                               : "holds a zero byte; expected text (json or csv)");
-        size += static_cast<std::size_t>(got);
-        if (size > largest_text)
-            throw Error(ErrorKind::input, name, "is longer than 1 GiB; expected less text");
-    }
-    text.resize(size);
-    return text;
+void refuse_zero_bytes(const std::string& name, std::string_view text, std::size_t from) {
+    if (std::memchr(text.data() + from, '\0', text.size() - from) == nullptr) return;
+    throw Error(ErrorKind::input, name,
+                looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
+                                       : "holds a zero byte; expected text (json, ndjson or csv)");
 }
 
 /// Length of the valid UTF-8 sequence at the front, 0 where there is none. RFC 3629, section 4.
@@ -92,10 +48,35 @@ std::size_t sequence_length(std::string_view text) {
     return 0;
 }
 
+/// The source, once its text is known to be some.
+Source checked(Source source) {
+    if (source.text.starts_with("\xef\xbb\xbf")) source.text.remove_prefix(3);
+    if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+        throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
+    const std::size_t bad = find_invalid_utf8(source.text);
+    if (bad != std::string_view::npos)
+        throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
+    return source;
+}
+
+/// Bytes of plain ASCII at the front, to a multiple of 64.
+std::size_t ascii_prefix(std::string_view text) {
+    constexpr std::size_t block = 64;
+    std::size_t at = 0;
+    for (; text.size() - at >= block; at += block) {
+        std::array<std::uint64_t, block / 8> words{};
+        std::memcpy(words.data(), text.data() + at, block);
+        std::uint64_t all = 0;
+        for (std::uint64_t word : words) all |= word;
+        if ((all & 0x8080808080808080u) != 0) break;
+    }
+    return at;
+}
+
 }  // namespace
 
 std::string Source::place(std::size_t offset) const {
-    const std::string_view before = std::string_view(text).substr(0, std::min(offset, text.size()));
+    const std::string_view before = text.substr(0, std::min(offset, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     const std::string_view line_before = before.substr(line_start);
@@ -106,27 +87,38 @@ std::string Source::place(std::size_t offset) const {
 }
 
 Source read_source(const std::string& path) {
-    if (path == "-") return make_source("<stdin>", read_all(STDIN_FILENO, "<stdin>"));
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) fail_to_read(path, errno);
-    return make_source(path, read_all(file.get(), path));
+    return read_source(Bytes::open(path));
+}
+
+Source read_source(const std::shared_ptr<const Bytes>& bytes) {
+    if (bytes->size() > largest_text)
+        throw Error(ErrorKind::input, bytes->name(), "is longer than 1 GiB; expected less text");
+    const std::size_t size = static_cast<std::size_t>(bytes->size());
+    if (bytes->memory() != nullptr) {
+        const std::string_view text(bytes->memory(), size);
+        refuse_zero_bytes(bytes->name(), text, 0);
+        return checked({bytes->name(), text, bytes});
+    }
+    const auto memory = std::make_shared<AlignedArray<char>>();
+    memory->reserve(size);
+    constexpr std::size_t piece = std::size_t{1} << 20;  // still in cache when looked at
+    for (std::size_t at = 0; at < size; at += piece) {
+        const std::size_t count = std::min(piece, size - at);
+        bytes->read(at, count, memory->data() + at);
+        refuse_zero_bytes(bytes->name(), {memory->data(), at + count}, at);
+    }
+    return checked({bytes->name(), {memory->data(), size}, memory});
 }
 
 Source make_source(std::string name, std::string text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-    Source source{std::move(name), std::move(text)};
-    if (source.text.find_first_not_of(" \t\r\n") == std::string::npos)
-        throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
-    const std::size_t bad = find_invalid_utf8(source.text);
-    if (bad != std::string::npos)
-        throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
-    return source;
+    const auto memory = std::make_shared<const std::string>(std::move(text));
+    return checked({std::move(name), *memory, memory});
 }
 
 std::size_t find_invalid_utf8(std::string_view text) {
     for (std::size_t i = 0; i < text.size();) {
         if (static_cast<unsigned char>(text[i]) < 0x80) {
-            ++i;
+            i += std::max<std::size_t>(1, ascii_prefix(text.substr(i)));
             continue;
         }
         const std::size_t length = sequence_length(text.substr(i));

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "io/bytes.hpp"
 
 namespace attn::io {
 
 struct Source {
-    std::string name;  ///< the path, or <stdin>
-    std::string text;  ///< UTF-8, without a byte-order mark
+    std::string name;                         ///< the path, or <stdin>
+    std::string_view text;                    ///< UTF-8, without a byte-order mark
+    std::shared_ptr<const void> memory = {};  ///< where the text lies
 
     /// "name:line:column" of a byte, both from 1; columns count characters.
     std::string place(std::size_t offset) const;
@@ -18,6 +22,9 @@ struct Source {
 /// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
 /// where it is empty, binary, not UTF-8 or longer than 1 GiB.
 Source read_source(const std::string& path);
+
+/// The same from bytes that are open already.
+Source read_source(const std::shared_ptr<const Bytes>& bytes);
 
 /// A source from a text of the program's own. Errors: as read_source.
 Source make_source(std::string name, std::string text);

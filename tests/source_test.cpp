@@ -42,7 +42,7 @@ TEST_CASE("reading: folders, missing files and zero bytes have their own words")
     CHECK(error_of([] { read_source("."); }) == ".: is a folder; expected a file");
     test::write_text("zero.csv", std::string("1,2\0", 4));
     CHECK(error_of([] { read_source("zero.csv"); }) ==
-          "zero.csv: holds a zero byte; expected text (json or csv)");
+          "zero.csv: holds a zero byte; expected text (json, ndjson or csv)");
 }
 
 TEST_CASE("reading: a text longer than one read arrives whole") {

@@ -29,6 +29,11 @@ std::vector<double> flat(const nlohmann::json& nested);
 std::vector<std::size_t> shape_of(const nlohmann::json& nested);
 Array<double> array_of(const nlohmann::json& nested);
 
+/// The numbers in row-major order.
+inline std::vector<double> numbers_of(const Array<double>& array) {
+    return {array.begin(), array.end()};
+}
+
 /// What `write` writes, as text.
 template <class Write>
 std::string written(Write write) {

@@ -1,0 +1,24 @@
+// Reads regular JSON arrays of numbers on all workers; whatever it does not expect it leaves to
+// json_array.hpp, which knows the errors.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "core/workers.hpp"
+#include "io/number_array.hpp"
+#include "io/row_pieces.hpp"
+
+namespace attn::io {
+
+/// Whether the outermost axis is a list, or the lines of a text (NDJSON).
+enum class Outermost { list, lines };
+
+/// The array that `text` is, from its first bracket to its last; nothing where anything in it is
+/// unexpected. What is read is read as JsonArrayReader reads it.
+std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
+                                          Outermost outermost = Outermost::list,
+                                          Workers* workers = nullptr,
+                                          std::size_t piece_size = default_piece);
+
+}  // namespace attn::io

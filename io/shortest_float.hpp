@@ -1,0 +1,16 @@
+// The shortest decimal of a float32 number.
+#pragma once
+
+#include <cstddef>
+
+namespace attn::io {
+
+/// Room that one number may take.
+inline constexpr std::size_t longest_float = 24;
+
+/// Writes the characters that std::to_chars(float) gives, and returns their end: of the decimals
+/// that read back as `value` one with the fewest digits, the nearest among these; as 0.43
+/// or 4.3e-05, whichever is shorter. `value` is finite; 24 bytes from `at` on are overwritten.
+char* write_shortest(char* at, float value);
+
+}  // namespace attn::io
