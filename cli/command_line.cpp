@@ -104,7 +104,7 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help, bool is_named) {
     command.input->type_name(" ");
     if (!is_named) return command;
     for (const Option& option : options()) {
-        if ((option.modes & in(help.mode)) == 0) continue;
+        if ((option.modes & in(help.mode)) == 0 || !option.is_flag) continue;
         const std::string spelling = option.name == "output" ? "-o,--output" : "--" + option.name;
         if (option.kind != Kind::boolean) {
             command.flags[option.name] = command.app->add_option(spelling, option.help)
@@ -150,8 +150,14 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help, bool is_named) {
 Request read_mode(const ModeCommand& command, Mode mode) {
     Request request;
     request.settings.mode = mode;
-    for (const std::string& word : command.app->remaining())
-        if (word != "--") fail_unknown(command, mode, word);
+    for (const std::string& word : command.app->remaining()) {
+        // An array of standard input, which CLI11 takes for a flag.
+        const bool is_input = word.starts_with("-:") && request.input.empty();
+        if (is_input)
+            request.input = word;
+        else if (word != "--")
+            fail_unknown(command, mode, word);
+    }
     for (const Option& option : options()) {
         const auto given = [&](const std::string& name) {
             const auto found = command.flags.find(name);
@@ -179,6 +185,7 @@ Request read_mode(const ModeCommand& command, Mode mode) {
                    "--" + option.name + " " + (text.empty() ? "''" : io::shortened(text)));
     }
     if (command.input->count() != 0) {
+        if (!request.input.empty()) fail_unknown(command, mode, request.input.substr(0, 1));
         request.input = command.input->results().front();
         if (request.input.empty())
             throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");

@@ -12,8 +12,7 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "io/columns.hpp"
-#include "io/csv.hpp"
-#include "io/json_document.hpp"
+#include "io/data_file.hpp"
 #include "io/output_file.hpp"
 
 namespace attn::cli {
@@ -27,7 +26,8 @@ struct NamedValues {
 struct Side {
     std::vector<NamedValues> arrays;
     bool bare = false;           ///< one array without a name
-    std::optional<Dtype> dtype;  ///< of a result's config
+    bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
+    std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
 };
 
 io::ArrayRules any_array() {
@@ -39,35 +39,59 @@ io::ArrayRules any_array() {
     return rules;
 }
 
-Side read_side(const std::string& path) {
-    const io::Source source = io::read_source(path);
+std::optional<Dtype> dtype_of(const nlohmann::json& config) {
+    if (!config.is_object()) return std::nullopt;
+    const bool is_wide = config.contains("dtype") && config["dtype"] == "float64";
+    return is_wide ? Dtype::float64 : Dtype::float32;
+}
+
+/// All arrays of a binary file, or the one that the path names.
+void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
+    const io::ArrayFile& all = *file.arrays;
+    if (!file.array.empty() || (all.arrays.size() == 1 && all.metadata.empty())) {
+        side.bare = true;
+        side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
+        const io::StoredArray* array = all.find(file.array);
+        if (array != nullptr && array->type == io::ElementType::float32)
+            side.dtype = Dtype::float32;
+        return;
+    }
+    for (const io::StoredArray& array : all.arrays)
+        side.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
+    const nlohmann::json head = nlohmann::json::parse(all.metadata, nullptr, false);
+    if (head.is_object() && head.contains("config")) side.dtype = dtype_of(head["config"]);
+}
+
+Side read_side(const std::string& path, Workers& workers) {
+    const io::DataFile file = io::open_data_file(path);
     Side side;
-    const char first = source.text[source.text.find_first_not_of(" \t\r\n")];
-    if (first != '[' && first != '{') {
+    side.is_text = !file.arrays;
+    if (file.arrays) {
+        read_stored(file, side, workers);
+    } else if (!file.holds_object() || !file.array.empty()) {
         side.bare = true;
-        side.arrays.push_back({"array", io::read_csv(source, any_array()).matrix.to_array()});
-        return side;
+        side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
+    } else {
+        const io::JsonDocument& document = *file.document;
+        for (const io::JsonMember& member : document.members())
+            if (member.key != "tokens" && document.holds_array(member))
+                side.arrays.push_back(
+                    {member.key, document.read_array(member, any_array(), &workers).values});
+        if (const io::JsonMember* config = document.find("config"))
+            side.dtype = dtype_of(document.read_value(*config));
     }
-    const io::JsonDocument document(source);
-    if (document.is_array()) {
-        side.bare = true;
-        side.arrays.push_back({"array", document.read_array(any_array()).to_array()});
-        return side;
-    }
-    for (const io::JsonMember& member : document.members())
-        if (member.key != "tokens" && document.holds_array(member))
-            side.arrays.push_back(
-                {member.key, document.read_array(member, any_array()).to_array()});
     if (side.arrays.empty())
-        throw Error(ErrorKind::input, source.name, "holds no array; expected a result or an array");
-    if (const io::JsonMember* config = document.find("config")) {
-        const nlohmann::json settings = document.read_value(*config);
-        if (settings.is_object())
-            side.dtype = settings.contains("dtype") && settings["dtype"] == "float64"
-                             ? Dtype::float64
-                             : Dtype::float32;
-    }
+        throw Error(ErrorKind::input, file.name, "holds no array; expected a result or an array");
     return side;
+}
+
+/// 0.43 stands for the float32 nearest to it, where float32 numbers were written.
+void round_text(Side& side, const Side& other) {
+    const bool beside_float32 = !other.is_text && other.dtype == Dtype::float32;
+    const bool is_float32 = side.dtype ? *side.dtype == Dtype::float32 : beside_float32;
+    if (!side.is_text || !is_float32) return;
+    for (NamedValues& array : side.arrays)
+        for (double& value : array.values) value = static_cast<double>(static_cast<float>(value));
 }
 
 struct Row {
@@ -177,7 +201,10 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 bool compare(const CompareRequest& request) {
     if (request.a == "-" && request.b == "-")
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
-    const Side a = read_side(request.a), b = read_side(request.b);
+    Workers workers;
+    Side a = read_side(request.a, workers), b = read_side(request.b, workers);
+    round_text(a, b);
+    round_text(b, a);
     Tolerance tolerance = request.tolerance;
     const bool both_wide = a.dtype == Dtype::float64 && b.dtype == Dtype::float64;
     tolerance.dtype = request.dtype.value_or(both_wide ? Dtype::float64 : Dtype::float32);

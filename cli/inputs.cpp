@@ -3,42 +3,35 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <utility>
 
+#include "cli/model_input.hpp"
 #include "cli/options.hpp"
+#include "cli/request_document.hpp"
 #include "core/embedding.hpp"
 #include "core/error.hpp"
 #include "core/memory.hpp"
-#include "io/csv.hpp"
+#include "io/data_file.hpp"
 #include "io/examples.hpp"
-#include "io/json_document.hpp"
-#include "io/source.hpp"
 
 namespace attn::cli {
 namespace {
 
-constexpr std::string_view result_schema = "attn.result/1";
 constexpr std::uint64_t default_vocab_size = 50000;
 constexpr std::uint64_t default_embed_dim = 3;
 
-bool is_json(const io::Source& source, InputFormat format) {
-    if (format != InputFormat::automatic) return format == InputFormat::json;
-    const std::string suffix = std::filesystem::path(source.name).extension();
-    if (suffix == ".json") return true;
-    if (suffix == ".csv" || suffix == ".tsv") return false;
-    const char first = source.text[source.text.find_first_not_of(" \t\r\n")];
-    return first == '[' || first == '{';
-}
-
-/// Formats that are known by name but not read yet would otherwise fail as broken text.
-void refuse_binary_formats(const std::string& path) {
-    const std::string suffix = std::filesystem::path(path).extension();
-    for (const char* known : {".npy", ".npz", ".safetensors", ".parquet", ".pt", ".pth"})
-        if (suffix == known)
-            throw Error(ErrorKind::unsupported, path,
-                        suffix + " files cannot be read; expected json or csv");
+std::optional<io::DataFormat> data_format(InputFormat format) {
+    switch (format) {
+        case InputFormat::automatic: return std::nullopt;
+        case InputFormat::json: return io::DataFormat::json;
+        case InputFormat::ndjson: return io::DataFormat::ndjson;
+        case InputFormat::csv: return io::DataFormat::csv;
+        case InputFormat::npy: return io::DataFormat::npy;
+        case InputFormat::npz: return io::DataFormat::npz;
+        case InputFormat::safetensors: return io::DataFormat::safetensors;
+    }
+    return std::nullopt;
 }
 
 /// An operand that may have a file of its own or stand in the request.
@@ -65,17 +58,26 @@ constexpr OperandRule operand_rules[] = {
      &Operands::key_padding_mask_is_boolean, 1, 2, true},
 };
 
+bool is_operand(const std::string& key, Mode mode) {
+    return std::any_of(
+        std::begin(operand_rules), std::end(operand_rules),
+        [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+}
+
 class OperandReader {
 public:
-    explicit OperandReader(Request& request) : request_(request) {}
+    OperandReader(Request& request, Workers& workers) : request_(request), workers_(workers) {}
 
     Operands read() {
         check_standard_input();
-        if (reads_input()) read_input();
+        if (reads_input()) open_input();
+        if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
-        if (request_.settings.mode != Mode::sdpa) read_inputs();
+        read_model();
+        if (request_.settings.mode != Mode::sdpa && request_.token_ids.empty()) read_inputs();
         for (const OperandRule& rule : operand_rules)
             if ((rule.modes & in(request_.settings.mode)) != 0) read_operand(rule);
+        if (!request_.token_ids.empty()) embed_token_ids();
         settle_numeric_masks();
         check_tokens();
         return std::move(operands_);
@@ -83,120 +85,50 @@ public:
 
 private:
     bool reads_input() const {
-        const bool given = request_.example || request_.text || request_.has_file("query") ||
-                           request_.has_file("key") || request_.has_file("value");
+        const bool given = request_.example || request_.text || !request_.token_ids.empty() ||
+                           request_.has_file("query") || request_.has_file("key") ||
+                           request_.has_file("value");
         return !request_.input.empty() || !given;
     }
 
     /// INPUT's settings; its arrays wait until the dtype is known.
-    void read_input() {
-        const std::string path = request_.input.empty() ? "-" : request_.input;
-        refuse_binary_formats(path);
-        source_ = io::read_source(path);
-        if (!is_json(source_, request_.input_format)) {
-            request_.places["inputs"] = source_.name;
+    void open_input() {
+        input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
+                                    data_format(request_.input_format));
+        const bool is_document = input_->holds_object() && input_->array.empty();
+        if (is_document) {
+            document_ =
+                read_request_document(request_, *input_->document, input_->name, is_operand);
             return;
         }
-        document_ = std::make_unique<io::JsonDocument>(source_);
-        if (document_->is_array()) {
-            request_.places["inputs"] = source_.name;
+        if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
+            request_.places["inputs"] = input_->name;
+            if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
             return;
         }
-        const io::JsonMember* schema = document_->find("schema");
-        if (schema == nullptr)
-            read_request();
-        else if (document_->read_value(*schema) == result_schema)
-            read_result();
-        else
-            throw Error(ErrorKind::input, document_->place(*schema),
-                        "unknown schema; expected \"" + std::string(result_schema) + "\"");
-    }
-
-    void read_request() {
-        // First, so that no other key is blamed for standing in the wrong mode.
-        if (const io::JsonMember* mode = document_->find("mode")) check_mode(*mode);
-        for (const io::JsonMember& member : document_->members()) {
-            if (member.key == "mode") continue;
-            if (member.key == "inputs") {
-                request_.places["inputs"] = document_->place(member);
-                inputs_ = &member;
-            } else if (member.key == "id") {
-                read_id(member);
-            } else if (member.key == "tokens") {
-                read_tokens(member);
-            } else if (is_operand(member.key) && document_->holds_array(member)) {
-                if (request_.has(member.key)) continue;  // a flag wins
-                request_.places[member.key] = document_->place(member);
-                inline_operands_[member.key] = &member;
-            } else {
-                const nlohmann::json value = document_->read_value(member);
-                apply_key(request_, member.key, value, source_.place(member.key_offset));
+        for (const io::StoredArray& array : input_->arrays->arrays)
+            if (is_operand(array.name, Mode::sdpa) && !request_.has(array.name)) {
+                request_.places[array.name] = array.place();
+                stored_operands_[array.name] = &array;
             }
-        }
+        if (stored_operands_.empty()) request_.places["inputs"] = input_->name;
     }
 
-    /// The context vectors of an earlier layer are the inputs of this one.
-    void read_result() {
-        inputs_ = document_->find("context_vectors");
-        if (inputs_ == nullptr)
-            throw Error(ErrorKind::input, source_.name,
-                        "a result without context_vectors; expected it among its arrays (--emit)");
-        request_.places["inputs"] = source_.name;
-        if (const io::JsonMember* tokens = document_->find("tokens")) {
-            read_tokens(*tokens);
-            one_row_of_many_ = is_one_row();
-        }
-    }
-
-    /// A result of --token has one row of context, and the labels of all tokens.
-    bool is_one_row() const {
-        const io::JsonMember* config = document_->find("config");
-        return config != nullptr && document_->read_value(*config).contains("token");
-    }
-
-    bool is_operand(const std::string& key) const {
-        return std::any_of(
-            std::begin(operand_rules), std::end(operand_rules), [&](const OperandRule& rule) {
-                return rule.key == key && (rule.modes & in(request_.settings.mode)) != 0;
-            });
-    }
-
-    void check_mode(const io::JsonMember& member) const {
-        const nlohmann::json value = document_->read_value(member);
-        const std::string mode(name_of(mode_names, request_.settings.mode));
-        if (value != mode)
-            throw Error(ErrorKind::usage, document_->place(member),
-                        "the request has mode " + value.dump() + "; expected \"" + mode +
-                            "\" as the command says");
-    }
-
-    void read_id(const io::JsonMember& member) {
-        request_.id = document_->read_value(member);
-        const bool plain =
-            request_.id.is_string() || request_.id.is_number_integer() || request_.id.is_null();
-        if (!plain)
-            throw Error(ErrorKind::input, document_->place(member),
-                        "an id that cannot be given back as it is; expected a string or a 64-bit "
-                        "whole number");
-    }
-
-    void read_tokens(const io::JsonMember& member) {
-        const nlohmann::json value = document_->read_value(member);
-        if (value.is_null()) return;
-        const bool strings =
-            value.is_array() && std::all_of(value.begin(), value.end(),
-                                            [](const auto& token) { return token.is_string(); });
-        if (!strings)
-            throw Error(ErrorKind::input, document_->place(member),
-                        "tokens that are no list of strings; expected one string a token");
-        request_.tokens = value.get<std::vector<std::string>>();
-        request_.places["tokens"] = document_->place(member);
+    /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
+    void take_result(const io::ArrayFile& file) {
+        const nlohmann::json head = nlohmann::json::parse(file.metadata, nullptr, false);
+        if (!head.is_object() || !head.contains("schema") || head["schema"] != result_schema)
+            return;
+        if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
+        if (!head.contains("tokens")) return;
+        store_tokens(request_, head["tokens"], file.name);
+        document_.one_row_of_many = head.contains("config") && head["config"].contains("token");
     }
 
     void check_standard_input() const {
-        std::size_t from_stdin = request_.input == "-" ? 1 : 0;
+        std::size_t from_stdin = io::split_data_path(request_.input).file == "-" ? 1 : 0;
         for (const auto& [key, path] : request_.operand_files)
-            if (path == "-") ++from_stdin;
+            if (io::split_data_path(path).file == "-") ++from_stdin;
         if (from_stdin > 1)
             throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     }
@@ -205,7 +137,7 @@ private:
     /// there would be ignored.
     void check_sources() const {
         std::vector<std::string> sources;
-        for (const char* key : {"inputs", "example", "text"})
+        for (const char* key : {"inputs", "example", "text", "token_ids"})
             if (request_.has(key)) sources.push_back(place_of(request_, key));
         if (sources.size() > 1)
             throw Error(ErrorKind::usage, sources[1],
@@ -227,6 +159,28 @@ private:
                             "there is no text to embed; expected --text beside it");
     }
 
+    /// The model's settings come before the arrays, its numbers once the dtype is known.
+    void read_model() {
+        const auto inline_weights = document_.members.find("weights");
+        if (request_.has_file("weights")) {
+            const std::string path = path_of("weights");
+            request_.operand_files["weights"] = path;
+            model_ = std::make_unique<ModelInput>(request_, path);
+        } else if (inline_weights != document_.members.end()) {
+            const io::JsonDocument weights(*input_->source, *inline_weights->second);
+            model_ = std::make_unique<ModelInput>(
+                request_, io::arrays_of(weights, place_of(request_, "weights")));
+        } else {
+            return check_no_model(request_);
+        }
+        for (const char* key : {"init", "rng_skip"})
+            if (request_.has(key))
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "nothing is drawn, since weights are given; expected none");
+        operands_.weights = model_->read_weights();
+        operands_.norm = model_->read_norm();
+    }
+
     io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
         io::ArrayRules rules;
         rules.dtype = request_.settings.dtype;
@@ -236,20 +190,32 @@ private:
     }
 
     void read_inputs() {
+        const auto member = document_.members.find("inputs");
         if (request_.example) {
             read_example();
         } else if (request_.text) {
             embed_text(*request_.text);
-        } else if (inputs_ != nullptr) {
-            operands_.inputs = read_member(*inputs_, rules(2, 3));
-        } else if (document_ != nullptr && document_->is_array()) {
-            operands_.inputs = document_->read_array(rules(2, 3)).to_array();
-        } else if (document_ != nullptr) {
-            throw Error(ErrorKind::input, source_.name,
+        } else if (request_.has_file("inputs")) {
+            const io::DataFile file = open_operand("inputs", true);
+            operands_.inputs = read_tokens_file(file);
+        } else if (member != document_.members.end()) {
+            operands_.inputs =
+                input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
+        } else if (!request_.has("inputs")) {
+            throw Error(ErrorKind::input, input_->name,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
-            operands_.inputs = read_csv_matrix(source_);
+            operands_.inputs = read_tokens_file(*input_);
         }
+    }
+
+    /// A matrix or batch; labels of CSV name the tokens.
+    Array<double> read_tokens_file(const io::DataFile& file) {
+        std::vector<std::string> labels;
+        Array<double> inputs =
+            io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;
+        if (!labels.empty() && !request_.has("tokens")) request_.tokens = std::move(labels);
+        return inputs;
     }
 
     void read_example() {
@@ -261,7 +227,7 @@ private:
                 io::Example example = io::find_example(name);
                 if (!example.text.empty()) return embed_text(example.text);
                 if (request_.tokens.empty()) request_.tokens = std::move(example.tokens);
-                operands_.inputs = example.inputs.to_array();
+                operands_.inputs = std::move(example.inputs.values);
                 return;
             }
             from = bar + 1;
@@ -304,26 +270,41 @@ private:
                        "the embedded text");
     }
 
+    /// Positions go on after the cached keys.
+    void embed_token_ids() {
+        const Array<double>& past = operands_.past_key;
+        const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
+        operands_.inputs = model_->embed_token_ids(past_len);
+        operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
+    }
+
     void read_operand(const OperandRule& rule) {
         io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
         allowed.nonfinite = rule.nonfinite;
         allowed.boolean = rule.is_boolean != nullptr;
+        const auto member = document_.members.find(rule.key);
+        const auto stored = stored_operands_.find(rule.key);
         io::NumberArray read;
-        if (request_.has_file(rule.key))
-            read = read_file(request_.operand_files[rule.key], rule, allowed);
-        else if (inline_operands_.contains(rule.key))
-            read = document_->read_array(*inline_operands_[rule.key], allowed);
-        else if (rule.required)
+        if (request_.has_file(rule.key)) {
+            read = read_file(rule, allowed);
+        } else if (member != document_.members.end()) {
+            read = input_->document->read_array(*member->second, allowed, &workers_);
+        } else if (stored != stored_operands_.end()) {
+            read = io::read_numbers(*stored->second, allowed);
+            check_polarity(read, rule, read.integers);
+        } else if (rule.required) {
             throw Error(
                 ErrorKind::usage, std::string("--") + rule.key,
                 "is missing; expected a file, or \"" + std::string(rule.key) + "\" in the request");
-        else
+        } else {
             return;
-        operands_.*rule.array = read.to_array();
-        if (rule.is_boolean != nullptr) {
-            operands_.*rule.is_boolean = read.boolean;
-            if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
         }
+        const bool is_boolean = read.boolean;
+        if (rule.is_boolean != nullptr) {
+            operands_.*rule.is_boolean = is_boolean;
+            if (!is_boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
+        }
+        operands_.*rule.array = std::move(read.values);
     }
 
     /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
@@ -339,56 +320,50 @@ private:
                            [](double value) { return value == 0 || value == 1; });
     }
 
-    Array<double> read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
-        if (document_->holds_array(member))
-            return document_->read_array(member, allowed).to_array();
-        throw Error(ErrorKind::input, document_->place(member),
-                    "\"" + member.key + "\" is no array; expected a matrix [[...], ...]");
+    /// Where an operand's file is: a request's paths start from the request's folder.
+    std::string path_of(const std::string& key) const {
+        const std::string& path = request_.operand_files.at(key);
+        const bool from_flag = request_.places.at(key).starts_with("--");
+        if (from_flag || !input_ || input_->name == "<stdin>") return path;
+        return (std::filesystem::path(input_->name).parent_path() / path).string();
     }
 
-    /// An array from a file of its own; a request's paths start from the request's folder.
-    io::NumberArray read_file(const std::string& path, const OperandRule& rule,
-                              const io::ArrayRules& allowed) {
-        refuse_binary_formats(path);
-        if (path == "-" && source_.name == "<stdin>")
-            throw Error(ErrorKind::usage, place_of(request_, rule.key),
+    /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
+    /// caches.
+    io::DataFile open_operand(const std::string& key, bool of_tokens) {
+        const std::string& path = request_.operand_files.at(key);
+        if (io::split_data_path(path).file != "-") return open_named(key, path_of(key), of_tokens);
+        if (input_ && input_->name == "<stdin>")
+            throw Error(ErrorKind::usage, place_of(request_, key),
                         "standard input named twice; expected it once");
-        const bool from_flag = request_.places[rule.key].starts_with("--");
-        std::filesystem::path folder;
-        if (!from_flag && source_.name != "<stdin>")
-            folder = std::filesystem::path(source_.name).parent_path();
-        const io::Source file = io::read_source(path == "-" ? path : (folder / path).string());
-        request_.places[rule.key] = file.name;
-        // What the flags say of INPUT holds for the other matrices of tokens, not for masks and
-        // caches, which have neither headers nor labels.
-        const bool of_tokens = rule.required;
-        if (!is_json(file, of_tokens ? request_.input_format : InputFormat::automatic))
-            return read_csv_operand(file, rule, allowed);
-        const io::JsonDocument document(file);
-        if (document.is_array()) return document.read_array(allowed);
-        throw Error(ErrorKind::input, file.name, "an object; expected a matrix [[...], ...]");
+        return open_named(key, path, of_tokens);
     }
 
-    io::NumberArray read_csv_operand(const io::Source& file, const OperandRule& rule,
-                                     const io::ArrayRules& allowed) {
+    io::DataFile open_named(const std::string& key, const std::string& path, bool of_tokens) {
+        io::DataFile file =
+            io::open_data_file(path, of_tokens ? data_format(request_.input_format) : std::nullopt);
+        request_.places[key] = file.name;
+        return file;
+    }
+
+    io::NumberArray read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
+        const io::DataFile file = open_operand(rule.key, rule.required);
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
         io::NumberArray read =
-            io::read_csv(file, allowed, rule.required ? request_.csv : plain).matrix;
-        const bool has_one =
-            std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
-        if (rule.is_boolean != nullptr && !request_.settings.mask_true && has_one &&
-            is_0_or_1(read))
-            throw Error(
-                ErrorKind::usage, file.name,
-                "a mask of 0 and 1, which CSV cannot mark as boolean; expected mask_true keep or "
-                "drop beside it, or JSON");
+            io::read_one_array(file, allowed, &workers_, rule.required ? request_.csv : plain);
+        check_polarity(read, rule, file.format == io::DataFormat::csv || read.integers);
         return read;
     }
 
-    Array<double> read_csv_matrix(const io::Source& source) {
-        io::LabelledMatrix read = io::read_csv(source, rules(2, 2), request_.csv);
-        request_.tokens = std::move(read.labels);
-        return read.matrix.to_array();
+    /// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
+    void check_polarity(const io::NumberArray& read, const OperandRule& rule, bool is_open) const {
+        if (rule.is_boolean == nullptr || request_.settings.mask_true || !is_open) return;
+        const bool has_one =
+            std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
+        if (has_one && !read.boolean && is_0_or_1(read))
+            throw Error(ErrorKind::usage, place_of(request_, rule.key),
+                        "a mask of 0 and 1, which may be boolean or additive; expected mask_true "
+                        "keep or drop beside it, or booleans (json, npy)");
     }
 
     void check_tokens() {
@@ -398,7 +373,7 @@ private:
             (request_.settings.mode == Mode::sdpa ? operands_.key : operands_.inputs).shape();
         const std::size_t length = shape[shape.size() - 2];
         if (request_.tokens.size() == length) return;
-        if (one_row_of_many_) return request_.tokens.clear();
+        if (document_.one_row_of_many) return request_.tokens.clear();
         throw Error(ErrorKind::input, place_of(request_, "tokens"),
                     "labels for " + std::to_string(request_.tokens.size()) +
                         (request_.tokens.size() == 1 ? " token" : " tokens") + "; expected " +
@@ -406,19 +381,19 @@ private:
     }
 
     Request& request_;
+    Workers& workers_;
     Operands operands_;
-    io::Source source_;
-    std::unique_ptr<io::JsonDocument> document_;
-    const io::JsonMember* inputs_ = nullptr;
-    std::map<std::string, const io::JsonMember*> inline_operands_;
+    std::optional<io::DataFile> input_;
+    DocumentArrays document_;
+    std::map<std::string, const io::StoredArray*> stored_operands_;
+    std::unique_ptr<ModelInput> model_;
     std::vector<const OperandRule*> numeric_masks_;
-    bool one_row_of_many_ = false;
 };
 
 }  // namespace
 
-Operands read_operands(Request& request) {
-    Operands operands = OperandReader(request).read();
+Operands read_operands(Request& request, Workers& workers) {
+    Operands operands = OperandReader(request, workers).read();
     apply_environment(request);
     return operands;
 }

@@ -7,7 +7,8 @@
 namespace attn::cli {
 
 /// Reads INPUT, a request document's settings included, and every array of the question. Keys of
-/// the document fill in what no flag has set. Errors: kinds usage, input and io.
-Operands read_operands(Request& request);
+/// the document fill in what no flag has set, `threads` of the workers among it. Errors: kinds
+/// usage, input and io.
+Operands read_operands(Request& request, Workers& workers);
 
 }  // namespace attn::cli

@@ -45,10 +45,11 @@ int run(int argc, char** argv, cli::Request& request) {
     }
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
-    Operands operands = cli::read_operands(request);
+    Workers workers;
+    Operands operands = cli::read_operands(request, workers);
+    cli::settle_output(request);
     const bool may_stream = cli::takes_streams(request);
     request.settings = resolve(request.settings, operands, may_stream);
-    Workers workers(request.threads.value_or(0));
     Result result = compute(request.settings, std::move(operands), workers, may_stream);
     cli::write_report(request, std::move(result), workers);
     return 0;

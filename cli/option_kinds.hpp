@@ -272,6 +272,22 @@ Option numbers(std::string name, std::string group, Modes modes, std::string arg
     return option;
 }
 
+/// A key of `config` that says which shapes were found, by name; as a request's key it must fit.
+inline Option shapes(std::string name, std::string group, Modes modes, Access<json> access) {
+    Option option = describe(std::move(name), std::move(group), modes, Kind::text, "",
+                             "shapes that the tensors must have (default any)");
+    option.is_flag = false;
+    option.store = [access](Request& request, const json& value) -> std::string {
+        if (!value.is_object()) return "not an object; expected {\"tensor\": [rows, columns]}";
+        access(request) = value;
+        return {};
+    };
+    option.load = [access](const Request& request) {
+        return access(const_cast<Request&>(request));
+    };
+    return option;
+}
+
 /// An operand that has a file of its own; a request may also hold it as an array.
 inline Option operand(std::string name, std::string group, Modes modes, std::string help) {
     Option option =

@@ -59,6 +59,11 @@ std::vector<Option> make_options() {
         add(operand(name, input, sdpa, std::string("the ") + name + " (default: of the request)"));
     add(operand("context", input, cross,
                 "what keys and values are made from (default: of the request)"));
+    add(not_in_config(numbers<std::uint64_t>(
+        "token-ids", input, layers, "N,...",
+        "embed these tokens with the model of --weights instead of reading INPUT (default none)",
+        FIELD(token_ids), largest_size, [](const json& v) { return v.is_number_unsigned(); },
+        "whole numbers from 0")));
 
     const std::string dimensions = "Dimensions";
     add(whole("d-out", dimensions, layers, "width of the context vectors (default d_in)",
@@ -95,6 +100,42 @@ std::vector<Option> make_options() {
                "split: one projection, cut into heads; wrapper: independent layers side by "
                "side, each to d_out",
                style_names, FIELD(settings.style)));
+
+    Option given =
+        operand("weights", weights, layers,
+                "parameters from a file of a model instead of drawn ones (default none)");
+    given.load = [](const Request& request) {
+        const auto path = request.operand_files.find("weights");
+        return path == request.operand_files.end() ? json() : json(path->second);
+    };
+    add(given);
+    add(choice(
+        "family", weights, layers,
+        "whose names the tensors have (default: found by the names; --save-weights: notebook, "
+        "or mha after --init mha)",
+        io::family_names, FIELD(family)));
+    add(whole("layer", weights, layers, "layer of the model (default 0, or the only one)",
+              FIELD(layer), 0, largest_size));
+    add(choice("weights-layout", weights, layers,
+               "axes of bare W_query arrays: (d_in, d_out) or (d_out, d_in) (default in-out, or as "
+               "attn wrote them)",
+               weights_layout_names, FIELD(weights_layout)));
+    add(shapes("weights-shapes", weights, layers, FIELD(weights_shapes)));
+    add(text("model-config", weights, layers, "FILE|none",
+             "heads, rope and the like of the model (default: config.json beside --weights)",
+             FIELD(model_config)));
+    const Modes one_input = layers & ~cross;
+    add(boolean("pre-norm", weights, one_input,
+                "apply the model's norm before the layer (default on with --token-ids where the "
+                "model has one, else off)",
+                FIELD(pre_norm)));
+    add(real("norm-eps", weights, one_input, "E",
+             "epsilon of the model's norms (default: of its config, else its family's)",
+             FIELD(norm_eps), 0, most, "a number of at least 0"));
+    add(flag_only(
+        text("save-weights", weights, layers, "FILE",
+             "write the parameters too, as safetensors, npz or json by the name (default none)",
+             FIELD(save_weights))));
 
     const std::string masking = "Masking";
     Option causal = boolean("causal", masking, several_heads,
@@ -179,10 +220,12 @@ std::vector<Option> make_options() {
                        "write there, whole or not at all (default -, standard output)",
                        FIELD(output))));
     add(choice("format", output, everywhere,
-               "a JSON document, PyTorch's print(), or an aligned table", io::format_names,
-               FIELD(format)));
+               "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; "
+               "without it -o's suffix says",
+               io::format_names, FIELD(format)));
     add(list("emit", output, everywhere,
-             "arrays to write, or all (default context_vectors,attention_weights)",
+             "arrays to write, or all (default context_vectors,attention_weights; csv and npy: "
+             "context_vectors)",
              FIELD(settings.emit)));
     add(whole("token", output, everywhere, "compute one query row only, from 0 (default all)",
               FIELD(settings.token), 0));
@@ -296,7 +339,11 @@ nlohmann::ordered_json config_of(const Request& request) {
     if (!request.id.is_null()) config["id"] = request.id;
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text) config["tokens"] = request.tokens;
+    const bool drawn = !request.has("weights");
     for (const Option& option : options()) {
+        const bool of_draws = option.name == "init" || option.name == "rng-skip";
+        const bool of_model = option.name == "family" || option.name == "layer";
+        if (drawn ? of_model : of_draws) continue;
         if (!option.load || (option.modes & in(request.settings.mode)) == 0) continue;
         const json value = option.load(request);
         if (!value.is_null()) config[option.key()] = value;

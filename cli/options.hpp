@@ -31,6 +31,7 @@ struct Option {
     std::string help;      ///< ends with the default
     Modes negated_in = 0;  ///< where help shows --no-NAME: the default is true
     bool is_key = true;    ///< may stand in a request document
+    bool is_flag = true;   ///< may stand on the command line
 
     /// Stores a value; returns what is wrong with it and what was expected, or nothing.
     std::function<std::string(Request&, const nlohmann::json&)> store;

@@ -1,12 +1,17 @@
 // Turns a result into what is written; see report.hpp.
 #include "cli/report.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "io/model_weights.hpp"
 #include "io/output_file.hpp"
 #include "io/writers.hpp"
 
@@ -30,36 +35,101 @@ nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {
     return head;
 }
 
-/// A name that promises another format than the one that would be written.
-void check_suffix(const Request& request) {
-    std::string suffix = std::filesystem::path(request.output).extension();
+/// The format that a name's suffix promises, or none.
+std::optional<io::Format> format_of_suffix(const std::string& path) {
+    std::string suffix = std::filesystem::path(path).extension();
     for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    for (const char* known : {".npy", ".npz", ".safetensors", ".csv", ".ndjson"})
-        if (suffix == known)
-            throw Error(ErrorKind::unsupported, place_of(request, "output"),
-                        suffix + " files cannot be written; expected json, torch or table");
+    if (suffix == ".jsonl") return io::Format::ndjson;
+    for (const auto& [format, name] : io::format_names)
+        if (suffix == "." + std::string(name)) return format;
+    return std::nullopt;
 }
 
-/// Settings of JSON that another format would ignore.
+bool holds_one_array(io::Format format) {
+    return format == io::Format::csv || format == io::Format::npy;
+}
+
+bool is_binary(io::Format format) {
+    return format == io::Format::npy || format == io::Format::npz ||
+           format == io::Format::safetensors;
+}
+
+/// Settings of one format that another would ignore.
 void check_style(const Request& request) {
-    if (request.format == io::Format::json) return;
-    const char* ignored = request.pretty                               ? "pretty"
-                          : request.nonfinite != io::Nonfinite::string ? "nonfinite"
-                                                                       : nullptr;
-    if (ignored != nullptr)
-        throw Error(ErrorKind::usage, place_of(request, ignored),
-                    "shapes JSON; expected format json beside it");
+    const bool json = request.format == io::Format::json;
+    const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
+        throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
+    };
+    if (request.pretty && !json) refuse("pretty", "shapes JSON", "format json beside it");
+    if (request.nonfinite != io::Nonfinite::string && !json && request.format != io::Format::ndjson)
+        refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
+    if (request.precision && is_binary(request.format))
+        refuse("precision", "shapes text", "a text format beside it");
+}
+
+io::Format format_of_weights(const Request& request) {
+    const std::optional<io::Format> format = format_of_suffix(request.save_weights);
+    if (format == io::Format::safetensors || format == io::Format::npz ||
+        format == io::Format::json)
+        return *format;
+    throw Error(ErrorKind::usage, place_of(request, "save_weights"),
+                "names no format that holds several arrays; expected a name that ends in "
+                ".safetensors, .npz or .json");
+}
+
+/// The parameters under the names of the family that was asked for, or of their initialiser.
+io::Report weights_report(const Request& request, const Result& result) {
+    if (!result.weights)
+        throw Error(ErrorKind::usage, place_of(request, "save_weights"),
+                    "init none has no parameters; expected another init, or --weights");
+    const io::Family by_init =
+        request.settings.init == Init::mha ? io::Family::mha : io::Family::notebook;
+    io::Report report;
+    report.head["schema"] = "attn.weights/1";
+    report.head["config"] = config_of(request);
+    report.arrays = std::visit(
+        [&](const auto& weights) {
+            return io::name_layer_weights(*weights, request.family.value_or(by_init),
+                                          static_cast<std::size_t>(request.layer.value_or(0)),
+                                          result.shapes.heads);
+        },
+        *result.weights);
+    return report;
 }
 
 }  // namespace
 
+void settle_output(Request& request) {
+    if (!request.has("format"))
+        request.format = format_of_suffix(request.output).value_or(request.format);
+    check_style(request);
+    if (!request.save_weights.empty()) format_of_weights(request);
+    if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
+        throw Error(ErrorKind::usage, place_of(request, "format"),
+                    "bytes that no terminal shows; expected -o FILE, or a pipe");
+    if (!holds_one_array(request.format)) return;
+    std::vector<std::string>& emit = request.settings.emit;
+    if (!request.has("emit")) emit = {"context_vectors"};
+    if (emit.size() != 1 || emit.front() == "all")
+        throw Error(ErrorKind::usage, place_of(request, "emit"),
+                    std::string(name_of(io::format_names, request.format)) +
+                        " holds one array; expected one name, or npz, safetensors or json");
+}
+
 bool takes_streams(const Request& request) {
-    return request.format == io::Format::json;
+    return request.format != io::Format::torch && request.format != io::Format::table;
 }
 
 void write_report(const Request& request, Result result, Workers& workers) {
-    check_suffix(request);
-    check_style(request);
+    io::NumberStyle style;
+    std::unique_ptr<io::OutputFile> weights;
+    if (!request.save_weights.empty()) {
+        const io::Report saved = weights_report(request, result);
+        weights = std::make_unique<io::OutputFile>(request.save_weights);
+        io::writer_for(format_of_weights(request))(*weights, saved, style);
+    }
+    result.weights.reset();
+
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
@@ -70,7 +140,6 @@ void write_report(const Request& request, Result result, Workers& workers) {
         request.settings.token || result.shapes.q_len == request.tokens.size();
     report.keys_are_tokens =
         request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
-    io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite;
     style.pretty = request.pretty;
@@ -78,6 +147,7 @@ void write_report(const Request& request, Result result, Workers& workers) {
     io::OutputFile out(request.output);
     io::writer_for(request.format)(out, report, style);
     out.commit();
+    if (weights) weights->commit();
 }
 
 }  // namespace attn::cli

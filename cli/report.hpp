@@ -7,10 +7,15 @@
 
 namespace attn::cli {
 
+/// Settles the output's format by the flag or the file's suffix, and what is emitted where a format
+/// holds one array. Errors: kind usage, for settings that the format would ignore.
+void settle_output(Request& request);
+
 /// Whether the request's format takes arrays while they are computed.
 bool takes_streams(const Request& request);
 
-/// Writes the result in the request's format to the request's output, whole or not at all.
+/// Writes the result in the request's format to the request's output, and the parameters where
+/// --save-weights says; both whole or not at all.
 void write_report(const Request& request, Result result, Workers& workers);
 
 }  // namespace attn::cli

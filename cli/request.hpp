@@ -11,13 +11,24 @@
 
 #include "core/settings.hpp"
 #include "io/csv.hpp"
+#include "io/model_family.hpp"
 #include "io/writers.hpp"
 
 namespace attn::cli {
 
-enum class InputFormat { automatic, json, csv };
-inline constexpr Names<InputFormat, 3> input_format_names{
-    {{InputFormat::automatic, "auto"}, {InputFormat::json, "json"}, {InputFormat::csv, "csv"}}};
+enum class InputFormat { automatic, json, ndjson, csv, npy, npz, safetensors };
+inline constexpr Names<InputFormat, 7> input_format_names{
+    {{InputFormat::automatic, "auto"},
+     {InputFormat::json, "json"},
+     {InputFormat::ndjson, "ndjson"},
+     {InputFormat::csv, "csv"},
+     {InputFormat::npy, "npy"},
+     {InputFormat::npz, "npz"},
+     {InputFormat::safetensors, "safetensors"}}};
+
+enum class WeightsLayout { in_out, out_in };
+inline constexpr Names<WeightsLayout, 2> weights_layout_names{
+    {{WeightsLayout::in_out, "in-out"}, {WeightsLayout::out_in, "out-in"}}};
 
 struct Request {
     Settings settings;
@@ -30,7 +41,18 @@ struct Request {
     std::optional<std::uint64_t> vocab_size, embed_dim;
     std::optional<Seed> embed_seed;
 
-    /// Paths of the operands that have a file of their own, by key: query, mask, context, ...
+    /// A model's file of weights: which layer of it, and what the model does before the layer.
+    std::optional<io::Family> family;
+    std::optional<std::uint64_t> layer;
+    std::optional<WeightsLayout> weights_layout;
+    nlohmann::json weights_shapes;  ///< by tensor; null where they may be any
+    std::optional<std::string> model_config;
+    std::vector<std::uint64_t> token_ids;
+    std::optional<bool> pre_norm;
+    std::optional<double> norm_eps;
+    std::string save_weights;  ///< a path, or empty
+
+    /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string> operand_files;
 
     std::string output = "-";

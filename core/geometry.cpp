@@ -148,13 +148,7 @@ void check_padding(const Settings& s, const Operands& operands, const Geometry& 
 }  // namespace
 
 std::string shape_text(const Array<double>& values) {
-    return shape_text({values.shape().begin(), values.shape().end()});
-}
-
-std::string shape_text(const std::vector<std::size_t>& shape) {
-    std::string text = "(";
-    for (std::size_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-    return text + ")";
+    return shape_text(std::vector<std::size_t>(values.shape().begin(), values.shape().end()));
 }
 
 Geometry geometry_of(const Settings& settings, const Operands& operands) {

@@ -39,6 +39,5 @@ Geometry geometry_of(const Settings& settings, const Operands& operands);
 
 /// "(2, 6, 3)".
 std::string shape_text(const Array<double>& values);
-std::string shape_text(const std::vector<std::size_t>& shape);
 
 }  // namespace attn

@@ -117,7 +117,9 @@ public:
         const std::size_t q_len = settings_.token ? 1 : g_.q_len;
         const Shapes shapes{g_.batch, g_.heads, g_.kv_heads, q_len, g_.kv_len,
                             g_.d_in,  g_.d_k,   g_.d_v,      d_out};
-        return {settings_, shapes, recorder_.take()};
+        std::optional<AnyLayerWeights> weights;
+        if (weights_ != nullptr) weights = weights_;
+        return {settings_, shapes, recorder_.take(), std::move(weights)};
     }
 
 private:
@@ -135,27 +137,33 @@ private:
 
     std::size_t run_layer() {
         keep_token_ids();
-        const std::optional<Projection<T>> output = make_queries_keys_values();
+        make_queries_keys_values();
         prepare_call();
         Tensor3<T> context = attend_and_join();
-        if (output) context = project_out(context, *output);
+        if (weights_ != nullptr && weights_->out) context = project_out(context, *weights_->out);
         keep_without_heads("context_vectors", context, "q_len", "d_out");
         return context.shape(2);
     }
 
-    /// Fills query, key and value of the call; gives the output projection where there is one.
-    std::optional<Projection<T>> make_queries_keys_values() {
-        const Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
+    /// Fills query, key and value of the call.
+    void make_queries_keys_values() {
+        Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
         keep_without_heads("inputs", x, "tokens", "d_in");
+        if (operands_.norm) {
+            for (std::size_t at = 0; at < x.size(); at += g_.d_in)
+                normalise(*operands_.norm, std::span<T>(x.data() + at, g_.d_in));
+            keep_without_heads("normed_inputs", x, "tokens", "d_in");
+        }
         Tensor3<T> context;
         if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
         const Tensor3<T>& source = settings_.mode == Mode::cross ? context : x;
         if (settings_.init == Init::none) {
             call_.query = query_rows(heads_of_inputs(x));
             call_.key = call_.value = heads_of_inputs(source);
-            return std::nullopt;
+            return;
         }
-        LayerWeights<T> weights = draw_weights<T>(settings_, weight_sizes(), generator_);
+        weights_ = given_or_drawn_weights();
+        const LayerWeights<T>& weights = *weights_;
         keep_weights(weights, settings_, recorder_);
         const std::size_t heads = g_.heads, kv_heads = g_.kv_heads;
         if (kernels_.projections == nullptr) {
@@ -175,13 +183,19 @@ private:
             if (of_x == 1) project_fused(*kernels_.projections, source, to.last(2), workers_);
         }
         call_.query = query_rows(std::move(call_.query));
-        return std::move(weights.out);
+    }
+
+    std::shared_ptr<const LayerWeights<T>> given_or_drawn_weights() {
+        if (operands_.weights)
+            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_.weights);
+        return std::make_shared<const LayerWeights<T>>(
+            draw_weights<T>(settings_, weight_sizes(), generator_));
     }
 
     Tensor3<T> project_out(const Tensor3<T>& joined, const Projection<T>& output) {
         if (kernels_.projections == nullptr) return project(joined, output);
-        Tensor3<T> context = Tensor3<T>::from_shape(
-            {joined.shape(0), joined.shape(1), output.weight.shape(output.in_out ? 2 : 1)});
+        Tensor3<T> context =
+            Tensor3<T>::from_shape({joined.shape(0), joined.shape(1), output.d_out()});
         const std::size_t row = context.shape(2);
         const ProjectionTo<T> to{output, 1, {context.data(), context.shape(1) * row, 0, row}};
         project_fused(*kernels_.projections, joined, std::span(&to, 1), workers_);
@@ -348,6 +362,7 @@ private:
     TorchGenerator generator_;
     Recorder recorder_;
     AttentionCall<T> call_;
+    std::shared_ptr<const LayerWeights<T>> weights_;  // null without projections
 };
 
 }  // namespace

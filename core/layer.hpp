@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "core/norm.hpp"
 #include "core/result.hpp"
 #include "core/settings.hpp"
 #include "core/tensor.hpp"
+#include "core/weights.hpp"
 #include "core/workers.hpp"
 
 namespace attn {
@@ -27,6 +30,10 @@ struct Operands {
     Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
     Array<double> key_padding_mask;  ///< (batch, kv_len)
     bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
+
+    /// Parameters in the settings' dtype; without them they are drawn.
+    std::optional<AnyLayerWeights> weights;
+    std::optional<InputNorm> norm;  ///< applied to the inputs first
 };
 
 /// Fills in every default and checks every setting against the others and against the shapes.

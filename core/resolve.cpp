@@ -7,29 +7,17 @@
 #include "core/choose_kernel.hpp"
 #include "core/error.hpp"
 #include "core/geometry.hpp"
+#include "core/given_weights.hpp"
 #include "core/layer.hpp"
 #include "core/memory.hpp"
 #include "core/nearest.hpp"
+#include "core/nearest_divisors.hpp"
 
 namespace attn {
 namespace {
 
 [[noreturn]] void fail(const std::string& where, const std::string& message) {
     throw SettingError(ErrorKind::usage, where, message);
-}
-
-/// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is none.
-std::string nearest_divisors(std::uint64_t width, std::uint64_t heads) {
-    std::uint64_t below = 1, above = width;
-    for (std::uint64_t i = 1; i * i <= width; ++i) {
-        if (width % i != 0) continue;
-        for (std::uint64_t divisor : {i, width / i}) {
-            if (divisor < heads) below = std::max(below, divisor);
-            if (divisor > heads) above = std::min(above, divisor);
-        }
-    }
-    if (heads > width) return "the nearest is " + std::to_string(width);
-    return "the nearest are " + std::to_string(below) + " and " + std::to_string(above);
 }
 
 /// init none: queries, keys and values are the input itself, so it fixes every width.
@@ -184,6 +172,7 @@ std::vector<std::string> available_arrays(const Settings& s, const Operands& ope
         const bool of_output = name.ends_with("_out");
         const bool has = name == "token_ids"        ? !operands.token_ids.empty()
                          : name == "inputs"         ? layer
+                         : name == "normed_inputs"  ? operands.norm.has_value()
                          : weight                   ? (of_output ? out_proj : projected)
                          : bias && of_output        ? out_proj && *s.out_bias
                          : bias                     ? projected && s.qkv_bias
@@ -298,14 +287,20 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
         s.out_proj = s.out_bias = false;
     } else {
         const std::size_t d_in = operands.inputs.shape().back();
+        if (operands.norm && operands.norm->weight.size() != d_in)
+            throw SettingError(ErrorKind::shape, "inputs",
+                               std::to_string(d_in) + " columns; expected " +
+                                   std::to_string(operands.norm->weight.size()) +
+                                   " as the norm before the layer has");
         const std::size_t d_context =
             s.mode == Mode::cross ? operands.context.shape().back() : d_in;
+        if (operands.weights) resolve_given_weights(s, operands, d_in, d_context);
         if (s.mode == Mode::multihead) s.heads = s.heads.value_or(1);
         if (s.kv_heads && !s.heads) fail("kv_heads", "there is one head; expected heads beside it");
         resolve_widths(s, d_in, d_context);
         s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
         if (s.init == Init::mha) check_mha(s, d_in, d_context);
-        check_heads(s);
+        if (!operands.weights) check_heads(s);
         if (!s.heads) s.kv_heads.reset();
     }
     const Geometry g = geometry_of(s, operands);

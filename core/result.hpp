@@ -13,38 +13,27 @@
 
 #include "core/settings.hpp"
 #include "core/tensor.hpp"
+#include "core/weights.hpp"
 
 namespace attn {
 
 /// Every array that can be emitted, in the order of computation.
-inline constexpr std::array<std::string_view, 28> array_names{"token_ids",
-                                                              "inputs",
-                                                              "W_query",
-                                                              "b_query",
-                                                              "W_key",
-                                                              "b_key",
-                                                              "W_value",
-                                                              "b_value",
-                                                              "W_out",
-                                                              "b_out",
-                                                              "queries",
-                                                              "keys",
-                                                              "values",
-                                                              "scores",
-                                                              "scaled_scores",
-                                                              "capped_scores",
-                                                              "biased_scores",
-                                                              "mask",
-                                                              "masked_scores",
-                                                              "masked_weights",
-                                                              "weights_before_dropout",
-                                                              "dropout_mask",
-                                                              "attention_weights",
-                                                              "logsumexp",
-                                                              "present_key",
-                                                              "present_value",
-                                                              "head_outputs",
-                                                              "context_vectors"};
+inline constexpr std::array<std::string_view, 29> array_names{
+    "token_ids",      "inputs",
+    "normed_inputs",  "W_query",
+    "b_query",        "W_key",
+    "b_key",          "W_value",
+    "b_value",        "W_out",
+    "b_out",          "queries",
+    "keys",           "values",
+    "scores",         "scaled_scores",
+    "capped_scores",  "biased_scores",
+    "mask",           "masked_scores",
+    "masked_weights", "weights_before_dropout",
+    "dropout_mask",   "attention_weights",
+    "logsumexp",      "present_key",
+    "present_value",  "head_outputs",
+    "context_vectors"};
 
 using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
 
@@ -72,6 +61,7 @@ struct Result {
     Settings settings;  ///< resolved: every default filled in
     Shapes shapes;
     std::vector<NamedArray> arrays;
+    std::optional<AnyLayerWeights> weights;  ///< that were used; empty without projections
 };
 
 }  // namespace attn

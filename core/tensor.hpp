@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <xtensor/xarray.hpp>
 #include <xtensor/xtensor.hpp>
@@ -22,6 +24,9 @@ using Tensor3 = xt::xtensor<T, 3, xt::layout_type::row_major, NumberAllocator<T>
 /// (batch, heads, rows, columns): the operator's own rank.
 template <class T>
 using Tensor4 = xt::xtensor<T, 4, xt::layout_type::row_major, NumberAllocator<T>>;
+
+/// "(2, 6, 3)".
+std::string shape_text(const std::vector<std::size_t>& shape);
 
 /// Where rows of heads lie: row r of head h of batch entry b starts at
 /// data + b * batch + h * head + r * row.

@@ -105,9 +105,7 @@ LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
 
 template <class T>
 Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& p) {
-    const std::size_t groups = p.weight.shape(0);
-    const std::size_t d_in = x.shape(2);
-    const std::size_t d_out = p.weight.shape(p.in_out ? 2 : 1);
+    const std::size_t groups = p.groups(), d_in = x.shape(2), d_out = p.d_out();
     const std::size_t rows = x.shape(0) * x.shape(1);
     Tensor3<T> result = Tensor3<T>::from_shape({x.shape(0), x.shape(1), groups * d_out});
     std::vector<T> sums(d_out);

@@ -1,7 +1,9 @@
 // The parameters of an attention layer: their layouts, their draws and their application.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <variant>
 
 #include "core/settings.hpp"
 #include "core/tensor.hpp"
@@ -19,6 +21,9 @@ struct Projection {
     bool in_out = false;
 
     bool has_bias() const { return bias.size() != 0; }
+    std::size_t groups() const { return weight.shape(0); }
+    std::size_t d_in() const { return weight.shape(in_out ? 1 : 2); }
+    std::size_t d_out() const { return weight.shape(in_out ? 2 : 1); }
 };
 
 template <class T>
@@ -26,6 +31,10 @@ struct LayerWeights {
     Projection<T> query, key, value;
     std::optional<Projection<T>> out;
 };
+
+/// A layer's parameters in the precision that it computes in.
+using AnyLayerWeights = std::variant<std::shared_ptr<const LayerWeights<float>>,
+                                     std::shared_ptr<const LayerWeights<double>>>;
 
 /// Sizes of a layer's parameters; widths are those of one projection: all heads of the split style,
 /// one head of the wrapper style.

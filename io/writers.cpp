@@ -5,9 +5,14 @@ namespace attn::io {
 
 Writer writer_for(Format format) {
     switch (format) {
+        case Format::csv: return write_csv;
+        case Format::npy: return write_npy;
+        case Format::npz: return write_npz;
+        case Format::safetensors: return write_safetensors;
         case Format::torch: return write_torch;
         case Format::table: return write_table;
-        case Format::json: break;
+        case Format::json:
+        case Format::ndjson: break;
     }
     return write_json;
 }

@@ -1,4 +1,4 @@
-// The text formats of a result, behind one interface, and the table that names them.
+// The formats of a result, behind one interface, and the table that names them.
 #pragma once
 
 #include <array>
@@ -32,13 +32,13 @@ struct Report {
 };
 
 struct NumberStyle {
-    std::optional<int> decimals;  ///< empty: json shortest, torch and table 4
+    std::optional<int> decimals;  ///< empty: json and csv shortest, torch and table 4
     Nonfinite nonfinite = Nonfinite::string;
     bool pretty = false;
 };
 
 /// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
-/// The only format that takes streams.
+/// Takes streams.
 void write_json(OutputFile& out, const Report& report, const NumberStyle& style);
 
 /// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
@@ -48,9 +48,28 @@ void write_torch(OutputFile& out, const Report& report, const NumberStyle& style
 /// Aligned columns with token labels, for people.
 void write_table(OutputFile& out, const Report& report, const NumberStyle& style);
 
-enum class Format { json, torch, table };
-inline constexpr Names<Format, 3> format_names{
-    {{Format::json, "json"}, {Format::torch, "torch"}, {Format::table, "table"}}};
+/// The report's one array, as read_csv reads it back: rows of the last axis, without a header;
+/// where the rank is not 2, after a comment with the shape. Non-finite numbers are nan, inf and
+/// -inf. Takes streams.
+void write_csv(OutputFile& out, const Report& report, const NumberStyle& style);
+
+/// The report's one array, without anything beside it. Takes streams.
+void write_npy(OutputFile& out, const Report& report, const NumberStyle& style);
+
+/// Every array, and the head as JSON beside them (array_file.hpp). Take streams.
+void write_npz(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_safetensors(OutputFile& out, const Report& report, const NumberStyle& style);
+
+/// ndjson is the same document as json, on one line.
+enum class Format { json, ndjson, csv, npy, npz, safetensors, torch, table };
+inline constexpr Names<Format, 8> format_names{{{Format::json, "json"},
+                                                {Format::ndjson, "ndjson"},
+                                                {Format::csv, "csv"},
+                                                {Format::npy, "npy"},
+                                                {Format::npz, "npz"},
+                                                {Format::safetensors, "safetensors"},
+                                                {Format::torch, "torch"},
+                                                {Format::table, "table"}}};
 
 using Writer = void (*)(OutputFile&, const Report&, const NumberStyle&);
 Writer writer_for(Format format);

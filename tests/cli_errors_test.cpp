@@ -122,7 +122,7 @@ TEST_CASE("errors: flag values") {
              {{"self", "--format", "xml"},
               matrix,
               2,
-              "--format xml: unknown; expected json|torch|table"},
+              "--format xml: unknown; expected json|ndjson|csv|npy|npz|safetensors|torch|table"},
              {{"self", "--precision", "21"},
               matrix,
               2,
@@ -368,10 +368,10 @@ TEST_CASE("errors: what was given is used or refused") {
               "",
               4,
               "dangling: is a broken symbolic link; expected a file to write"},
-             {{"self", "m.json", "-o", "r.NPY"},
+             {{"self", "m.json", "--emit", "all", "-o", "r.NPY"},
               "",
               2,
-              "--output r.NPY: .npy files cannot be written; expected json, torch or table"}})
+              "--emit all: npy holds one array; expected one name, or npz, safetensors or json"}})
         check(bad);
 }
 
@@ -441,7 +441,7 @@ TEST_CASE("errors: broken input has its place") {
              {{"self"},
               R"({"inputs": 3})",
               3,
-              "<stdin>:1:12: \"inputs\" is no array; expected a matrix [[...], ...]"},
+              "<stdin>:1:12: \"inputs\" is no array and no path; expected a matrix [[...], ...]"},
              {{"self"}, "1,2,3\n4,5,6\n7,8\n", 3, "<stdin>:3: 2 values; expected 3 as in line 1"},
              {{"self"}, "1,2\n3,four\n", 3, "<stdin>:2:3: found 'four'; expected a number"},
              {{"self"},
@@ -473,17 +473,22 @@ TEST_CASE("errors: files that cannot be read or written") {
               4,
               "missing.json: cannot be read (No such file or directory); expected a readable file"},
              {{"self", "folder"}, "", 4, "folder: is a folder; expected a file"},
-             {{"self", "x.npy"}, "", 2, "x.npy: .npy files cannot be read; expected json or csv"},
+             {{"self", "x.pt"},
+              "",
+              2,
+              "x.pt: .pt files cannot be read; expected json, ndjson, csv, npy, npz or "
+              "safetensors"},
              {{"self", "-o", "folder"}, matrix, 4, "folder: is a folder; expected a file to write"},
              {{"self", "-o", "no/r.json"},
               matrix,
               4,
               "no/r.json: cannot be written (No such file or directory); expected a place with "
               "room and leave to write"},
-             {{"self", "-o", "r.npy"},
+             {{"self", "--emit", "mask,scores", "-o", "r.npy"},
               matrix,
               2,
-              "--output r.npy: .npy files cannot be written; expected json, torch or table"},
+              "--emit mask,scores: npy holds one array; expected one name, or npz, safetensors or "
+              "json"},
              {{"self", "--token", "9", "-o", "kept.json"},
               matrix,
               2,

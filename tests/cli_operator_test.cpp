@@ -141,8 +141,8 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
                      "mask_true": "keep")")[0] == json({1, 0, 1}));
     check_error(
         {"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
-        "m.csv: a mask of 0 and 1, which CSV cannot mark as boolean; expected mask_true keep or "
-        "drop beside it, or JSON");
+        "m.csv: a mask of 0 and 1, which may be boolean or additive; expected mask_true keep or "
+        "drop beside it, or booleans (json, npy)");
     // What the flags say of INPUT's header does not cost the mask a row.
     write_text("h.csv", "x,y\n1,2\n3,4\n");
     write_text("pairs.csv", "1,0\n1,1\n");

@@ -52,7 +52,8 @@ TEST_CASE("readme: every command runs") {
         const Outcome outcome = run_shell(command);
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
-        CHECK_FALSE(outcome.out.empty());
+        CHECK(outcome.out.empty() == (command.find(" -o ") != std::string::npos &&
+                                      command.find("&&") == std::string::npos));
     }
     std::filesystem::remove("data");
 }
