@@ -44,14 +44,22 @@ RecordReader::RecordReader(const Source& source)
     if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
 }
 
+/// A field of one digit takes 24 times its space here.
+constexpr std::size_t most_fields = std::size_t{1} << 22;
+
 bool RecordReader::next(Record& record) {
     do {
         if (!skip_to_record()) return false;
         record.fields.clear();
         record.line = line_;
         record.offset = at_;
-        do record.fields.push_back(read_field());
-        while (take_separator());
+        do {
+            if (record.fields.size() == most_fields)
+                throw Error(ErrorKind::input, source_.name + ":" + std::to_string(line_),
+                            "more than " + std::to_string(most_fields) +
+                                " fields on one line; expected fewer, or another format");
+            record.fields.push_back(read_field());
+        } while (take_separator());
         skip_line_end();
     } while (is_empty(record));  // spreadsheets end their sheets with rows of separators
     before_first_ = false;
