@@ -97,8 +97,11 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help, bool is_named) {
     command.app->set_help_flag("-h,--help", "show this help")->group("Help");
     const std::string input_help =
         help.mode == Mode::sdpa
-            ? "a request as JSON with query, key and value; - or nothing: standard input"
-            : "a matrix, a batch, a request or an earlier result, as JSON or CSV; - or nothing: "
+            ? "a request as JSON, or npz or safetensors, with query, key and value; - or nothing: "
+              "standard input"
+            : "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz "
+              "or "
+              "safetensors (FILE:NAME picks one of several arrays); - or nothing: "
               "standard input";
     command.input = command.app->add_option("INPUT", input_help);
     command.input->type_name(" ");
@@ -223,7 +226,8 @@ public:
         : app_(program.add_subcommand("compare", "how far two results are apart, array by array")) {
         app_->allow_extras();
         app_->set_help_flag("-h,--help", "show this help")->group("Help");
-        const std::string side = "a result, or an array as JSON or CSV; - is standard input";
+        const std::string side =
+            "a result, or an array in any format (FILE:NAME picks one); - is standard input";
         a_ = app_->add_option("A", side)->type_name(" ");
         b_ = app_->add_option("B", side)->type_name(" ");
         const auto add = [&](const char* flag, const char* type, const std::string& help) {

@@ -24,6 +24,7 @@ struct NamedValues {
 };
 
 struct Side {
+    std::string place;
     std::vector<NamedValues> arrays;
     bool bare = false;           ///< one array without a name
     bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
@@ -34,7 +35,7 @@ io::ArrayRules any_array() {
     io::ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.nonfinite = rules.boolean = true;
-    rules.lowest_rank = 1;
+    rules.lowest_rank = 0;
     rules.highest_rank = 4;
     return rules;
 }
@@ -51,9 +52,9 @@ void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
     if (!file.array.empty() || (all.arrays.size() == 1 && all.metadata.empty())) {
         side.bare = true;
         side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
-        const io::StoredArray* array = all.find(file.array);
-        if (array != nullptr && array->type == io::ElementType::float32)
-            side.dtype = Dtype::float32;
+        const io::StoredArray& array = file.array.empty() ? all.arrays[0] : *all.find(file.array);
+        if (array.type == io::ElementType::float32) side.dtype = Dtype::float32;
+        if (array.type == io::ElementType::float64) side.dtype = Dtype::float64;
         return;
     }
     for (const io::StoredArray& array : all.arrays)
@@ -65,6 +66,7 @@ void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
 Side read_side(const std::string& path, Workers& workers) {
     const io::DataFile file = io::open_data_file(path);
     Side side;
+    side.place = file.name;
     side.is_text = !file.arrays;
     if (file.arrays) {
         read_stored(file, side, workers);
@@ -111,6 +113,15 @@ const Array<double>* find(const Side& side, const std::string& name) {
 
 std::vector<Row> pair_up(const Side& a, const Side& b, const Tolerance& tolerance) {
     std::vector<Row> rows;
+    if (a.bare != b.bare && (a.arrays.size() != 1 || b.arrays.size() != 1)) {
+        const Side& several = a.bare ? b : a;
+        std::string list;
+        for (const NamedValues& array : several.arrays)
+            list += (list.empty() ? "" : ", ") + array.name;
+        throw Error(ErrorKind::usage, several.place,
+                    "several arrays beside one: " + list + "; expected one, named as in " +
+                        several.place + ":NAME");
+    }
     if ((a.bare || b.bare) && a.arrays.size() == 1 && b.arrays.size() == 1) {
         const std::string& name = a.bare ? b.arrays[0].name : a.arrays[0].name;
         rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});

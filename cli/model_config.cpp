@@ -77,6 +77,21 @@ private:
         if (!at(key).is_null() && at(key) != value) fail(key, value.dump());
     }
 
+    bool flag(const std::string& key, bool otherwise) const {
+        const json value = at(key);
+        if (!value.is_null() && !value.is_boolean()) fail(key, "true or false");
+        return value.is_null() ? otherwise : value.get<bool>();
+    }
+
+    std::uint64_t whole(const std::string& key, std::uint64_t lowest) const {
+        constexpr std::uint64_t highest = std::uint64_t{1} << 31;
+        const json value = at(key);
+        const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= lowest &&
+                          value.get<std::uint64_t>() <= highest;
+        if (!fits) fail(key, "a whole number from " + std::to_string(lowest) + " to 2147483648");
+        return value.get<std::uint64_t>();
+    }
+
     double number(const std::string& key) const {
         if (!at(key).is_number() || !(at(key).get<double>() > 0)) fail(key, "a number above 0");
         return at(key).get<double>();
@@ -85,17 +100,22 @@ private:
     void apply_gpt2() {
         fill("heads", "n_head");
         fill("norm_eps", "layer_norm_epsilon");
-        const json by_layer = at("scale_attn_by_inverse_layer_idx");
-        const bool unscaled = at("scale_attn_weights") == false;
-        if (!unscaled && by_layer != true) return;
+        const bool by_layer = flag("scale_attn_by_inverse_layer_idx", false);
+        const bool unscaled = !flag("scale_attn_weights", true);
+        if (!unscaled && !by_layer) return;
         double scale = unscaled ? 1 : 1 / std::sqrt(number("n_embd") / number("n_head"));
-        if (by_layer == true) scale /= static_cast<double>(layer_ + 1);
+        if (by_layer) scale /= static_cast<double>(layer_ + 1);
         fill("scale", "scale_attn_weights", scale);
     }
 
     void apply_llama() {
-        fill("heads", "num_attention_heads");
-        fill("kv_heads", "num_key_value_heads");
+        // Key heads and the width of a head belong to the config's own number of heads.
+        if (!request_.has("heads")) {
+            fill("heads", "num_attention_heads");
+            fill("kv_heads", "num_key_value_heads");
+            if (!at("head_dim").is_null())
+                fill("d_k", "head_dim", whole("head_dim", 1) * whole("num_attention_heads", 1));
+        }
         fill("norm_eps", "rms_norm_eps");
         apply_rope("rope_theta", 10000);
         apply_window();
@@ -114,52 +134,68 @@ private:
         apply_rope(at("rotary_emb_base").is_null() ? "rope_theta" : "rotary_emb_base", 10000);
     }
 
+    /// Only plain rotary embedding is computed; a scaled one has a type, or a factor.
+    void check_rope(const std::string& key) const {
+        const json rope = at(key);
+        if (rope.is_null()) return;
+        if (!rope.is_object()) fail(key, "an object or null");
+        const json type = rope.contains("rope_type") ? rope["rope_type"]
+                          : rope.contains("type")    ? rope["type"]
+                          : rope.contains("factor")  ? json("scaled")
+                                                     : json("default");
+        if (type != "default")
+            throw Error(ErrorKind::input, path_,
+                        key + ": rotary embedding of type " + io::shortened(type.dump()) +
+                            ", which is not computed; expected \"default\", or --rope-base");
+    }
+
     /// Newer files keep the rotary settings in an object of their own.
     void apply_rope(const std::string& base_key, double default_base) {
-        if (request_.has("rope")) return;
-        json parameters = at("rope_parameters");
-        if (!parameters.is_object()) parameters = json::object();
-        const json& scaling =
-            parameters.contains("rope_type") ? config_["rope_parameters"] : at("rope_scaling");
-        if (scaling.is_object()) {
-            const json type = scaling.contains("rope_type") ? scaling["rope_type"]
-                              : scaling.contains("type")    ? scaling["type"]
-                                                            : json("default");
-            if (type != "default")
-                throw Error(ErrorKind::input, path_,
-                            "rotary embedding of type " + io::shortened(type.dump()) +
-                                ", which is not computed; expected \"default\", or --rope and "
-                                "--rope-base");
+        if (!request_.has("rope_base")) {
+            check_rope("rope_scaling");
+            check_rope("rope_parameters");
         }
+        const json parameters = at("rope_parameters");
+        const auto find = [&](const std::string& key) {
+            return parameters.is_object() && parameters.contains(key) ? parameters[key] : at(key);
+        };
         fill("rope", "model_type", "half");
-        json base = parameters.contains("rope_theta") ? parameters["rope_theta"] : at(base_key);
+        const json base = find("rope_theta").is_null() ? at(base_key) : find("rope_theta");
         fill("rope_base", base_key, base.is_null() ? json(default_base) : base);
-        json part = at("rotary_pct").is_null() ? at("partial_rotary_factor") : at("rotary_pct");
-        if (parameters.contains("partial_rotary_factor"))
-            part = parameters["partial_rotary_factor"];
-        const bool is_neox = at("model_type") == "gpt_neox";
-        if (part.is_null() && is_neox) part = 0.25;
-        if (part.is_null()) return;
-        if (!part.is_number()) fail("rotary_pct", "a number");
+        apply_rope_part(
+            find("rotary_pct").is_null() ? "partial_rotary_factor" : "rotary_pct",
+            find("rotary_pct").is_null() ? find("partial_rotary_factor") : find("rotary_pct"));
+    }
+
+    void apply_rope_part(const std::string& key, json part) {
+        if (part.is_null() && at("model_type") == "gpt_neox") part = 0.25;
+        if (part.is_null() || request_.has("rope_dims")) return;
+        const bool fits = part.is_number() && part.get<double>() > 0 && part.get<double>() <= 1;
+        if (!fits)
+            throw Error(ErrorKind::input, path_,
+                        key + " is " + io::shortened(part.dump()) +
+                            "; expected a part of a head, above 0 and at most 1");
         const double of_head = number("hidden_size") / number("num_attention_heads");
-        fill("rope_dims", "rotary_pct", std::floor(of_head * part.get<double>()));
+        fill("rope_dims", key, std::floor(of_head * part.get<double>()));
     }
 
     /// A query sees `sliding_window` keys, its own included.
     void apply_window() {
-        const json window = at("sliding_window");
-        if (window.is_null() || request_.has("window")) return;
+        if (at("sliding_window").is_null() || request_.has("window")) return;
         const bool of_qwen = at("model_type") == "qwen2";
-        if (of_qwen && at("use_sliding_window") != true) return;
+        if (of_qwen && !flag("use_sliding_window", false)) return;
         const json types = at("layer_types");
-        if (types.is_array() && layer_ < types.size()) {
-            if (types[layer_] == "full_attention") return;
-        } else if (of_qwen && at("max_window_layers").is_number_unsigned() &&
-                   layer_ < at("max_window_layers").get<std::size_t>()) {
+        if (!types.is_null()) {
+            const json type = types.is_array() && layer_ < types.size() ? types[layer_] : json();
+            if (type == "full_attention") return;
+            if (type != "sliding_attention")
+                fail("layer_types", "full_attention or sliding_attention for each layer");
+        } else if (of_qwen && !at("max_window_layers").is_null() &&
+                   layer_ < whole("max_window_layers", 0)) {
             return;
         }
-        const double size = number("sliding_window");
-        fill("window", "sliding_window", json::array({static_cast<std::int64_t>(size) - 1, -1}));
+        const auto size = static_cast<std::int64_t>(whole("sliding_window", 1));
+        fill("window", "sliding_window", json::array({size - 1, -1}));
     }
 
     Request& request_;
@@ -173,18 +209,44 @@ private:
 void apply_model_config(Request& request, io::Family family, std::size_t layer,
                         const std::string& path) {
     const io::Source source = io::read_source(path);
-    json config = json::parse(source.text.begin(), source.text.end(), nullptr, false);
-    if (!config.is_object())
+    const io::JsonDocument document(source);
+    if (document.is_array())
         throw Error(ErrorKind::input, path,
                     "is no JSON object; expected a model's config.json, or --model-config none");
+    json config = json::object();
+    for (const io::JsonMember& member : document.members())
+        config[member.key] = document.read_value(member);
     ConfigReader(request, layer, path, std::move(config)).apply(family);
+}
+
+void apply_saved_config(Request& request, const json& head, const std::string& path) {
+    if (!head.is_object() || !head.contains("config") || !head["config"].is_object()) return;
+    const json& config = head["config"];
+    const bool other_heads = request.has("heads");
+    request.is_saved_model = true;
+    for (const char* key : {"heads", "kv_heads", "causal", "window", "scale", "softcap", "alibi",
+                            "rope", "rope_base", "rope_dims", "sink"}) {
+        const Option& option = *find_option(key);
+        const bool here = (option.modes & in(request.settings.mode)) != 0;
+        const std::string name = key;
+        // These belong to the heads that they were written for.
+        const bool of_heads = name == "kv_heads" || name == "scale" || name == "sink";
+        if (!here || !config.contains(key) || config[key].is_null() || request.has(key)) continue;
+        if (of_heads && other_heads) continue;
+        const std::string place =
+            path + ": config " + name + " " + io::shortened(config[key].dump());
+        const std::string problem = option.store(request, config[key]);
+        if (!problem.empty()) throw Error(ErrorKind::input, place, problem);
+        request.places[name] = place;
+    }
 }
 
 void apply_family_defaults(Request& request, io::Family family) {
     Settings& settings = request.settings;
     if (family == io::Family::bert && settings.mode == Mode::multihead && !request.has("causal"))
         settings.causal = false;
-    const bool rotates = family == io::Family::llama || family == io::Family::neox;
+    const bool rotates =
+        (family == io::Family::llama || family == io::Family::neox) && !request.is_saved_model;
     if (rotates && !request.has("rope")) settings.rope = Rope::half;
     if (request.norm_eps) return;
     switch (family) {

@@ -14,6 +14,10 @@ namespace attn::cli {
 void apply_model_config(Request& request, io::Family family, std::size_t layer,
                         const std::string& path);
 
+/// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they
+/// belong to. `head` is the file's JSON.
+void apply_saved_config(Request& request, const nlohmann::json& head, const std::string& path);
+
 /// What holds for the whole family where neither a flag nor the file said anything: BERT is not
 /// causal, llama and neox rotate queries and keys.
 void apply_family_defaults(Request& request, io::Family family);

@@ -84,7 +84,11 @@ void ModelInput::settle(const std::string& config_path) {
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(name_of(io::family_names, rule.family)) +
                         " has no config; expected none");
+    if (!file_.metadata.empty())
+        apply_saved_config(request_, nlohmann::json::parse(file_.metadata, nullptr, false),
+                           file_.name);
     apply_family_defaults(request_, rule.family);
+    check_said();
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
     if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
         if (wants_eps)
@@ -92,11 +96,24 @@ void ModelInput::settle(const std::string& config_path) {
                         "there is no norm to apply; expected --pre-norm or --token-ids beside it");
         request_.norm_eps.reset();
     }
-    if (rule.packing == io::Packing::by_head && !request_.settings.heads)
-        throw Error(
-            ErrorKind::usage, "--heads",
-            "is missing, and queries, keys and values are stored head by head; expected the "
-            "number of heads, or config.json beside the weights");
+}
+
+/// What the tensors do not say and nothing else has said; a guess would give other numbers.
+void ModelInput::check_said() const {
+    const io::FamilyRule& rule = *layer_.rule;
+    const auto fail = [&](const std::string& flag, const std::string& what) {
+        throw Error(ErrorKind::usage, flag,
+                    "is missing, and " + file_.name + " does not say " + what +
+                        "; expected it, or config.json beside the weights");
+    };
+    // A layer of the notebooks without an output projection has one head.
+    const Mode mode = request_.settings.mode;
+    const bool may_have_heads = mode == Mode::multihead || mode == Mode::cross;
+    const bool has_out = file_.find(layer_.full(rule.out.weight)) != nullptr;
+    if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
+        fail("--heads", "how many heads there are");
+    if (rule.family == io::Family::neox && !request_.is_saved_model && !request_.settings.rope_dims)
+        fail("--rope-dims", "which part of a head is rotated");
 }
 
 /// A config that was printed for other weights does not silently go with these.
@@ -104,10 +121,16 @@ void ModelInput::check_shapes() const {
     nlohmann::json found = nlohmann::json::object();
     for (const auto& [name, shape] : io::weight_shapes(file_, layer_)) found[name] = shape;
     nlohmann::json& wanted = request_.weights_shapes;
-    if (!wanted.is_null() && wanted != found)
-        throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
-                    "the weights have " + io::shortened(found.dump()) + "; expected " +
-                        io::shortened(wanted.dump()));
+    const auto shape_in = [](const nlohmann::json& shapes, const std::string& name) {
+        return shapes.contains(name) ? io::shortened(shapes[name].dump()) : "no such tensor";
+    };
+    if (!wanted.is_null())
+        for (const nlohmann::json* shapes : {&found, &wanted})
+            for (const auto& [name, shape] : shapes->items())
+                if (shape_in(found, name) != shape_in(wanted, name))
+                    throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
+                                "the weights have " + shape_in(found, name) + " for \"" + name +
+                                    "\"; expected " + shape_in(wanted, name));
     wanted = std::move(found);
 }
 

@@ -33,6 +33,7 @@ public:
 private:
     void settle(const std::string& config_path);
     void check_shapes() const;
+    void check_said() const;
     double eps() const { return *request_.norm_eps; }
 
     Request& request_;

@@ -73,7 +73,8 @@ std::vector<Option> make_options() {
     add(whole("d-v", dimensions, layers, "width of values (default d_out)", FIELD(settings.d_v), 1,
               largest_size));
     add(whole("heads", dimensions, several_heads,
-              "number of heads (default 1; in sdpa as the query's shape has it)",
+              "number of heads (default 1, or of the model's config; in sdpa as the query's shape "
+              "has it)",
               FIELD(settings.heads), 1, largest_size));
     add(whole("kv-heads", dimensions, several_heads,
               "heads of keys and values, each shared by a group of heads (default as heads)",
@@ -109,11 +110,9 @@ std::vector<Option> make_options() {
         return path == request.operand_files.end() ? json() : json(path->second);
     };
     add(given);
-    add(choice(
-        "family", weights, layers,
-        "whose names the tensors have (default: found by the names; --save-weights: notebook, "
-        "or mha after --init mha)",
-        io::family_names, FIELD(family)));
+    add(choice("family", weights, layers,
+               "whose names the tensors have (default: found by the names)", io::family_names,
+               FIELD(family)));
     add(whole("layer", weights, layers, "layer of the model (default 0, or the only one)",
               FIELD(layer), 0, largest_size));
     add(choice("weights-layout", weights, layers,
@@ -133,13 +132,19 @@ std::vector<Option> make_options() {
              "epsilon of the model's norms (default: of its config, else its family's)",
              FIELD(norm_eps), 0, most, "a number of at least 0"));
     add(flag_only(
+        choice("save-family", weights, layers,
+               "whose names --save-weights gives (default --family; else notebook, or mha "
+               "after --init mha)",
+               io::family_names, FIELD(save_family))));
+    add(flag_only(
         text("save-weights", weights, layers, "FILE",
              "write the parameters too, as safetensors, npz or json by the name (default none)",
              FIELD(save_weights))));
 
     const std::string masking = "Masking";
     Option causal = boolean("causal", masking, several_heads,
-                            "causal mask, or none (default on in multihead, off in cross and sdpa)",
+                            "whether a token sees only itself and those before it (default yes in "
+                            "multihead, but for bert; no in cross and sdpa)",
                             FIELD(settings.causal));
     causal.negated_in = multihead;
     add(causal);

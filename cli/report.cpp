@@ -39,6 +39,12 @@ nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {
 std::optional<io::Format> format_of_suffix(const std::string& path) {
     std::string suffix = std::filesystem::path(path).extension();
     for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* known : {".tsv", ".pt", ".pth", ".pkl", ".h5", ".gguf", ".onnx", ".parquet"})
+        if (suffix == known)
+            throw Error(ErrorKind::unsupported, path,
+                        suffix +
+                            " files cannot be written; expected another suffix, or --format "
+                            "beside it");
     if (suffix == ".jsonl") return io::Format::ndjson;
     for (const auto& [format, name] : io::format_names)
         if (suffix == "." + std::string(name)) return format;
@@ -89,12 +95,30 @@ io::Report weights_report(const Request& request, const Result& result) {
     report.head["config"] = config_of(request);
     report.arrays = std::visit(
         [&](const auto& weights) {
-            return io::name_layer_weights(*weights, request.family.value_or(by_init),
-                                          static_cast<std::size_t>(request.layer.value_or(0)),
-                                          result.shapes.heads);
+            return io::name_layer_weights(
+                *weights, request.save_family.value_or(request.family.value_or(by_init)),
+                static_cast<std::size_t>(request.layer.value_or(0)), result.shapes.heads);
         },
         *result.weights);
     return report;
+}
+
+void check_saved(const Request& request) {
+    if (request.save_weights.empty()) {
+        if (request.save_family)
+            throw Error(ErrorKind::usage, place_of(request, "save_family"),
+                        "nothing is saved; expected --save-weights beside it");
+        return;
+    }
+    format_of_weights(request);
+    std::error_code ignored;
+    const auto place = [&](const std::string& path) {
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+    };
+    const bool same = place(request.output) == place(request.save_weights);
+    if (same && request.output != "-")
+        throw Error(ErrorKind::usage, place_of(request, "save_weights"),
+                    "the same file as " + place_of(request, "output") + "; expected another");
 }
 
 }  // namespace
@@ -103,7 +127,7 @@ void settle_output(Request& request) {
     if (!request.has("format"))
         request.format = format_of_suffix(request.output).value_or(request.format);
     check_style(request);
-    if (!request.save_weights.empty()) format_of_weights(request);
+    check_saved(request);
     if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");

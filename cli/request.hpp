@@ -50,7 +50,9 @@ struct Request {
     std::vector<std::uint64_t> token_ids;
     std::optional<bool> pre_norm;
     std::optional<double> norm_eps;
-    std::string save_weights;  ///< a path, or empty
+    bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
+    std::string save_weights;     ///< a path, or empty
+    std::optional<io::Family> save_family;
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string> operand_files;

@@ -14,12 +14,19 @@ enum class ErrorKind { usage, input, shape, io, unsupported };
 class Error : public std::runtime_error {
 public:
     Error(ErrorKind kind, std::string where, const std::string& message)
-        : std::runtime_error(message), kind_(kind), where_(std::move(where)) {}
+        : std::runtime_error(without_zeros(message)), kind_(kind), where_(std::move(where)) {}
 
     ErrorKind kind() const noexcept { return kind_; }
     const std::string& where() const noexcept { return where_; }
 
 private:
+    /// what() is a C string, which a zero byte of a hostile name would cut.
+    static std::string without_zeros(std::string text) {
+        for (std::size_t at = 0; (at = text.find('\0', at)) != std::string::npos;)
+            text.replace(at, 1, "\\x00");
+        return text;
+    }
+
     ErrorKind kind_;
     std::string where_;
 };

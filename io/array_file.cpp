@@ -160,6 +160,7 @@ NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules) {
 }
 
 std::string list_of(const std::vector<StoredArray>& arrays) {
+    if (arrays.empty()) return "no array";
     constexpr std::size_t most = 24;
     std::string text;
     for (std::size_t i = 0; i < std::min(arrays.size(), most); ++i)

@@ -159,7 +159,12 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
     RecordReader reader(source);
     Record header, row;
     bool more = reader.next(row);
-    if (more && is_header(row, source, style.header)) {
+    // With a shape there are numbers only, unless the style says otherwise.
+    const bool has_shape = reader.shape().line != 0;
+    const auto guess = [&](Guess given) {
+        return has_shape && given == Guess::automatic ? Guess::no : given;
+    };
+    if (more && is_header(row, source, guess(style.header))) {
         header = std::move(row);
         more = reader.next(row);
     }
@@ -169,7 +174,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
         throw Error(ErrorKind::input, source.place(header.fields[0].offset),
                     "found '" + shortened(header.fields[0].text) +
                         "' and no number on this line; expected a row of numbers");
-    const bool labelled = has_label_column(header, row, source, style.labels);
+    const bool labelled = has_label_column(header, row, source, guess(style.labels));
     if (labelled && row.fields.size() < 2)
         throw Error(ErrorKind::input, source.name + ":" + std::to_string(row.line),
                     "one field, taken for a label; expected numbers after it");
@@ -182,7 +187,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
     const CsvRowStyle rows{reader.separator(), row.fields.size(), labelled};
     auto read = read_csv_rows(source.text.substr(row.offset), rows, rules, workers, piece_size);
     if (!read) read = read_records(reader, row, source, rules, labelled);
-    if (reader.shape().line != 0) take_shape(read->matrix.values, reader.shape(), rules, source);
+    if (has_shape) take_shape(read->matrix.values, reader.shape(), rules, source);
     return std::move(*read);
 }
 

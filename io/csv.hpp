@@ -31,7 +31,7 @@ struct CsvStyle {
 /// else the first of tab ';' ',' that stands in the first line, else white space. Lines that are
 /// blank, hold only separators or start with '#' are skipped; but a comment `# shape: 2, 6, 3`
 /// before the first other line says that the rows are those of the last axis of an array of this
-/// shape, of a rank that the rules take.
+/// shape, of a rank that the rules take, and that there is neither header nor label.
 ///
 /// Where the style leaves it open, the first line is a header if no field after the first is a
 /// number, or if its first field is not a number and the others count 0, 1, 2, ... as pandas names

@@ -7,10 +7,27 @@
 
 namespace attn::io {
 
+namespace {
+
+/// A first row 0, 1, 2, ... would be taken for pandas' header, or refused.
+bool looks_like_header(const NamedArray& array, const std::vector<std::size_t>& shape) {
+    return array.stream == nullptr &&
+           std::visit(
+               [&](const auto& values) {
+                   for (std::size_t i = 0; i < shape.back(); ++i)
+                       if (static_cast<double>(values.data()[i]) != static_cast<double>(i))
+                           return false;
+                   return true;
+               },
+               array.values);
+}
+
+}  // namespace
+
 void write_csv(OutputFile& out, const Report& report, const NumberStyle& style) {
     const NamedArray& array = report.arrays.front();
     const std::vector<std::size_t> shape = shape_of(array);
-    if (shape.size() != 2) {
+    if (shape.size() != 2 || looks_like_header(array, shape)) {
         std::string text;
         for (std::size_t length : shape) text += (text.empty() ? "" : ",") + std::to_string(length);
         out << "# shape: " << text << "\n";

@@ -80,6 +80,10 @@ const StoredArray& the_array(const DataFile& file) {
         throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
     if (!file.array.empty()) {
         if (const StoredArray* found = all.find(file.array)) return *found;
+        if (file.format == DataFormat::npy)
+            throw Error(ErrorKind::input, file.name,
+                        "holds one array without a name; expected no \":" +
+                            one_line(shortened(file.array)) + "\"");
         throw Error(ErrorKind::input, file.name,
                     "has no array \"" + one_line(shortened(file.array)) + "\"; there are " +
                         list_of(all.arrays));

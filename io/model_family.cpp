@@ -2,6 +2,7 @@
 #include "io/model_family.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -304,6 +305,8 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
                                list_of(file.arrays));
 }
 
+constexpr std::array<std::string_view, 5> own_names{"W_", "b_", "in_proj", "out_proj", "bias_"};
+
 /// A tensor that is not understood may change what the layer computes.
 void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const FamilyRule& rule = *layer.rule;
@@ -311,13 +314,21 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::string_view> known = rule.others;
     for (const ProjectionNames& names : {rule.query, rule.key, rule.value, rule.out})
         known.insert(known.end(), {names.weight, names.bias});
+    if (file.find(layer.full(rule.out.bias)) != nullptr &&
+        file.find(layer.full(rule.out.weight)) == nullptr)
+        fail(file, "has a tensor \"" + layer.full(rule.out.bias) + "\" without \"" +
+                       layer.full(rule.out.weight) + "\"; expected both");
     for (const StoredArray& array : file.arrays) {
         if (!array.name.starts_with(start)) continue;
         const std::string_view name = std::string_view(array.name).substr(start.size());
-        const bool any = rule.others.size() == 1 && rule.others.front() == "*";
-        const bool is_known = any ? name != "bias_k" && name != "bias_v"
-                                  : std::find(known.begin(), known.end(), name) != known.end();
-        if (!is_known)
+        // Beside a module of torch or the notebooks stand those of the whole model; what has the
+        // names of its own is of it.
+        const bool among_all = rule.others.size() == 1 && rule.others.front() == "*";
+        const bool is_own = std::any_of(
+            own_names.begin(), own_names.end(),
+            [&](std::string_view start_of_name) { return name.starts_with(start_of_name); });
+        const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+        if (!is_known && (is_own || !among_all))
             fail(file, "the attention has a tensor \"" + one_line(shortened(array.name)) +
                            "\", which would be ignored; expected " +
                            std::string(name_of(family_names, rule.family)) + "'s tensors only");

@@ -92,7 +92,7 @@ private:
 
     void check_parts(const StoredArray& weight, Packing packing, std::size_t all) const {
         if (weight.elements() == 0) fail(weight, "at least one element");
-        if (weight.type == ElementType::boolean) fail(weight, "numbers, not booleans");
+        if (weight.type == ElementType::boolean) fail(weight, "another dtype than BOOL");
         if (packing == Packing::separate) return;
         const std::size_t parts = packing == Packing::joined ? 3 : 3 * heads_;
         if (all % parts != 0)

@@ -149,12 +149,15 @@ std::uint64_t read_npy_header(
     const auto byte = [](char c) {
         return static_cast<std::size_t>(static_cast<unsigned char>(c));
     };
-    if (size < 12) fail(std::to_string(size) + " bytes, too few for an npy header");
+    if (size < 12)
+        fail(std::to_string(size) + " bytes, too few for an npy header; expected at least 12");
     const std::string start = read(0, 12);
     if (!start.starts_with(npy_magic)) fail("is no npy file; expected the bytes \\x93NUMPY first");
     const std::size_t major = byte(start[6]);
-    if (major < 1 || major > 3)
-        fail("npy version " + std::to_string(major) + "; expected 1, 2 or 3");
+    const std::size_t minor = byte(start[7]);
+    if (major < 1 || major > 3 || minor != 0)
+        fail("npy version " + std::to_string(major) + "." + std::to_string(minor) +
+             "; expected 1.0, 2.0 or 3.0");
     const std::size_t prefix = major == 1 ? 10 : 12;
     std::size_t length = byte(start[8]) | byte(start[9]) << 8;
     if (major > 1) length |= byte(start[10]) << 16 | byte(start[11]) << 24;

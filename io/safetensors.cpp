@@ -109,7 +109,7 @@ public:
 
     bool parse_error(std::size_t position, const std::string&,
                      const nlohmann::json::exception&) override {
-        fail("no JSON at byte " + std::to_string(position) + " of the header");
+        fail("no JSON at byte " + std::to_string(position) + " of the header; expected JSON");
     }
 
 private:
@@ -167,7 +167,8 @@ private:
     void read_header() {
         constexpr std::size_t prefix = 8;
         if (bytes_->size() < prefix)
-            fail(std::to_string(bytes_->size()) + " bytes, too few for the length of a header");
+            fail(std::to_string(bytes_->size()) +
+                 " bytes, too few for the length of a header; expected at least 8");
         const std::string start = bytes_->read(0, prefix);
         std::uint64_t length = 0;
         for (std::size_t i = prefix; i-- > 0;)
@@ -214,7 +215,7 @@ private:
         if (type && wanted != tensor.end - tensor.begin)
             fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
                  " takes " + std::to_string(wanted) + " bytes, but its data_offsets are " +
-                 offsets);
+                 offsets + "; expected as many");
     }
 
     /// The tensors must fill the file without a gap, in any order of their names.
@@ -288,7 +289,7 @@ ArrayFile open_safetensors_index(const std::string& path) {
         if (array == nullptr)
             throw Error(ErrorKind::input, found->second.name,
                         "has no tensor \"" + one_line(shortened(name)) + "\", which " + path +
-                            " says it has");
+                            " says it has; expected the files that the index was made for");
         all.arrays.push_back(*array);
     }
     return all;

@@ -49,8 +49,8 @@ void write_torch(OutputFile& out, const Report& report, const NumberStyle& style
 void write_table(OutputFile& out, const Report& report, const NumberStyle& style);
 
 /// The report's one array, as read_csv reads it back: rows of the last axis, without a header;
-/// where the rank is not 2, after a comment with the shape. Non-finite numbers are nan, inf and
-/// -inf. Takes streams.
+/// where the rank is not 2 or the first row is 0, 1, 2, ..., after a comment with the shape.
+/// Non-finite numbers are nan, inf and -inf. Takes streams.
 void write_csv(OutputFile& out, const Report& report, const NumberStyle& style);
 
 /// The report's one array, without anything beside it. Takes streams.

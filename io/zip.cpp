@@ -255,7 +255,7 @@ void ZipStream::read(std::size_t count, char* to) {
             if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) ||
                 (ended && done < count))
                 throw Error(ErrorKind::input, place_,
-                            "deflated data that is damaged or ends early");
+                            "deflated data that is damaged or ends early; expected the whole file");
         }
     }
     taken_ += count;

@@ -214,6 +214,29 @@ TEST_CASE("formats: streamed weights are the same bytes in a file as in memory")
         std::filesystem::remove(file);
 }
 
+TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is no header") {
+    scratch_folder();
+    for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
+        CHECK(
+            run_attn({"self", "-", "--init", "none", "--emit", "inputs", "-o", "count.csv"}, matrix)
+                .err == "");
+        CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
+              json::parse(matrix));
+    }
+}
+
+TEST_CASE("formats: compare takes one array beside one, of any rank, and names what there is") {
+    scratch_folder();
+    const std::string model = data_path("models/gpt2/model.safetensors");
+    CHECK(run_attn({"compare", model, model}).code == 0);
+    write_text("one.json", "[[1,2],[3,4]]");
+    check_error({"compare", arrays("several_stored.npz"), "one.json"}, "", 2,
+                "several arrays beside one: inputs, batch");
+    check_error({"self", "one.json", "-o", "out.pt"}, "", 2, "cannot be written");
+    check_error({"self", arrays("matrix_f4.npy"), "--mask", arrays("matrix_f4.npy") + ":a"}, "", 4,
+                "cannot be read");
+}
+
 TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {
     scratch_folder();
     write_text("m.json", "[[1,2],[3,4]]");

@@ -170,6 +170,111 @@ TEST_CASE("models: what the file says is not overruled in silence") {
     std::remove("config.json");
 }
 
+TEST_CASE("models: what neither the tensors nor a config say is asked for, not guessed") {
+    scratch_folder();
+    const auto refuses = [](const std::vector<std::string>& command, const std::string& part) {
+        const Outcome outcome = run_attn(command, "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]");
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.err.find(part) != std::string::npos);
+    };
+    for (const char* family : {"gpt2", "bert", "llama", "neox"})
+        refuses({"multihead", "-", "--weights", data_path(std::string("models/") + family),
+                 "--model-config", "none"},
+                "--heads: is missing");
+    refuses({"multihead", "-", "--weights", data_path("models/mha/packed.safetensors")},
+            "--heads: is missing");
+    refuses({"multihead", "-", "--weights", data_path("models/neox"), "--model-config", "none",
+             "--heads", "2"},
+            "--rope-dims: is missing");
+}
+
+TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
+    scratch_folder();
+    const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
+    const auto config = [&](const std::string& model, std::vector<std::string> flags) {
+        flags.insert(flags.begin(), {"multihead", "-", "--weights", data_path("models/" + model)});
+        return run_json(flags, input)["config"];
+    };
+    CHECK(config("mistral", {"--rope", "half"})["rope_base"] == 1e6);
+    CHECK(config("neox", {"--rope", "half"})["rope_dims"] == 4);
+    CHECK(config("neox", {"--rope-dims", "2"})["rope_base"] == 1e4);
+    CHECK(config("mistral", {})["window"] == json({2, -1}));
+    CHECK_FALSE(config("qwen2", {}).contains("window"));
+}
+
+TEST_CASE("models: settings of config.json that are not understood are refused") {
+    scratch_folder();
+    json llama = json::parse(read_text(data_path("models/llama/config.json")));
+    const auto refusal = [&](const json& changes) {
+        json changed = llama;
+        changed.update(changes);
+        write_text("changed.json", changed.dump());
+        const Outcome outcome = run_attn({"multihead", "-", "--weights", data_path("models/llama"),
+                                          "--model-config", "changed.json"},
+                                         "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]");
+        CAPTURE(changes.dump());
+        CHECK(outcome.code == (changes.empty() ? 0 : 3));
+        CHECK(outcome.out.empty() != changes.empty());
+        return outcome.err;
+    };
+    CHECK(refusal(json::object()) == "");
+    CHECK(refusal({{"sliding_window", 4.5}}) ==
+          "attn: error: changed.json: sliding_window is 4.5; expected a whole number from 1 to "
+          "2147483648, or --model-config none and flags\n");
+    for (const json& rope : {json{{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}},
+                             json{{"rope_scaling", {{"factor", 2}}}}, json{{"rope_scaling", 4}},
+                             json{{"rope_parameters", {{"type", "linear"}}}}})
+        CHECK(refusal(rope).find("rope_") != std::string::npos);
+    CHECK(refusal({{"sliding_window", 2}, {"layer_types", {"odd", "odd"}}}).find("layer_types") !=
+          std::string::npos);
+    CHECK(refusal({{"head_dim", "x"}}).find("head_dim") != std::string::npos);
+    CHECK(refusal({{"num_attention_heads", 4.5}}).find("num_attention_heads 4.5") !=
+          std::string::npos);
+}
+
+TEST_CASE("models: two styles of the notebooks' names in one layer are refused") {
+    scratch_folder();
+    const std::string bare = R"("W_query": [[1]], "W_key": [[1]], "W_value": [[1]])";
+    const std::string linear =
+        R"("W_query.weight": [[1]], "W_key.weight": [[1]], "W_value.weight": [[1]])";
+    for (const std::string& mixed :
+         {bare + R"(, "out_proj.weight": [[5]])", bare + R"(, "W_query.bias": [1])",
+          linear + R"(, "b_query": [1])", linear + R"(, "W_out": [[2]])",
+          linear + R"(, "out_proj.bias": [2])", bare + R"(, "W_querry": [[2]])"}) {
+        CAPTURE(mixed);
+        CHECK(
+            run_attn({"multihead"}, R"({"inputs": [[1]], "heads": 1, "weights": {)" + mixed + "}}")
+                .code == 3);
+    }
+    CHECK(run_attn({"multihead"}, R"({"inputs": [[1]], "weights": {)" + bare + "}}").code == 0);
+}
+
+TEST_CASE("save-weights: a file of attn's says what its parameters are for, and converts") {
+    scratch_folder();
+    const std::vector<std::string> drawn{"multihead", "--text",  "a b c d", "--embed-dim",
+                                         "8",         "--heads", "2",       "--no-causal",
+                                         "--softcap", "3",       "--seed",  "3"};
+    for (const std::string family : {"llama", "bert", "notebook"}) {
+        std::vector<std::string> save = drawn;
+        save.insert(save.end(), {"--save-weights", "w.safetensors", "--save-family", family});
+        const json first = run_json(save)["context_vectors"];
+        const std::vector<std::string> input{"multihead", "--text", "a b c d", "--embed-dim", "8"};
+        std::vector<std::string> load = input;
+        load.insert(load.end(), {"--weights", "w.safetensors"});
+        std::vector<std::string> convert = load;
+        CHECK(run_json(load)["context_vectors"] == first);
+        convert.insert(convert.end(), {"--save-weights", "v.npz", "--save-family", "mha"});
+        CHECK(run_json(convert)["context_vectors"] == first);
+        load.back() = "v.npz";
+        CHECK(run_json(load)["config"]["family"] == "mha");
+        CHECK(run_json(load)["context_vectors"] == first);
+    }
+    CHECK(run_attn({"self", "-", "--save-family", "mha"}, "[[1]]").code == 2);
+    CHECK(run_attn({"self", "-", "-o", "one.npz", "--save-weights", "./one.npz"}, "[[1]]").code ==
+          2);
+}
+
 TEST_CASE("save-weights: in every family's names the parameters come back to the bit") {
     scratch_folder();
     const std::vector<std::string> drawn{"multihead", "--text",     "a b c d", "--embed-dim",
