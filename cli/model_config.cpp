@@ -134,27 +134,39 @@ private:
         apply_rope(at("rotary_emb_base").is_null() ? "rope_theta" : "rotary_emb_base", 10000);
     }
 
-    /// Only plain rotary embedding is computed; a scaled one has a type, or a factor.
-    void check_rope(const std::string& key) const {
+    /// {"rope_type": "linear", "factor": 2}, or Llama 3.1's; other kinds are not computed.
+    void apply_rope_scaling(const std::string& key) {
         const json rope = at(key);
-        if (rope.is_null()) return;
+        if (rope.is_null() || request_.has("rope_scaling")) return;
         if (!rope.is_object()) fail(key, "an object or null");
         const json type = rope.contains("rope_type") ? rope["rope_type"]
                           : rope.contains("type")    ? rope["type"]
-                          : rope.contains("factor")  ? json("scaled")
+                          : rope.contains("factor")  ? json()
                                                      : json("default");
-        if (type != "default")
+        if (type == "default") return;
+        std::vector<std::string> parts{"factor"};
+        if (type == "llama3")
+            parts.insert(parts.end(), {"low_freq_factor", "high_freq_factor",
+                                       "original_max_position_embeddings"});
+        else if (type != "linear")
             throw Error(ErrorKind::input, path_,
                         key + ": rotary embedding of type " + io::shortened(type.dump()) +
-                            ", which is not computed; expected \"default\", or --rope-base");
+                            ", which is not computed; expected \"default\", \"linear\" or "
+                            "\"llama3\", or --rope-scaling");
+        json scaling = json::array();
+        for (const std::string& part : parts) {
+            if (!rope.contains(part) || !rope[part].is_number())
+                throw Error(ErrorKind::input, path_,
+                            key + " has no number " + part + "; expected one, or --rope-scaling");
+            scaling.push_back(rope[part]);
+        }
+        fill("rope_scaling", key, scaling);
     }
 
     /// Newer files keep the rotary settings in an object of their own.
     void apply_rope(const std::string& base_key, double default_base) {
-        if (!request_.has("rope_base")) {
-            check_rope("rope_scaling");
-            check_rope("rope_parameters");
-        }
+        apply_rope_scaling("rope_scaling");
+        apply_rope_scaling("rope_parameters");
         const json parameters = at("rope_parameters");
         const auto find = [&](const std::string& key) {
             return parameters.is_object() && parameters.contains(key) ? parameters[key] : at(key);
@@ -225,7 +237,7 @@ void apply_saved_config(Request& request, const json& head, const std::string& p
     const bool other_heads = request.has("heads");
     request.is_saved_model = true;
     for (const char* key : {"heads", "kv_heads", "causal", "window", "scale", "softcap", "alibi",
-                            "rope", "rope_base", "rope_dims", "sink"}) {
+                            "rope", "rope_base", "rope_dims", "rope_scaling", "sink"}) {
         const Option& option = *find_option(key);
         const bool here = (option.modes & in(request.settings.mode)) != 0;
         const std::string name = key;

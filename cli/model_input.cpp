@@ -38,12 +38,13 @@ io::ArrayFile open_weights(const std::string& path) {
     return *file.arrays;
 }
 
-/// "config.json" beside the weights, the file that a flag names, or nothing.
+/// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
+/// or stand in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
     const fs::path beside = fs::path(path).parent_path() / "config.json";
     std::error_code ignored;
-    return fs::exists(beside, ignored) ? beside.string() : "";
+    return !path.empty() && fs::exists(beside, ignored) ? beside.string() : "";
 }
 
 }  // namespace
@@ -51,22 +52,20 @@ std::string config_beside(const Request& request, const std::string& path) {
 ModelInput::ModelInput(Request& request, const std::string& path) : request_(request) {
     const io::DataPath parts = io::split_data_path(file_in_folder(path));
     file_ = open_weights(parts.file);
-    const io::LayerQuery query{request.family, request.layer, parts.array,
-                               request.weights_layout
-                                   ? std::optional(*request.weights_layout == WeightsLayout::in_out)
-                                   : std::nullopt};
-    layer_ = io::find_layer(file_, query);
-    settle(parts.file == "-" ? "" : config_beside(request, parts.file));
+    find_layer(parts.array);
+    settle(config_beside(request, parts.file == "-" ? "" : parts.file));
 }
 
 ModelInput::ModelInput(Request& request, io::ArrayFile file)
     : request_(request), file_(std::move(file)) {
-    const io::LayerQuery query{request.family, request.layer, "",
-                               request.weights_layout
-                                   ? std::optional(*request.weights_layout == WeightsLayout::in_out)
-                                   : std::nullopt};
+    find_layer("");
+    settle(config_beside(request, ""));
+}
+
+void ModelInput::find_layer(const std::string& prefix) {
+    io::LayerQuery query{request_.family, request_.layer, prefix, std::nullopt};
+    if (request_.weights_layout) query.in_out = *request_.weights_layout == WeightsLayout::in_out;
     layer_ = io::find_layer(file_, query);
-    settle(request.model_config && *request.model_config != "none" ? *request.model_config : "");
 }
 
 void ModelInput::settle(const std::string& config_path) {

@@ -31,6 +31,7 @@ public:
     std::optional<InputNorm> read_norm() const;
 
 private:
+    void find_layer(const std::string& prefix);
     void settle(const std::string& config_path);
     void check_shapes() const;
     void check_said() const;

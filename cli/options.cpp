@@ -197,6 +197,12 @@ std::vector<Option> make_options() {
     add(whole("rope-dims", scores, everywhere, "dimensions of a head to rotate (default all)",
               FIELD(settings.rope_dims), 2, largest_size));
     add(numbers<double>(
+        "rope-scaling", scores, everywhere, "F[,LOW,HIGH,LENGTH]",
+        "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than "
+        "HIGH times in LENGTH positions (default none)",
+        FIELD(settings.rope_scaling), 4, [](const json& v) { return v.is_number(); },
+        "one number or four"));
+    add(numbers<double>(
         "sink", scores, everywhere, "S,...",
         "logits in the softmax's denominator, one a head or one for all (default none)",
         FIELD(settings.sink), largest_size, [](const json& v) { return v.is_number(); },

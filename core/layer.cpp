@@ -254,10 +254,11 @@ private:
 
     /// New tokens stand after the cached ones, whose keys were rotated when they were new.
     void rotate_queries_and_keys() {
-        const std::size_t dims = *settings_.rope_dims;
-        rotate(call_.query, *settings_.rope, settings_.rope_base, dims,
+        const std::vector<double> frequencies =
+            rope_frequencies(settings_.rope_base, *settings_.rope_dims, settings_.rope_scaling);
+        rotate(call_.query, *settings_.rope, frequencies,
                g_.past_len + settings_.token.value_or(0));
-        rotate(call_.key, *settings_.rope, settings_.rope_base, dims, g_.past_len);
+        rotate(call_.key, *settings_.rope, frequencies, g_.past_len);
     }
 
     void prepend(const Array<double>& past, Tensor4<T>& fresh) const {

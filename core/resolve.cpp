@@ -151,10 +151,20 @@ void resolve_scores(Settings& s, const Geometry& g) {
         fail("average_heads", "there is no heads axis; expected several heads");
     if (!s.rope) {
         if (s.rope_dims) fail("rope_dims", "there is no rotary embedding; expected rope beside it");
+        if (!s.rope_scaling.empty())
+            fail("rope_scaling", "there is no rotary embedding; expected rope beside it");
         if (s.rope_base != Settings{}.rope_base)
             fail("rope_base", "there is no rotary embedding; expected rope beside it");
         return;
     }
+    const std::vector<double>& scaling = s.rope_scaling;
+    const bool above_zero =
+        std::all_of(scaling.begin(), scaling.end(), [](double x) { return x > 0; });
+    const bool is_known = scaling.size() < 2 || (scaling.size() == 4 && scaling[1] < scaling[2]);
+    if (!above_zero || !is_known)
+        fail("rope_scaling",
+             "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
+             "below HIGH");
     s.rope_dims = s.rope_dims.value_or(g.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > g.d_k)
         fail("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(g.d_k) +

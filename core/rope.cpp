@@ -2,16 +2,38 @@
 #include "core/rope.hpp"
 
 #include <cmath>
-#include <vector>
+#include <numbers>
 
 namespace attn {
 
+std::vector<double> rope_frequencies(double base, std::size_t dims,
+                                     const std::vector<double>& scaling) {
+    std::vector<double> frequencies(dims / 2);
+    for (std::size_t i = 0; i < frequencies.size(); ++i) {
+        double& frequency = frequencies[i];
+        frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+        if (scaling.empty()) continue;
+        const double slow = frequency / scaling[0];
+        if (scaling.size() == 1) {
+            frequency = slow;
+            continue;
+        }
+        const double low = scaling[1], high = scaling[2];
+        const double turns = scaling[3] * frequency / (2 * std::numbers::pi);
+        const double fast_part = (turns - low) / (high - low);
+        if (turns < low)
+            frequency = slow;
+        else if (turns <= high)
+            frequency = (1 - fast_part) * slow + fast_part * frequency;
+    }
+    return frequencies;
+}
+
 template <class T>
-void rotate(Tensor4<T>& x, Rope rope, double base, std::size_t dims, std::size_t first_position) {
-    const std::size_t pairs = dims / 2, rows = x.shape(2), width = x.shape(3);
-    std::vector<double> frequency(pairs), cosine(pairs), sine(pairs);
-    for (std::size_t i = 0; i < pairs; ++i)
-        frequency[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+void rotate(Tensor4<T>& x, Rope rope, const std::vector<double>& frequency,
+            std::size_t first_position) {
+    const std::size_t pairs = frequency.size(), rows = x.shape(2), width = x.shape(3);
+    std::vector<double> cosine(pairs), sine(pairs);
     for (std::size_t row = 0; row < rows; ++row) {
         const auto position = static_cast<double>(first_position + row);
         for (std::size_t i = 0; i < pairs; ++i) {
@@ -31,7 +53,7 @@ void rotate(Tensor4<T>& x, Rope rope, double base, std::size_t dims, std::size_t
     }
 }
 
-template void rotate(Tensor4<float>&, Rope, double, std::size_t, std::size_t);
-template void rotate(Tensor4<double>&, Rope, double, std::size_t, std::size_t);
+template void rotate(Tensor4<float>&, Rope, const std::vector<double>&, std::size_t);
+template void rotate(Tensor4<double>&, Rope, const std::vector<double>&, std::size_t);
 
 }  // namespace attn

@@ -103,7 +103,8 @@ struct Settings {
     std::optional<Rope> rope;
     double rope_base = 10000;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
-    std::vector<double> sink;                ///< one logit a head in the softmax's denominator
+    std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
+    std::vector<double> sink;          ///< one logit a head in the softmax's denominator
 
     double dropout = 0;  ///< probability of dropping a weight, 0 to 1
     std::optional<Seed> dropout_seed;

@@ -102,10 +102,7 @@ private:
     const char* read_rare_number(const char* at, double& value) const {
         const std::string_view rest(at, static_cast<std::size_t>(end_ - at));
         const ParsedNumber number = parse_loose_number(rest);
-        if (number.length == 0 ||
-            !complaint(number.value, rest.substr(0, number.length), rules_).empty())
-            return nullptr;
-        value = rounded_once(number.value, rest.substr(0, number.length), rules_.dtype);
+        if (!take_number(number, rest, rules_, value)) return nullptr;
         return at + number.length;
     }
 

@@ -161,10 +161,7 @@ private:
             return at + word.size();
         }
         const ParsedNumber number = parse_json_number_or_word(rest);
-        if (number.length == 0 ||
-            !complaint(number.value, rest.substr(0, number.length), rules_).empty())
-            return nullptr;
-        value = rounded_once(number.value, rest.substr(0, number.length), rules_.dtype);
+        if (!take_number(number, rest, rules_, value)) return nullptr;
         return at + number.length;
     }
 

@@ -123,6 +123,14 @@ double rounded_once(double value, std::string_view text, Dtype dtype) {
     return differs ? static_cast<double>(nearest) : value;
 }
 
+bool take_number(const ParsedNumber& parsed, std::string_view text, const ArrayRules& rules,
+                 double& value) {
+    const std::string_view number = text.substr(0, parsed.length);
+    if (number.empty() || !complaint(parsed.value, number, rules).empty()) return false;
+    value = rounded_once(parsed.value, number, rules.dtype);
+    return true;
+}
+
 std::string rank_range(const ArrayRules& rules) {
     const std::string low = std::to_string(rules.lowest_rank);
     return rules.lowest_rank == rules.highest_rank

@@ -54,6 +54,11 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
 /// numbers and would go to the wrong one.
 double rounded_once(double value, std::string_view text, Dtype dtype);
 
+/// Stores the number that `text` starts with, `parsed`; false where none stands there or the rules
+/// refuse it.
+bool take_number(const ParsedNumber& parsed, std::string_view text, const ArrayRules& rules,
+                 double& value);
+
 /// The ranks that the rules take: "2 to 3".
 std::string rank_range(const ArrayRules& rules);
 

@@ -95,7 +95,8 @@ TEST_CASE("array files: every array of NumPy and safetensors has the values that
 }
 
 TEST_CASE("array files: arrays without numbers are refused by name, their neighbours are not") {
-    for (const json& entry : load_data("arrays/expected.json")["refused"]) {
+    const json expected = load_data("arrays/expected.json");
+    for (const json& entry : expected["refused"]) {
         const std::string path = data_path("arrays/" + entry["file"].get<std::string>());
         CAPTURE(path);
         const DataFile file = open_data_file(path);

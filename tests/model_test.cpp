@@ -219,10 +219,22 @@ TEST_CASE("models: settings of config.json that are not understood are refused")
         return outcome.err;
     };
     CHECK(refusal(json::object()) == "");
+    llama["rope_scaling"] = {{"rope_type", "llama3"},
+                             {"factor", 8.0},
+                             {"low_freq_factor", 1.0},
+                             {"high_freq_factor", 4.0},
+                             {"original_max_position_embeddings", 8192}};
+    CHECK(refusal(json::object()) == "");
+    CHECK(run_json({"multihead", "-", "--weights", data_path("models/llama"), "--model-config",
+                    "changed.json"},
+                   "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]")["config"]["rope_scaling"] ==
+          json({8.0, 1.0, 4.0, 8192.0}));
+    llama.erase("rope_scaling");
     CHECK(refusal({{"sliding_window", 4.5}}) ==
           "attn: error: changed.json: sliding_window is 4.5; expected a whole number from 1 to "
           "2147483648, or --model-config none and flags\n");
-    for (const json& rope : {json{{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}},
+    for (const json& rope : {json{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}},
+                             json{{"rope_scaling", {{"type", "llama3"}, {"factor", 2}}}},
                              json{{"rope_scaling", {{"factor", 2}}}}, json{{"rope_scaling", 4}},
                              json{{"rope_parameters", {{"type", "linear"}}}}})
         CHECK(refusal(rope).find("rope_") != std::string::npos);

@@ -8,6 +8,7 @@
 #include <xtensor/xview.hpp>
 
 #include "core/layer.hpp"
+#include "core/rope.hpp"
 #include "core/torch_random.hpp"
 #include "tests/support/support.hpp"
 
@@ -203,6 +204,19 @@ TEST_CASE("decoding token by token with a cache gives the whole causal answer, r
         step.past_key = array_in(one, "present_key");
         step.past_value = array_in(one, "present_value");
     }
+}
+
+TEST_CASE("rope: a scaling slows all angles, or Llama 3.1's only those that turn seldom") {
+    const std::vector<double> plain = rope_frequencies(10000, 8, {});
+    const std::vector<double> halved = rope_frequencies(10000, 8, {2});
+    const std::vector<double> llama = rope_frequencies(10000, 8, {8, 1, 4, 64});
+    for (std::size_t i = 0; i < 4; ++i) CHECK(halved[i] == plain[i] / 2);
+    // In 64 positions the pairs turn 10.2, 1.02, 0.1 and 0.01 times: over high, just over low,
+    // under.
+    CHECK(llama[0] == plain[0]);
+    CHECK(llama[1] == doctest::Approx(0.013042256043820465).epsilon(1e-14));
+    CHECK(llama[2] == plain[2] / 8);
+    CHECK(llama[3] == plain[3] / 8);
 }
 
 TEST_CASE("rope: both pairings, partial dimensions, base") {
