@@ -30,15 +30,15 @@ std::vector<double> rope_frequencies(double base, std::size_t dims,
 }
 
 template <class T>
-void rotate(Tensor4<T>& x, Rope rope, const std::vector<double>& frequency,
+void rotate(Tensor4<T>& x, Rope rope, const std::vector<double>& frequencies,
             std::size_t first_position) {
-    const std::size_t pairs = frequency.size(), rows = x.shape(2), width = x.shape(3);
+    const std::size_t pairs = frequencies.size(), rows = x.shape(2), width = x.shape(3);
     std::vector<double> cosine(pairs), sine(pairs);
     for (std::size_t row = 0; row < rows; ++row) {
         const auto position = static_cast<double>(first_position + row);
         for (std::size_t i = 0; i < pairs; ++i) {
-            cosine[i] = std::cos(position * frequency[i]);
-            sine[i] = std::sin(position * frequency[i]);
+            cosine[i] = std::cos(position * frequencies[i]);
+            sine[i] = std::sin(position * frequencies[i]);
         }
         for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix) {
             T* values = x.data() + (matrix * rows + row) * width;
