@@ -100,9 +100,8 @@ ModeCommand add_mode(CLI::App& program, const ModeHelp& help, bool is_named) {
             ? "a request as JSON, or npz or safetensors, with query, key and value; - or nothing: "
               "standard input"
             : "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz "
-              "or "
-              "safetensors (FILE:NAME picks one of several arrays); - or nothing: "
-              "standard input";
+              "or safetensors (FILE:NAME picks one of several arrays); - or nothing: standard "
+              "input";
     command.input = command.app->add_option("INPUT", input_help);
     command.input->type_name(" ");
     if (!is_named) return command;

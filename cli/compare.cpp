@@ -49,7 +49,7 @@ std::optional<Dtype> dtype_of(const nlohmann::json& config) {
 /// All arrays of a binary file, or the one that the path names.
 void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
     const io::ArrayFile& all = *file.arrays;
-    if (!file.array.empty() || (all.arrays.size() == 1 && all.metadata.empty())) {
+    if (!file.array.empty() || (all.arrays.size() == 1 && all.metadata.is_null())) {
         side.bare = true;
         side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
         const io::StoredArray& array = file.array.empty() ? all.arrays[0] : *all.find(file.array);
@@ -59,8 +59,7 @@ void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
     }
     for (const io::StoredArray& array : all.arrays)
         side.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
-    const nlohmann::json head = nlohmann::json::parse(all.metadata, nullptr, false);
-    if (head.is_object() && head.contains("config")) side.dtype = dtype_of(head["config"]);
+    side.dtype = dtype_of(all.config());
 }
 
 Side read_side(const std::string& path, Workers& workers) {

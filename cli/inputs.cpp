@@ -21,19 +21,6 @@ namespace {
 constexpr std::uint64_t default_vocab_size = 50000;
 constexpr std::uint64_t default_embed_dim = 3;
 
-std::optional<io::DataFormat> data_format(InputFormat format) {
-    switch (format) {
-        case InputFormat::automatic: return std::nullopt;
-        case InputFormat::json: return io::DataFormat::json;
-        case InputFormat::ndjson: return io::DataFormat::ndjson;
-        case InputFormat::csv: return io::DataFormat::csv;
-        case InputFormat::npy: return io::DataFormat::npy;
-        case InputFormat::npz: return io::DataFormat::npz;
-        case InputFormat::safetensors: return io::DataFormat::safetensors;
-    }
-    return std::nullopt;
-}
-
 /// An operand that may have a file of its own or stand in the request.
 struct OperandRule {
     const char* key;
@@ -94,7 +81,7 @@ private:
     /// INPUT's settings; its arrays wait until the dtype is known.
     void open_input() {
         input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
-                                    data_format(request_.input_format));
+                                    request_.input_format);
         const bool is_document = input_->holds_object() && input_->array.empty();
         if (is_document) {
             document_ =
@@ -116,13 +103,12 @@ private:
 
     /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
     void take_result(const io::ArrayFile& file) {
-        const nlohmann::json head = nlohmann::json::parse(file.metadata, nullptr, false);
-        if (!head.is_object() || !head.contains("schema") || head["schema"] != result_schema)
-            return;
+        const nlohmann::json& head = file.metadata;
+        if (!head.contains("schema") || head["schema"] != result_schema) return;
         if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
         if (!head.contains("tokens")) return;
         store_tokens(request_, head["tokens"], file.name);
-        document_.one_row_of_many = head.contains("config") && head["config"].contains("token");
+        document_.one_row_of_many = file.config().contains("token");
     }
 
     void check_standard_input() const {
@@ -299,10 +285,9 @@ private:
         } else {
             return;
         }
-        const bool is_boolean = read.boolean;
         if (rule.is_boolean != nullptr) {
-            operands_.*rule.is_boolean = is_boolean;
-            if (!is_boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
+            operands_.*rule.is_boolean = read.boolean;
+            if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
         }
         operands_.*rule.array = std::move(read.values);
     }
@@ -323,6 +308,12 @@ private:
     /// Where an operand's file is: a request's paths start from the request's folder.
     std::string path_of(const std::string& key) const {
         const std::string& path = request_.operand_files.at(key);
+        if (io::split_data_path(path).file == "-") {
+            if (input_ && input_->name == "<stdin>")
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "standard input named twice; expected it once");
+            return path;
+        }
         const bool from_flag = request_.places.at(key).starts_with("--");
         if (from_flag || !input_ || input_->name == "<stdin>") return path;
         return (std::filesystem::path(input_->name).parent_path() / path).string();
@@ -331,17 +322,8 @@ private:
     /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
     /// caches.
     io::DataFile open_operand(const std::string& key, bool of_tokens) {
-        const std::string& path = request_.operand_files.at(key);
-        if (io::split_data_path(path).file != "-") return open_named(key, path_of(key), of_tokens);
-        if (input_ && input_->name == "<stdin>")
-            throw Error(ErrorKind::usage, place_of(request_, key),
-                        "standard input named twice; expected it once");
-        return open_named(key, path, of_tokens);
-    }
-
-    io::DataFile open_named(const std::string& key, const std::string& path, bool of_tokens) {
         io::DataFile file =
-            io::open_data_file(path, of_tokens ? data_format(request_.input_format) : std::nullopt);
+            io::open_data_file(path_of(key), of_tokens ? request_.input_format : std::nullopt);
         request_.places[key] = file.name;
         return file;
     }

@@ -117,7 +117,7 @@ private:
                 fill("d_k", "head_dim", whole("head_dim", 1) * whole("num_attention_heads", 1));
         }
         fill("norm_eps", "rms_norm_eps");
-        apply_rope("rope_theta", 10000);
+        apply_rope();
         apply_window();
     }
 
@@ -131,7 +131,7 @@ private:
     void apply_neox() {
         fill("heads", "num_attention_heads");
         fill("norm_eps", "layer_norm_eps");
-        apply_rope(at("rotary_emb_base").is_null() ? "rope_theta" : "rotary_emb_base", 10000);
+        apply_rope();
     }
 
     /// {"rope_type": "linear", "factor": 2}, or Llama 3.1's; other kinds are not computed.
@@ -164,7 +164,7 @@ private:
     }
 
     /// Newer files keep the rotary settings in an object of their own.
-    void apply_rope(const std::string& base_key, double default_base) {
+    void apply_rope() {
         apply_rope_scaling("rope_scaling");
         apply_rope_scaling("rope_parameters");
         const json parameters = at("rope_parameters");
@@ -172,8 +172,8 @@ private:
             return parameters.is_object() && parameters.contains(key) ? parameters[key] : at(key);
         };
         fill("rope", "model_type", "half");
-        const json base = find("rope_theta").is_null() ? at(base_key) : find("rope_theta");
-        fill("rope_base", base_key, base.is_null() ? json(default_base) : base);
+        const std::string base = find("rope_theta").is_null() ? "rotary_emb_base" : "rope_theta";
+        fill("rope_base", base, find(base).is_null() ? json(10000) : find(base));
         apply_rope_part(
             find("rotary_pct").is_null() ? "partial_rotary_factor" : "rotary_pct",
             find("rotary_pct").is_null() ? find("partial_rotary_factor") : find("rotary_pct"));
@@ -231,9 +231,8 @@ void apply_model_config(Request& request, io::Family family, std::size_t layer,
     ConfigReader(request, layer, path, std::move(config)).apply(family);
 }
 
-void apply_saved_config(Request& request, const json& head, const std::string& path) {
-    if (!head.is_object() || !head.contains("config") || !head["config"].is_object()) return;
-    const json& config = head["config"];
+void apply_saved_config(Request& request, const json& config, const std::string& path) {
+    if (config.is_null()) return;
     const bool other_heads = request.has("heads");
     request.is_saved_model = true;
     for (const char* key : {"heads", "kv_heads", "causal", "window", "scale", "softcap", "alibi",

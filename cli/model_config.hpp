@@ -15,8 +15,8 @@ void apply_model_config(Request& request, io::Family family, std::size_t layer,
                         const std::string& path);
 
 /// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they
-/// belong to. `head` is the file's JSON.
-void apply_saved_config(Request& request, const nlohmann::json& head, const std::string& path);
+/// belong to. `config` is the file's, and null where it has none.
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path);
 
 /// What holds for the whole family where neither a flag nor the file said anything: BERT is not
 /// causal, llama and neox rotate queries and keys.

@@ -83,9 +83,7 @@ void ModelInput::settle(const std::string& config_path) {
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(name_of(io::family_names, rule.family)) +
                         " has no config; expected none");
-    if (!file_.metadata.empty())
-        apply_saved_config(request_, nlohmann::json::parse(file_.metadata, nullptr, false),
-                           file_.name);
+    apply_saved_config(request_, file_.config(), file_.name);
     apply_family_defaults(request_, rule.family);
     check_said();
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();

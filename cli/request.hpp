@@ -11,20 +11,21 @@
 
 #include "core/settings.hpp"
 #include "io/csv.hpp"
+#include "io/data_file.hpp"
 #include "io/model_family.hpp"
 #include "io/writers.hpp"
 
 namespace attn::cli {
 
-enum class InputFormat { automatic, json, ndjson, csv, npy, npz, safetensors };
-inline constexpr Names<InputFormat, 7> input_format_names{
-    {{InputFormat::automatic, "auto"},
-     {InputFormat::json, "json"},
-     {InputFormat::ndjson, "ndjson"},
-     {InputFormat::csv, "csv"},
-     {InputFormat::npy, "npy"},
-     {InputFormat::npz, "npz"},
-     {InputFormat::safetensors, "safetensors"}}};
+/// What an input may be said to be; without a format its name or first bytes say.
+inline constexpr Names<std::optional<io::DataFormat>, 7> input_format_names{
+    {{std::nullopt, "auto"},
+     {io::DataFormat::json, "json"},
+     {io::DataFormat::ndjson, "ndjson"},
+     {io::DataFormat::csv, "csv"},
+     {io::DataFormat::npy, "npy"},
+     {io::DataFormat::npz, "npz"},
+     {io::DataFormat::safetensors, "safetensors"}}};
 
 enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
@@ -34,7 +35,7 @@ struct Request {
     Settings settings;
 
     std::string input;  ///< a path, "-", or empty where standard input or nothing is read
-    InputFormat input_format = InputFormat::automatic;
+    std::optional<io::DataFormat> input_format;
     io::CsvStyle csv;
     std::optional<std::string> example;
     std::optional<std::string> text;

@@ -34,4 +34,7 @@ private:
     std::unique_ptr<Team> team_;
 };
 
+/// work(item) for each item from 0 to items - 1 on these workers; without any, by the caller.
+void share(Workers* workers, std::size_t items, const std::function<void(std::size_t item)>& work);
+
 }  // namespace attn

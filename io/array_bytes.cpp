@@ -3,6 +3,8 @@
 
 #include <type_traits>
 
+#include "io/row_text.hpp"
+
 namespace attn::io {
 
 std::uint64_t ArrayBytes::size() const {
@@ -19,11 +21,10 @@ ArrayBytes describe(const NamedArray& array) {
             if constexpr (std::is_same_v<T, double>) described = {"<f8", "F64", sizeof(T), {}};
             if constexpr (std::is_same_v<T, std::int64_t>)
                 described = {"<i8", "I64", sizeof(T), {}};
-            described.shape.assign(values.shape().begin(), values.shape().end());
             return described;
         },
         array.values);
-    if (array.stream != nullptr) bytes.shape = array.stream->shape;
+    bytes.shape = shape_of(array);
     return bytes;
 }
 

@@ -141,17 +141,26 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules) {
     return values;
 }
 
-std::string read_metadata(const StoredArray& array) {
+nlohmann::json ArrayFile::config() const {
+    const auto found = metadata.find("config");
+    return found != metadata.end() && found->is_object() ? *found : nlohmann::json();
+}
+
+nlohmann::json parse_metadata(const std::string& text) {
+    nlohmann::json head = nlohmann::json::parse(text, nullptr, false);
+    return head.is_object() ? head : nlohmann::json();
+}
+
+nlohmann::json read_metadata(const StoredArray& array) {
     constexpr std::size_t longest = std::size_t{1} << 26;
-    const bool is_text = array.type == ElementType::uint8 && array.elements() <= longest;
+    if (array.type != ElementType::uint8 || array.elements() > longest) return {};
     std::string text;
-    if (!is_text) return text;
     read_elements<float>(array, 0, array.elements(),
                          [&](std::size_t, std::span<const float> piece) {
                              for (float byte : piece)
                                  text += static_cast<char>(static_cast<unsigned char>(byte));
                          });
-    return text;
+    return parse_metadata(text);
 }
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "io/bytes.hpp"
 #include "io/element_type.hpp"
 #include "io/number_array.hpp"
@@ -40,8 +42,11 @@ inline constexpr std::string_view npz_metadata = "__metadata__", safetensors_met
 struct ArrayFile {
     std::string name;  ///< the path, or <stdin>
     std::vector<StoredArray> arrays;
-    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; else empty.
-    std::string metadata;
+    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; else null.
+    nlohmann::json metadata = {};
+
+    /// Its settings; null where there are none.
+    nlohmann::json config() const;
 
     const StoredArray* find(const std::string& array) const;
 };
@@ -66,8 +71,10 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules);
 
-/// The text that an array of bytes spells.
-std::string read_metadata(const StoredArray& array);
+/// What attn wrote beside arrays, from its text or from an array of its bytes; null for what is no
+/// JSON object.
+nlohmann::json parse_metadata(const std::string& text);
+nlohmann::json read_metadata(const StoredArray& array);
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules);
 

@@ -110,4 +110,17 @@ std::string Bytes::read(std::uint64_t offset, std::size_t count) const {
     return bytes;
 }
 
+std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {
+    std::uint64_t number = 0;
+    for (std::size_t i = size; i-- > 0;)
+        number = number << 8 | static_cast<unsigned char>(bytes[offset + i]);
+    return number;
+}
+
+std::string bytes_of_number(std::uint64_t number, std::size_t size) {
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i) & 255);
+    return bytes;
+}
+
 }  // namespace attn::io

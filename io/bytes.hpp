@@ -44,4 +44,9 @@ private:
     AlignedArray<char> memory_;  // of everything else
 };
 
+/// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
+/// zip, npy and safetensors have them.
+std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size);
+std::string bytes_of_number(std::uint64_t number, std::size_t size);
+
 }  // namespace attn::io

@@ -177,10 +177,9 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     rules.dtype = Dtype::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
-    nlohmann::json metadata;
     for (const JsonMember& member : document.members()) {
         if (member.key == "schema" || member.key == "config")
-            metadata[member.key] = document.read_value(member);
+            file.metadata[member.key] = document.read_value(member);
         if (!document.holds_array(member) || member.key == "tokens") continue;
         const Array<double> values = document.read_array(member, rules).values;
         StoredArray array;
@@ -192,7 +191,6 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
                                                        values.size() * sizeof(double)));
         file.arrays.push_back(std::move(array));
     }
-    if (!metadata.is_null()) file.metadata = metadata.dump();
     return file;
 }
 

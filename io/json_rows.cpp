@@ -98,15 +98,6 @@ private:
         return product == elements;
     }
 
-    /// Axes, from the last but one on, that row `row` is the first or, with 1, is the last of.
-    std::size_t axes_that_turn(std::size_t row, std::size_t at_end) const {
-        std::size_t axes = 0;
-        for (std::size_t axis = shape_.size() - 1; axis-- > 0 && (row + at_end) % shape_[axis] == 0;
-             ++axes)
-            row = (row + at_end) / shape_[axis] - at_end;
-        return axes;
-    }
-
     bool read_piece(const RowPiece& piece) {
         const std::size_t columns = shape_.back();
         const std::size_t rows = values_.size() / columns;
@@ -117,7 +108,7 @@ private:
         std::size_t booleans = 0;
         for (std::size_t row = piece.before / columns; at != piece.end; ++row) {
             if (row == rows) return false;
-            const std::size_t opening = std::min(lists, 1 + axes_that_turn(row, 0));
+            const std::size_t opening = std::min(lists, 1 + axes_that_turn(shape_, row, 0));
             for (std::size_t i = 0; i < opening; ++i)
                 if (!take(at, '[')) return false;
             for (std::size_t i = 0; i < columns; ++i) {
@@ -125,7 +116,7 @@ private:
                 at = read_element(skip_space(at), *to++, booleans);
                 if (at == nullptr) return false;
             }
-            const std::size_t turning = 1 + axes_that_turn(row, 1);
+            const std::size_t turning = 1 + axes_that_turn(shape_, row, 1);
             for (std::size_t i = 0; i < std::min(lists, turning); ++i)
                 if (!take(at, ']')) return false;
             const bool last = row + 1 == rows;

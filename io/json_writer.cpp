@@ -22,15 +22,6 @@ void break_line(RowText& text, std::size_t depth, bool pretty) {
     if (pretty) text += "\n" + std::string(2 * depth, ' ');
 }
 
-/// The brackets that open before a row, or close after it; 0 and 1 for `next`.
-std::size_t axes_that_turn(const std::vector<std::size_t>& shape, std::size_t row,
-                           std::size_t next) {
-    std::size_t axes = 0;
-    for (std::size_t axis = shape.size() - 1; axis-- > 0 && (row + next) % shape[axis] == 0; ++axes)
-        row = (row + next) / shape[axis] - next;
-    return axes;
-}
-
 RowFormat row_format(const NumberStyle& style) {
     const bool pretty = style.pretty;
     RowFormat format;

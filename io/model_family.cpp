@@ -14,164 +14,86 @@
 namespace attn::io {
 namespace {
 
+const std::vector<std::string_view> causal_buffers{"bias", "masked_bias", "rotary_emb.inv_freq"};
+
 std::vector<FamilyRule> make_rules() {
-    const ProjectionNames none{};
-    const std::vector<std::string_view> causal_buffers{"bias", "masked_bias",
-                                                       "rotary_emb.inv_freq"};
-    // A whole module's tensors stand beside these, so that only what would change the attention
-    // itself is refused (check_others).
-    const std::vector<std::string_view> all{"*"};
-    std::vector<FamilyRule> rules;
-    rules.push_back({Family::gpt2,
-                     "h.#.attn.",
-                     "",
-                     Packing::joined,
-                     true,
-                     false,
-                     false,
-                     false,
-                     true,
-                     {"c_attn.weight", "c_attn.bias"},
-                     none,
-                     none,
-                     {"c_proj.weight", "c_proj.bias"},
-                     causal_buffers,
-                     "h.#.ln_1",
-                     false,
-                     {"wte.weight", "wpe.weight"},
-                     ""});
-    rules.push_back({Family::llama,
-                     "layers.#.self_attn.",
-                     "model.",
-                     Packing::separate,
-                     false,
-                     false,
-                     false,
-                     false,
-                     true,
-                     {"q_proj.weight", "q_proj.bias"},
-                     {"k_proj.weight", "k_proj.bias"},
-                     {"v_proj.weight", "v_proj.bias"},
-                     {"o_proj.weight", "o_proj.bias"},
-                     causal_buffers,
-                     "layers.#.input_layernorm",
-                     true,
-                     {"embed_tokens.weight"},
-                     ""});
-    rules.push_back({Family::bert,
-                     "encoder.layer.#.attention.",
-                     "bert.",
-                     Packing::separate,
-                     false,
-                     false,
-                     false,
-                     false,
-                     true,
-                     {"self.query.weight", "self.query.bias"},
-                     {"self.key.weight", "self.key.bias"},
-                     {"self.value.weight", "self.value.bias"},
-                     {"output.dense.weight", "output.dense.bias"},
-                     {"output.LayerNorm.weight", "output.LayerNorm.bias", "output.LayerNorm.gamma",
-                      "output.LayerNorm.beta"},
-                     "",
-                     false,
-                     {"embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight",
-                      "embeddings.token_type_embeddings.weight"},
-                     "embeddings.LayerNorm"});
-    rules.push_back({Family::neox,
-                     "layers.#.attention.",
-                     "gpt_neox.",
-                     Packing::by_head,
-                     false,
-                     false,
-                     false,
-                     false,
-                     true,
-                     {"query_key_value.weight", "query_key_value.bias"},
-                     none,
-                     none,
-                     {"dense.weight", "dense.bias"},
-                     causal_buffers,
-                     "layers.#.input_layernorm",
-                     false,
-                     {"embed_in.weight"},
-                     ""});
-    rules.push_back({Family::mha,
-                     "",
-                     "",
-                     Packing::joined,
-                     false,
-                     false,
-                     false,
-                     false,
-                     true,
-                     {"in_proj_weight", "in_proj_bias"},
-                     none,
-                     none,
-                     {"out_proj.weight", "out_proj.bias"},
-                     all,
-                     "",
-                     false,
-                     {},
-                     ""});
-    rules.push_back({Family::mha,
-                     "",
-                     "",
-                     Packing::separate,
-                     false,
-                     false,
-                     true,
-                     false,
-                     true,
-                     {"q_proj_weight", "in_proj_bias"},
-                     {"k_proj_weight", "in_proj_bias"},
-                     {"v_proj_weight", "in_proj_bias"},
-                     {"out_proj.weight", "out_proj.bias"},
-                     all,
-                     "",
-                     false,
-                     {},
-                     ""});
-    for (const bool wrapper : {true, false}) {
-        const std::string_view layer = wrapper ? "heads.#." : "";
-        rules.push_back({Family::notebook,
-                         layer,
-                         "",
-                         Packing::separate,
-                         false,
-                         false,
-                         false,
-                         wrapper,
-                         false,
-                         {"W_query.weight", "W_query.bias"},
-                         {"W_key.weight", "W_key.bias"},
-                         {"W_value.weight", "W_value.bias"},
-                         {"out_proj.weight", "out_proj.bias"},
-                         all,
-                         "",
-                         false,
-                         {},
-                         ""});
-        // As nn.Parameter(torch.rand(d_in, d_out)), and as attn names its own arrays.
-        rules.push_back({Family::notebook,
-                         layer,
-                         "",
-                         Packing::separate,
-                         true,
-                         true,
-                         false,
-                         wrapper,
-                         false,
-                         {"W_query", "b_query"},
-                         {"W_key", "b_key"},
-                         {"W_value", "b_value"},
-                         {"W_out", "b_out"},
-                         all,
-                         "",
-                         false,
-                         {},
-                         ""});
+    std::vector<FamilyRule> rules{{.family = Family::gpt2,
+                                   .layer = "h.#.attn.",
+                                   .packing = Packing::joined,
+                                   .in_out = true,
+                                   .query = {"c_attn.weight", "c_attn.bias"},
+                                   .out = {"c_proj.weight", "c_proj.bias"},
+                                   .others = causal_buffers,
+                                   .norm = "h.#.ln_1",
+                                   .embeddings = {"wte.weight", "wpe.weight"}},
+                                  {.family = Family::llama,
+                                   .layer = "layers.#.self_attn.",
+                                   .published = "model.",
+                                   .query = {"q_proj.weight", "q_proj.bias"},
+                                   .key = {"k_proj.weight", "k_proj.bias"},
+                                   .value = {"v_proj.weight", "v_proj.bias"},
+                                   .out = {"o_proj.weight", "o_proj.bias"},
+                                   .others = causal_buffers,
+                                   .norm = "layers.#.input_layernorm",
+                                   .is_rms_norm = true,
+                                   .embeddings = {"embed_tokens.weight"}},
+                                  {.family = Family::bert,
+                                   .layer = "encoder.layer.#.attention.",
+                                   .published = "bert.",
+                                   .query = {"self.query.weight", "self.query.bias"},
+                                   .key = {"self.key.weight", "self.key.bias"},
+                                   .value = {"self.value.weight", "self.value.bias"},
+                                   .out = {"output.dense.weight", "output.dense.bias"},
+                                   .others = {"output.LayerNorm.weight", "output.LayerNorm.bias",
+                                              "output.LayerNorm.gamma", "output.LayerNorm.beta"},
+                                   .embeddings = {"embeddings.word_embeddings.weight",
+                                                  "embeddings.position_embeddings.weight",
+                                                  "embeddings.token_type_embeddings.weight"},
+                                   .embedding_norm = "embeddings.LayerNorm"},
+                                  {.family = Family::neox,
+                                   .layer = "layers.#.attention.",
+                                   .published = "gpt_neox.",
+                                   .packing = Packing::by_head,
+                                   .query = {"query_key_value.weight", "query_key_value.bias"},
+                                   .out = {"dense.weight", "dense.bias"},
+                                   .others = causal_buffers,
+                                   .norm = "layers.#.input_layernorm",
+                                   .embeddings = {"embed_in.weight"}},
+                                  {.family = Family::mha,
+                                   .packing = Packing::joined,
+                                   .among_others = true,
+                                   .query = {"in_proj_weight", "in_proj_bias"},
+                                   .out = {"out_proj.weight", "out_proj.bias"}},
+                                  {.family = Family::mha,
+                                   .joins_bias = true,
+                                   .among_others = true,
+                                   .query = {"q_proj_weight", "in_proj_bias"},
+                                   .key = {"k_proj_weight", "in_proj_bias"},
+                                   .value = {"v_proj_weight", "in_proj_bias"},
+                                   .out = {"out_proj.weight", "out_proj.bias"}}};
+    const FamilyRule linear{.family = Family::notebook,
+                            .needs_out = false,
+                            .among_others = true,
+                            .query = {"W_query.weight", "W_query.bias"},
+                            .key = {"W_key.weight", "W_key.bias"},
+                            .value = {"W_value.weight", "W_value.bias"},
+                            .out = {"out_proj.weight", "out_proj.bias"}};
+    // As nn.Parameter(torch.rand(d_in, d_out)), and as attn names its own arrays.
+    const FamilyRule bare{.family = Family::notebook,
+                          .in_out = true,
+                          .is_open = true,
+                          .needs_out = false,
+                          .among_others = true,
+                          .query = {"W_query", "b_query"},
+                          .key = {"W_key", "b_key"},
+                          .value = {"W_value", "b_value"},
+                          .out = {"W_out", "b_out"}};
+    for (FamilyRule wrapper : {linear, bare}) {
+        wrapper.layer = "heads.#.";
+        wrapper.is_wrapper = true;
+        rules.push_back(wrapper);
     }
+    rules.insert(rules.end(), {linear, bare});
     return rules;
 }
 
@@ -305,6 +227,7 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
                                list_of(file.arrays));
 }
 
+/// How tensors start that are a module's own, though others stand beside it (among_others).
 constexpr std::array<std::string_view, 5> own_names{"W_", "b_", "in_proj", "out_proj", "bias_"};
 
 /// A tensor that is not understood may change what the layer computes.
@@ -321,14 +244,11 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
     for (const StoredArray& array : file.arrays) {
         if (!array.name.starts_with(start)) continue;
         const std::string_view name = std::string_view(array.name).substr(start.size());
-        // Beside a module of torch or the notebooks stand those of the whole model; what has the
-        // names of its own is of it.
-        const bool among_all = rule.others.size() == 1 && rule.others.front() == "*";
         const bool is_own = std::any_of(
             own_names.begin(), own_names.end(),
             [&](std::string_view start_of_name) { return name.starts_with(start_of_name); });
         const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
-        if (!is_known && (is_own || !among_all))
+        if (!is_known && (is_own || !rule.among_others))
             fail(file, "the attention has a tensor \"" + one_line(shortened(array.name)) +
                            "\", which would be ignored; expected " +
                            std::string(name_of(family_names, rule.family)) + "'s tensors only");
@@ -344,9 +264,7 @@ void settle_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& l
                                    (layer.in_out ? "in-out" : "out-in") + "; expected that");
         return;
     }
-    const nlohmann::json head = nlohmann::json::parse(file.metadata, nullptr, false);
-    if (head.is_object() && head.contains("config") && head["config"].is_object()) {
-        const nlohmann::json& config = head["config"];
+    if (const nlohmann::json config = file.config(); !config.is_null()) {
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
                            : config.contains("init") && config["init"] == "rand";

@@ -30,27 +30,28 @@ enum class Packing {
 };
 
 struct ProjectionNames {
-    std::string_view weight, bias;
+    std::string_view weight = {}, bias = {};
 };
 
 /// The names of one kind of layer. Names are relative to the layer's own, `layer`.
 struct FamilyRule {
-    Family family;
-    std::string_view layer;      ///< '#' is a number: the layer's, or of a head where `is_wrapper`
-    std::string_view published;  ///< what stands before it in published files
-    Packing packing;
-    bool in_out;      ///< weights are (d_in, d_out), else (d_out, d_in)
-    bool is_open;     ///< ... unless attn's metadata or the query says otherwise
-    bool joins_bias;  ///< one bias for q, k and v, though the weights are separate
-    bool is_wrapper;  ///< independent heads
-    bool needs_out;   ///< always has an output projection
-    ProjectionNames query, key, value, out;
-    /// Other tensors of the layer that do not change what its attention computes; "*": all.
-    std::vector<std::string_view> others;
-    std::string_view norm;  ///< of the layer's input, with its number as '#'; empty: none
-    bool is_rms_norm;
-    std::vector<std::string_view> embeddings;  ///< of token ids; of positions; of segment 0
-    std::string_view embedding_norm;           ///< after them
+    Family family = Family::notebook;
+    std::string_view layer = {};      ///< '#' is a number: the layer's, or of a head in a wrapper
+    std::string_view published = {};  ///< what stands before it in published files
+    Packing packing = Packing::separate;
+    bool in_out = false;        ///< weights are (d_in, d_out), else (d_out, d_in)
+    bool is_open = false;       ///< ... unless attn's metadata or the query says otherwise
+    bool joins_bias = false;    ///< one bias for q, k and v, though the weights are separate
+    bool is_wrapper = false;    ///< independent heads
+    bool needs_out = true;      ///< always has an output projection
+    bool among_others = false;  ///< the tensors of a whole model may stand beside the layer's
+    ProjectionNames query = {}, key = {}, value = {}, out = {};
+    /// Other tensors of the layer that do not change what its attention computes.
+    std::vector<std::string_view> others = {};
+    std::string_view norm = {};  ///< of the layer's input, with its number as '#'; empty: none
+    bool is_rms_norm = false;
+    std::vector<std::string_view> embeddings = {};  ///< of token ids; of positions; of segment 0
+    std::string_view embedding_norm = {};           ///< after them
 };
 
 const std::vector<FamilyRule>& family_rules();

@@ -86,7 +86,7 @@ private:
                       p);
         }
         if (p.bias.dimension() == 0 || p.bias.size() == 0)
-            p.bias = xt::xtensor<T, 2>::from_shape({0, p.weight.shape(p.in_out ? 2 : 1)});
+            p.bias = xt::xtensor<T, 2>::from_shape({0, p.d_out()});
         return p;
     }
 
@@ -187,7 +187,7 @@ private:
         const Array<T> values = read_array<T>(weight, rules);
         p.weight = Tensor3<T>::from_shape({values.shape(0), values.shape(1), values.shape(2)});
         std::copy(values.begin(), values.end(), p.weight.begin());
-        const std::size_t outputs = p.weight.shape(p.in_out ? 2 : 1);
+        const std::size_t outputs = p.d_out();
         p.bias = xt::xtensor<T, 2>::from_shape({0, outputs});
         if (const StoredArray* bias = file_.find(layer_.full(names.bias))) {
             rules.lowest_rank = rules.highest_rank = 2;
@@ -256,13 +256,10 @@ private:
         return true;
     }
 
-    static std::size_t outputs(const Projection<T>& p) { return p.d_out(); }
-    static std::size_t inputs(const Projection<T>& p) { return p.d_in(); }
-
     bool has_one_width() const {
-        return outputs(weights_.key) == outputs(weights_.query) &&
-               outputs(weights_.value) == outputs(weights_.query) &&
-               inputs(weights_.key) == inputs(weights_.query);
+        return weights_.key.d_out() == weights_.query.d_out() &&
+               weights_.value.d_out() == weights_.query.d_out() &&
+               weights_.key.d_in() == weights_.query.d_in();
     }
 
     void check_equal_widths() const {
@@ -277,7 +274,7 @@ private:
     /// The tensor of one projection, or of three in one.
     void add(const ProjectionNames& names, const Parts& parts, std::size_t group, bool with_bias) {
         const bool in_out = layer_.in_out;
-        const std::size_t width = outputs(*parts[0]), columns = inputs(*parts[0]);
+        const std::size_t width = parts[0]->d_out(), columns = parts[0]->d_in();
         const std::size_t all_outputs = parts.size() * width;
         Array<T> weight =
             Array<T>::from_shape(in_out ? std::vector<std::size_t>{columns, all_outputs}
@@ -296,7 +293,7 @@ private:
 
     void add_bias(std::string_view name, const Parts& parts, std::size_t group) {
         if (!parts[0]->has_bias()) return;
-        const std::size_t width = outputs(*parts[0]);
+        const std::size_t width = parts[0]->d_out();
         Array<T> bias = Array<T>::from_shape({parts.size() * width});
         for (std::size_t part = 0; part < parts.size(); ++part)
             for (std::size_t o = 0; o < width; ++o)

@@ -146,21 +146,17 @@ std::uint64_t read_npy_header(
     const auto fail = [&](const std::string& message) -> void {
         throw Error(ErrorKind::input, place, message);
     };
-    const auto byte = [](char c) {
-        return static_cast<std::size_t>(static_cast<unsigned char>(c));
-    };
+
     if (size < 12)
         fail(std::to_string(size) + " bytes, too few for an npy header; expected at least 12");
     const std::string start = read(0, 12);
     if (!start.starts_with(npy_magic)) fail("is no npy file; expected the bytes \\x93NUMPY first");
-    const std::size_t major = byte(start[6]);
-    const std::size_t minor = byte(start[7]);
+    const std::uint64_t major = number_at(start, 6, 1), minor = number_at(start, 7, 1);
     if (major < 1 || major > 3 || minor != 0)
         fail("npy version " + std::to_string(major) + "." + std::to_string(minor) +
              "; expected 1.0, 2.0 or 3.0");
     const std::size_t prefix = major == 1 ? 10 : 12;
-    std::size_t length = byte(start[8]) | byte(start[9]) << 8;
-    if (major > 1) length |= byte(start[10]) << 16 | byte(start[11]) << 24;
+    const std::size_t length = number_at(start, 8, prefix - 8);
     if (length > longest_header || prefix + length > size)
         fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
              "; expected at most " + std::to_string(longest_header) + ", and all of them there");
@@ -190,8 +186,7 @@ std::string npy_header(std::string_view descr, const std::vector<std::size_t>& s
     const std::size_t length =
         (prefix + dictionary.size() + 1 + alignment - 1) / alignment * alignment - prefix;
     std::string header(npy_magic);
-    header += {'\x01', '\x00', static_cast<char>(length & 255), static_cast<char>(length >> 8)};
-    header += dictionary;
+    header += std::string{'\x01', '\x00'} + bytes_of_number(length, 2) + dictionary;
     header.append(length - dictionary.size() - 1, ' ');
     return header + '\n';
 }

@@ -65,14 +65,9 @@ private:
 
     static bool is_large(const Entry& entry) { return entry.size >= limit; }
 
-    static std::string bytes_of(std::uint64_t value, std::size_t size) {
-        std::string bytes;
-        for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
-        return bytes;
-    }
-    static std::string u16(std::uint64_t value) { return bytes_of(value, 2); }
-    static std::string u32(std::uint64_t value) { return bytes_of(value, 4); }
-    static std::string u64(std::uint64_t value) { return bytes_of(value, 8); }
+    static std::string u16(std::uint64_t value) { return bytes_of_number(value, 2); }
+    static std::string u32(std::uint64_t value) { return bytes_of_number(value, 4); }
+    static std::string u64(std::uint64_t value) { return bytes_of_number(value, 8); }
 
     void put(std::string_view bytes) {
         out_ << bytes;

@@ -7,16 +7,6 @@
 #include <cstdint>
 
 namespace attn::io {
-namespace {
-
-void share(std::size_t items, Workers* workers, const std::function<void(std::size_t)>& work) {
-    if (workers != nullptr)
-        return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
-    for (std::size_t item = 0; item < items; ++item) work(item);
-}
-
-}  // namespace
-
 std::size_t count_marks(const char* begin, const char* end, std::string_view counted) {
     const char first = counted.front(), second = counted.back();
     // Sums of bytes, which compilers turn into vectors; 255 rounds cannot overflow them.
@@ -49,7 +39,7 @@ std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std
     }
     pieces.push_back({end, end});
     std::vector<std::size_t> counts(pieces.size());
-    share(pieces.size() - 1, workers, [&](std::size_t i) {
+    share(workers, pieces.size() - 1, [&](std::size_t i) {
         counts[i] = count_marks(pieces[i].begin, pieces[i].end, marks.counted);
     });
     for (std::size_t i = 1; i < pieces.size(); ++i)
@@ -60,7 +50,7 @@ std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std
 bool read_pieces(const std::vector<RowPiece>& pieces, Workers* workers,
                  const std::function<bool(const RowPiece&)>& read) {
     std::atomic<bool> regular = true;
-    share(pieces.size() - 1, workers, [&](std::size_t i) {
+    share(workers, pieces.size() - 1, [&](std::size_t i) {
         if (regular.load(std::memory_order_relaxed) && !read(pieces[i]))
             regular.store(false, std::memory_order_relaxed);
     });

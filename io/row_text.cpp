@@ -30,7 +30,8 @@ public:
         for (std::size_t first = 0; first < pieces; first += at_once) {
             const std::size_t count = std::min(at_once, pieces - first);
             made_.resize(std::max(made_.size(), count));
-            share(count + 1, [&](std::size_t item) {
+            // One small piece is not worth waking anyone.
+            share(count > 1 ? workers_ : nullptr, count + 1, [&](std::size_t item) {
                 if (item == 0) return write_ready();
                 RowText& text = made_[item - 1];
                 const std::size_t begin = (first + item - 1) * piece;
@@ -51,13 +52,6 @@ public:
     }
 
 private:
-    void share(std::size_t items, const std::function<void(std::size_t)>& work) const {
-        // One small piece is not worth waking anyone.
-        if (workers_ != nullptr && items > 2)
-            return workers_->run(items, [&](std::size_t item, std::size_t) { work(item); });
-        for (std::size_t item = 0; item < items; ++item) work(item);
-    }
-
     template <class T>
     void append_row(RowText& text, const T* values, std::size_t row) const {
         format_.open(text, shape_, row);

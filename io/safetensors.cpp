@@ -155,7 +155,7 @@ public:
             file.arrays.push_back(std::move(tensor.array));
         }
         const auto found = metadata_.find(std::string(safetensors_metadata));
-        if (found != metadata_.end()) file.metadata = found->second;
+        if (found != metadata_.end()) file.metadata = parse_metadata(found->second);
         return file;
     }
 
@@ -169,10 +169,7 @@ private:
         if (bytes_->size() < prefix)
             fail(std::to_string(bytes_->size()) +
                  " bytes, too few for the length of a header; expected at least 8");
-        const std::string start = bytes_->read(0, prefix);
-        std::uint64_t length = 0;
-        for (std::size_t i = prefix; i-- > 0;)
-            length = length << 8 | static_cast<unsigned char>(start[i]);
+        const std::uint64_t length = number_at(bytes_->read(0, prefix), 0, prefix);
         if (length > longest_header)
             fail("a header of " + std::to_string(length) + " bytes; expected at most 100000000");
         if (length > bytes_->size() - prefix)
@@ -266,7 +263,7 @@ ArrayFile open_safetensors_index(const std::string& path) {
                     "no weight_map in it; expected an index of safetensors");
     const JsonDocument names(source, *map);
     ArrayFile all{path, {}, {}};
-    std::map<std::string, ArrayFile> shards;
+    std::map<std::string, std::map<std::string, StoredArray>> shards;
     for (const JsonMember& member : names.members()) {
         const std::string& name = member.key;
         const nlohmann::json file = names.read_value(member);
@@ -280,17 +277,19 @@ ArrayFile open_safetensors_index(const std::string& path) {
                         "\"" + one_line(shortened(name)) + "\" is in " +
                             io::shortened(file.dump(-1, ' ', true)) +
                             "; expected the name of a file beside the index");
+        const auto beside = std::filesystem::path(path).parent_path() / shard;
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
-            const auto beside = std::filesystem::path(path).parent_path() / shard;
-            found->second = open_safetensors(Bytes::open(beside.string()));
+            ArrayFile opened = open_safetensors(Bytes::open(beside.string()));
+            for (StoredArray& array : opened.arrays)
+                found->second.emplace(array.name, std::move(array));
         }
-        const StoredArray* array = found->second.find(name);
-        if (array == nullptr)
-            throw Error(ErrorKind::input, found->second.name,
+        const auto array = found->second.find(name);
+        if (array == found->second.end())
+            throw Error(ErrorKind::input, beside.string(),
                         "has no tensor \"" + one_line(shortened(name)) + "\", which " + path +
                             " says it has; expected the files that the index was made for");
-        all.arrays.push_back(*array);
+        all.arrays.push_back(array->second);
     }
     return all;
 }

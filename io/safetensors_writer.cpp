@@ -28,9 +28,7 @@ void write_safetensors(OutputFile& out, const Report& report, const NumberStyle&
     std::string text = header.dump();
     constexpr std::size_t prefix = 8;
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
-    for (std::size_t i = 0; i < prefix; ++i)
-        out << std::string(1, static_cast<char>(text.size() >> (8 * i) & 255));
-    out << text;
+    out << bytes_of_number(text.size(), prefix) << text;
     for (const NamedArray* array : arrays)
         write_bytes(*array, [&](std::string_view piece) { out << piece; });
 }

@@ -24,15 +24,9 @@ constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64
 class Record {
 public:
     explicit Record(std::string bytes) : bytes_(std::move(bytes)) {}
-    std::uint64_t at(std::size_t offset, std::size_t size) const {
-        std::uint64_t value = 0;
-        for (std::size_t i = size; i-- > 0;)
-            value = value << 8 | static_cast<unsigned char>(bytes_[offset + i]);
-        return value;
-    }
-    std::uint64_t u16(std::size_t offset) const { return at(offset, 2); }
-    std::uint64_t u32(std::size_t offset) const { return at(offset, 4); }
-    std::uint64_t u64(std::size_t offset) const { return at(offset, 8); }
+    std::uint64_t u16(std::size_t offset) const { return number_at(bytes_, offset, 2); }
+    std::uint64_t u32(std::size_t offset) const { return number_at(bytes_, offset, 4); }
+    std::uint64_t u64(std::size_t offset) const { return number_at(bytes_, offset, 8); }
     const std::string& bytes() const { return bytes_; }
 
 private:
@@ -85,9 +79,9 @@ private:
             if (at-- == 0) fail("no directory in it; the file is cut short or no zip file");
         } while (tail.u32(at) != end_mark ||
                  at + end_size + tail.u16(at + 20) != tail.bytes().size());
-        if (tail.u16(at + 4) != 0 || tail.u16(at + 6) != 0) {
-            if (tail.u16(at + 4) != 0xffff) fail("one part of several files; expected one file");
-        }
+        const bool is_part = tail.u16(at + 4) != 0 || tail.u16(at + 6) != 0;
+        if (is_part && tail.u16(at + 4) != 0xffff)
+            fail("one part of several files; expected one file");
         count_ = tail.u16(at + 10);
         length_ = tail.u32(at + 12);
         start_ = tail.u32(at + 16);

@@ -203,6 +203,26 @@ TEST_CASE("models: a flag overrules its own setting of the model's config and no
     CHECK_FALSE(config("qwen2", {}).contains("window"));
 }
 
+TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused without a norm") {
+    scratch_folder();
+    const std::string hidden = data_path("models/hidden.csv"), gpt2 = data_path("models/gpt2");
+    const std::vector<std::string> plain{"multihead", hidden,    "--weights",  gpt2,
+                                         "--layer",   "1",       "--pre-norm", "--emit",
+                                         "all",       "--dtype", "float64"};
+    std::vector<std::string> wide = plain, without = plain;
+    wide.insert(wide.end(), {"--norm-eps", "3"});
+    const json narrow_result = run_json(plain), wide_result = run_json(wide);
+    CHECK(narrow_result["config"]["norm_eps"] == 1e-5);
+    CHECK(wide_result["config"]["norm_eps"] == 3.0);
+    CHECK(wide_result["inputs"] == narrow_result["inputs"]);
+    CHECK(wide_result["normed_inputs"] != narrow_result["normed_inputs"]);
+    without.erase(std::find(without.begin(), without.end(), "--pre-norm"));
+    without.insert(without.end(), {"--norm-eps", "3"});
+    const Outcome refused = run_attn(without);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("there is no norm to apply") != std::string::npos);
+}
+
 TEST_CASE("models: settings of config.json that are not understood are refused") {
     scratch_folder();
     json llama = json::parse(read_text(data_path("models/llama/config.json")));
