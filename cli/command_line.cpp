@@ -78,7 +78,7 @@ void store_flag(Request& request, const Option& option, const json& value,
                 const std::string& where) {
     const std::string problem = option.store(request, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
-    request.places[option.key()] = where;
+    request.places[option.key] = where;
 }
 
 /// CLI11's view of one mode: its flags, kept to be asked for after the parse.

@@ -53,11 +53,17 @@ bool is_operand(const std::string& key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Workers& workers) : request_(request), workers_(workers) {}
+    OperandReader(Request& request, Workers& workers, ModelFiles& models)
+        : request_(request), workers_(workers), models_(models) {}
 
-    Operands read() {
+    Operands read(std::optional<io::Source> document) {
         check_standard_input();
-        if (reads_input()) open_input();
+        if (document)
+            input_ = io::data_file_of(std::move(*document));
+        else if (reads_input())
+            input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
+                                        request_.input_format);
+        if (input_) take_input();
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
         read_model();
@@ -79,11 +85,10 @@ private:
     }
 
     /// INPUT's settings; its arrays wait until the dtype is known.
-    void open_input() {
-        input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
-                                    request_.input_format);
+    void take_input() {
         const bool is_document = input_->holds_object() && input_->array.empty();
         if (is_document) {
+            request_.document = input_->source;
             document_ =
                 read_request_document(request_, *input_->document, input_->name, is_operand);
             return;
@@ -151,11 +156,11 @@ private:
         if (request_.has_file("weights")) {
             const std::string path = path_of("weights");
             request_.operand_files["weights"] = path;
-            model_ = std::make_unique<ModelInput>(request_, path);
+            model_ = std::make_unique<ModelInput>(request_, models_, path);
         } else if (inline_weights != document_.members.end()) {
             const io::JsonDocument weights(*input_->source, *inline_weights->second);
             model_ = std::make_unique<ModelInput>(
-                request_, io::arrays_of(weights, place_of(request_, "weights")));
+                request_, models_, io::arrays_of(weights, place_of(request_, "weights")));
         } else {
             return check_no_model(request_);
         }
@@ -314,7 +319,7 @@ private:
                             "standard input named twice; expected it once");
             return path;
         }
-        const bool from_flag = request_.places.at(key).starts_with("--");
+        const bool from_flag = request_.places.at(key).text.starts_with("--");
         if (from_flag || !input_ || input_->name == "<stdin>") return path;
         return (std::filesystem::path(input_->name).parent_path() / path).string();
     }
@@ -364,6 +369,7 @@ private:
 
     Request& request_;
     Workers& workers_;
+    ModelFiles& models_;
     Operands operands_;
     std::optional<io::DataFile> input_;
     DocumentArrays document_;
@@ -374,9 +380,11 @@ private:
 
 }  // namespace
 
-Operands read_operands(Request& request, Workers& workers) {
-    Operands operands = OperandReader(request, workers).read();
+Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
+                       std::optional<io::Source> document) {
+    Operands operands = OperandReader(request, workers, models).read(std::move(document));
     apply_environment(request);
+    if (!request.of_batch) settle_places(request);
     return operands;
 }
 

@@ -46,7 +46,8 @@ int run(int argc, char** argv, cli::Request& request) {
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     request = line.request;
     Workers workers;
-    Operands operands = cli::read_operands(request, workers);
+    cli::ModelFiles models;
+    Operands operands = cli::read_operands(request, workers, models);
     cli::settle_output(request);
     const bool may_stream = cli::takes_streams(request);
     request.settings = resolve(request.settings, operands, may_stream);

@@ -8,7 +8,6 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
-#include "io/json_document.hpp"
 #include "io/source.hpp"
 
 namespace attn::cli {
@@ -29,8 +28,8 @@ constexpr std::array<ModelType, 6> model_types{{{"gpt2", io::Family::gpt2},
 
 class ConfigReader {
 public:
-    ConfigReader(Request& request, std::size_t layer, std::string path, json config)
-        : request_(request), layer_(layer), path_(std::move(path)), config_(std::move(config)) {}
+    ConfigReader(Request& request, std::size_t layer, const std::string& path, const json& config)
+        : request_(request), layer_(layer), path_(path), config_(config) {}
 
     void apply(io::Family family) {
         check_type(family);
@@ -212,23 +211,15 @@ private:
 
     Request& request_;
     std::size_t layer_;
-    std::string path_;
-    json config_;
+    const std::string& path_;
+    const json& config_;
 };
 
 }  // namespace
 
 void apply_model_config(Request& request, io::Family family, std::size_t layer,
-                        const std::string& path) {
-    const io::Source source = io::read_source(path);
-    const io::JsonDocument document(source);
-    if (document.is_array())
-        throw Error(ErrorKind::input, path,
-                    "is no JSON object; expected a model's config.json, or --model-config none");
-    json config = json::object();
-    for (const io::JsonMember& member : document.members())
-        config[member.key] = document.read_value(member);
-    ConfigReader(request, layer, path, std::move(config)).apply(family);
+                        const std::string& path, const json& config) {
+    ConfigReader(request, layer, path, config).apply(family);
 }
 
 void apply_saved_config(Request& request, const json& config, const std::string& path) {

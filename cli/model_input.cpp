@@ -27,17 +27,6 @@ std::string file_in_folder(const std::string& path) {
                 "one of them, or a file");
 }
 
-io::ArrayFile open_weights(const std::string& path) {
-    const io::DataFile file = io::open_data_file(path);
-    if (file.holds_object()) return io::arrays_of(*file.document, file.name);
-    const bool named = file.arrays && (file.format != io::DataFormat::npy);
-    if (!named)
-        throw Error(
-            ErrorKind::input, file.name,
-            "holds no names; expected weights as safetensors, npz or a JSON object of arrays");
-    return *file.arrays;
-}
-
 /// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
 /// or stand in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
@@ -49,15 +38,18 @@ std::string config_beside(const Request& request, const std::string& path) {
 
 }  // namespace
 
-ModelInput::ModelInput(Request& request, const std::string& path) : request_(request) {
+ModelInput::ModelInput(Request& request, ModelFiles& files, const std::string& path)
+    : request_(request), files_(files) {
     const io::DataPath parts = io::split_data_path(file_in_folder(path));
-    file_ = open_weights(parts.file);
+    file_ = files.open(parts.file);
+    path_ = parts.file;
     find_layer(parts.array);
     settle(config_beside(request, parts.file == "-" ? "" : parts.file));
 }
 
-ModelInput::ModelInput(Request& request, io::ArrayFile file)
-    : request_(request), file_(std::move(file)) {
+ModelInput::ModelInput(Request& request, ModelFiles& files, io::ArrayFile file)
+    : request_(request), files_(files),
+      file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
     find_layer("");
     settle(config_beside(request, ""));
 }
@@ -65,7 +57,7 @@ ModelInput::ModelInput(Request& request, io::ArrayFile file)
 void ModelInput::find_layer(const std::string& prefix) {
     io::LayerQuery query{request_.family, request_.layer, prefix, std::nullopt};
     if (request_.weights_layout) query.in_out = *request_.weights_layout == WeightsLayout::in_out;
-    layer_ = io::find_layer(file_, query);
+    layer_ = io::find_layer(*file_, query);
 }
 
 void ModelInput::settle(const std::string& config_path) {
@@ -78,12 +70,13 @@ void ModelInput::settle(const std::string& config_path) {
     // The other families have no config of their own; one that stands there is another program's.
     const bool has_config = rule.family != io::Family::mha && rule.family != io::Family::notebook;
     if (!config_path.empty() && has_config)
-        apply_model_config(request_, rule.family, layer_.number.value_or(0), config_path);
+        apply_model_config(request_, rule.family, layer_.number.value_or(0), config_path,
+                           *files_.config(config_path));
     else if (request_.model_config && *request_.model_config != "none")
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(name_of(io::family_names, rule.family)) +
                         " has no config; expected none");
-    apply_saved_config(request_, file_.config(), file_.name);
+    apply_saved_config(request_, file_->config(), file_->name);
     apply_family_defaults(request_, rule.family);
     check_said();
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
@@ -100,13 +93,13 @@ void ModelInput::check_said() const {
     const io::FamilyRule& rule = *layer_.rule;
     const auto fail = [&](const std::string& flag, const std::string& what) {
         throw Error(ErrorKind::usage, flag,
-                    "is missing, and " + file_.name + " does not say " + what +
+                    "is missing, and " + file_->name + " does not say " + what +
                         "; expected it, or config.json beside the weights");
     };
     // A layer of the notebooks without an output projection has one head.
     const Mode mode = request_.settings.mode;
     const bool may_have_heads = mode == Mode::multihead || mode == Mode::cross;
-    const bool has_out = file_.find(layer_.full(rule.out.weight)) != nullptr;
+    const bool has_out = file_->find(layer_.full(rule.out.weight)) != nullptr;
     if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
         fail("--heads", "how many heads there are");
     if (rule.family == io::Family::neox && !request_.is_saved_model && !request_.settings.rope_dims)
@@ -116,7 +109,7 @@ void ModelInput::check_said() const {
 /// A config that was printed for other weights does not silently go with these.
 void ModelInput::check_shapes() const {
     nlohmann::json found = nlohmann::json::object();
-    for (const auto& [name, shape] : io::weight_shapes(file_, layer_)) found[name] = shape;
+    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_)) found[name] = shape;
     nlohmann::json& wanted = request_.weights_shapes;
     const auto shape_in = [](const nlohmann::json& shapes, const std::string& name) {
         return shapes.contains(name) ? io::shortened(shapes[name].dump()) : "no such tensor";
@@ -133,11 +126,22 @@ void ModelInput::check_shapes() const {
 
 AnyLayerWeights ModelInput::read_weights() const {
     const std::size_t heads = request_.settings.heads.value_or(1);
-    if (request_.settings.dtype == Dtype::float32)
-        return std::make_shared<const LayerWeights<float>>(
-            io::read_layer_weights<float>(file_, layer_, heads));
-    return std::make_shared<const LayerWeights<double>>(
-        io::read_layer_weights<double>(file_, layer_, heads));
+    const bool single = request_.settings.dtype == Dtype::float32;
+    const auto read = [&]() -> AnyLayerWeights {
+        if (single)
+            return std::make_shared<const LayerWeights<float>>(
+                io::read_layer_weights<float>(*file_, layer_, heads));
+        return std::make_shared<const LayerWeights<double>>(
+            io::read_layer_weights<double>(*file_, layer_, heads));
+    };
+    if (path_.empty()) return read();
+    // All that the numbers depend on; the prefix comes last, since it may hold anything.
+    const std::string key =
+        path_ + "\n" + std::string(name_of(io::family_names, layer_.rule->family)) + " " +
+        std::to_string(heads) + (single ? " f32 " : " f64 ") +
+        (layer_.in_out ? "in-out " : "out-in ") +
+        (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
+    return files_.weights(key, read);
 }
 
 Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
@@ -146,13 +150,13 @@ Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
                     "layer " + std::to_string(*layer_.number) +
                         " takes hidden states, which need the layers before it; expected layer 0, "
                         "or INPUT");
-    return io::embed_token_ids(file_, layer_, request_.token_ids, past_len, eps(),
+    return io::embed_token_ids(*file_, layer_, request_.token_ids, past_len, eps(),
                                request_.settings.dtype);
 }
 
 std::optional<InputNorm> ModelInput::read_norm() const {
     if (!request_.pre_norm.value_or(false)) return std::nullopt;
-    return io::read_pre_norm(file_, layer_, eps());
+    return io::read_pre_norm(*file_, layer_, eps());
 }
 
 void check_no_model(const Request& request) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/model_files.hpp"
 #include "cli/request.hpp"
 #include "core/layer.hpp"
 #include "io/array_file.hpp"
@@ -16,10 +17,10 @@ class ModelInput {
 public:
     /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
     /// settings that they fix.
-    ModelInput(Request& request, const std::string& path);
+    ModelInput(Request& request, ModelFiles& files, const std::string& path);
 
     /// The same for weights that stand in a request, as an object of arrays.
-    ModelInput(Request& request, io::ArrayFile file);
+    ModelInput(Request& request, ModelFiles& files, io::ArrayFile file);
 
     /// Reads the layer's parameters.
     AnyLayerWeights read_weights() const;
@@ -38,7 +39,9 @@ private:
     double eps() const { return *request_.norm_eps; }
 
     Request& request_;
-    io::ArrayFile file_;
+    ModelFiles& files_;
+    std::string path_;  // empty for weights that stand in a request
+    std::shared_ptr<const io::ArrayFile> file_;
     io::ModelLayer layer_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "io/json_text.hpp"
 
 namespace attn::cli {
 
@@ -22,21 +23,19 @@ using nlohmann::json;
 template <class Field>
 using Access = Field& (*)(Request&);
 
-template <class T>
-struct Unwrapped {
-    using type = T;
-};
-template <class T>
-struct Unwrapped<std::optional<T>> {
-    using type = T;
-};
-
 template <class Field>
-json load_field(const Field& field) {
-    if constexpr (std::is_same_v<Field, typename Unwrapped<Field>::type>)
-        return field;
+void write_field(std::string& out, const Field& field) {
+    io::append_json(out, field);
+}
+inline void write_field(std::string& out, const Seed& seed) {
+    if (seed.negative)
+        io::append_json(out, static_cast<std::int64_t>(seed.bits));
     else
-        return field ? json(*field) : json();
+        io::append_json(out, seed.bits);
+}
+template <class Field>
+void write_field(std::string& out, const std::optional<Field>& field) {
+    if (field) write_field(out, *field);
 }
 
 /// 2.0 is the whole number 2, as in JSON Schema; any other number stays what it is.
@@ -63,15 +62,13 @@ inline std::vector<std::string> split_list(const std::string& text) {
     return parts;
 }
 
-inline json seed_json(const Seed& seed) {
-    return seed.negative ? json(static_cast<std::int64_t>(seed.bits)) : json(seed.bits);
-}
-
 /// What every option has, without its ways in and out.
 inline Option describe(std::string name, std::string group, Modes modes, Kind kind,
                        std::string argument, std::string help) {
     Option option;
     option.name = std::move(name);
+    option.key = option.name;
+    std::replace(option.key.begin(), option.key.end(), '-', '_');
     option.group = std::move(group);
     option.modes = modes;
     option.kind = kind;
@@ -85,15 +82,10 @@ Option make(std::string name, std::string group, Modes modes, Kind kind, std::st
             std::string help, Access<Field> access) {
     Option option = describe(std::move(name), std::move(group), modes, kind, std::move(argument),
                              std::move(help));
-    option.load = [access](const Request& request) {
+    option.write = [access](std::string& out, const Request& request) {
         // The accessor only ever hands out a reference; reading through it is const.
         const Field& field = access(const_cast<Request&>(request));
-        if constexpr (std::is_same_v<Field, Seed>)
-            return seed_json(field);
-        else if constexpr (std::is_same_v<Field, std::optional<Seed>>)
-            return field ? seed_json(*field) : json();
-        else
-            return load_field(field);
+        write_field(out, field);
     };
     return option;
 }
@@ -200,12 +192,12 @@ Option choice(std::string name, std::string group, Modes modes, std::string help
             }
         return "unknown; expected " + list;
     };
-    option.load = [&names, access](const Request& request) {
+    option.write = [&names, access](std::string& out, const Request& request) {
         const Field& field = access(const_cast<Request&>(request));
         if constexpr (std::is_same_v<Field, E>)
-            return json(name_of(names, field));
-        else
-            return field ? json(name_of(names, *field)) : json();
+            write_field(out, name_of(names, field));
+        else if (field)
+            write_field(out, name_of(names, *field));
     };
     return option;
 }
@@ -265,9 +257,9 @@ Option numbers(std::string name, std::string group, Modes modes, std::string arg
         access(request) = list.get<std::vector<T>>();
         return {};
     };
-    option.load = [access](const Request& request) {
+    option.write = [access](std::string& out, const Request& request) {
         const std::vector<T>& list = access(const_cast<Request&>(request));
-        return list.empty() ? json() : json(list);
+        if (!list.empty()) write_field(out, list);
     };
     return option;
 }
@@ -282,8 +274,9 @@ inline Option shapes(std::string name, std::string group, Modes modes, Access<js
         access(request) = value;
         return {};
     };
-    option.load = [access](const Request& request) {
-        return access(const_cast<Request&>(request));
+    option.write = [access](std::string& out, const Request& request) {
+        const json& value = access(const_cast<Request&>(request));
+        if (!value.is_null()) write_field(out, value);
     };
     return option;
 }
@@ -292,7 +285,7 @@ inline Option shapes(std::string name, std::string group, Modes modes, Access<js
 inline Option operand(std::string name, std::string group, Modes modes, std::string help) {
     Option option =
         describe(std::move(name), std::move(group), modes, Kind::text, "FILE", std::move(help));
-    option.store = [key = option.key()](Request& request, const json& value) -> std::string {
+    option.store = [key = option.key](Request& request, const json& value) -> std::string {
         if (!value.is_string() || value.get<std::string>().empty())
             return "not an array or a path; expected one of them";
         request.operand_files[key] = value.get<std::string>();
@@ -303,13 +296,13 @@ inline Option operand(std::string name, std::string group, Modes modes, std::str
 
 inline Option flag_only(Option option) {
     option.is_key = false;
-    option.load = nullptr;
+    option.write = nullptr;
     return option;
 }
 
 /// Says where the input comes from, so that it is no part of `config`.
 inline Option not_in_config(Option option) {
-    option.load = nullptr;
+    option.write = nullptr;
     return option;
 }
 

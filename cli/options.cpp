@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <unordered_map>
 
 #include "cli/option_kinds.hpp"
 #include "core/error.hpp"
@@ -105,9 +106,9 @@ std::vector<Option> make_options() {
     Option given =
         operand("weights", weights, layers,
                 "parameters from a file of a model instead of drawn ones (default none)");
-    given.load = [](const Request& request) {
+    given.write = [](std::string& out, const Request& request) {
         const auto path = request.operand_files.find("weights");
-        return path == request.operand_files.end() ? json() : json(path->second);
+        if (path != request.operand_files.end()) io::append_json(out, path->second);
     };
     add(given);
     add(choice("family", weights, layers,
@@ -270,7 +271,7 @@ std::vector<Option> make_options() {
 std::vector<std::string> known_keys(Mode mode) {
     std::vector<std::string> keys{"mode", "id", "inputs", "tokens"};
     for (const Option& option : options())
-        if (option.is_key && (option.modes & in(mode)) != 0) keys.push_back(option.key());
+        if (option.is_key && (option.modes & in(mode)) != 0) keys.push_back(option.key);
     return keys;
 }
 
@@ -281,18 +282,7 @@ std::string modes_text(Modes modes) {
     return text;
 }
 
-/// A value as a message shows it: short, on one line.
-std::string shown(const json& value) {
-    return io::shortened(value.dump(-1, ' ', true, json::error_handler_t::replace));
-}
-
 }  // namespace
-
-std::string Option::key() const {
-    std::string key = name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    return key;
-}
 
 const std::vector<Option>& options() {
     static const std::vector<Option> table = make_options();
@@ -300,39 +290,55 @@ const std::vector<Option>& options() {
 }
 
 const Option* find_option(std::string_view key) {
-    for (const Option& option : options())
-        if (option.key() == key) return &option;
-    return nullptr;
+    static const auto by_key = [] {
+        std::unordered_map<std::string_view, const Option*> all;
+        for (const Option& option : options()) all[option.key] = &option;
+        return all;
+    }();
+    const auto found = by_key.find(key);
+    return found == by_key.end() ? nullptr : found->second;
+}
+
+std::string text_of(const Request& request, const std::string& key, const Place& place) {
+    if (!place.in_document) return place.text;
+    const std::string where = request.document->place(place.offset);
+    return place.value.empty() ? where : where + ": " + key + " " + io::shortened(place.value);
+}
+
+void settle_places(Request& request) {
+    for (auto& [key, place] : request.places) place = Place(text_of(request, key, place));
+    request.document.reset();
 }
 
 std::string place_of(const Request& request, const std::string& key) {
     const auto found = request.places.find(key);
-    if (found != request.places.end()) return found->second;
+    if (found != request.places.end()) return text_of(request, key, found->second);
     const Option* option = find_option(key);
     return option != nullptr ? "--" + option->name : key;
 }
 
-void apply_key(Request& request, const std::string& key, const json& value,
-               const std::string& place) {
+void apply_key(Request& request, const std::string& key, const json& value, const Place& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
+    const auto fail = [&](const std::string& message) {
+        Place key_place = place;
+        key_place.value = {};
+        throw Error(ErrorKind::usage, text_of(request, key, key_place), message);
+    };
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && positive->kind == Kind::boolean)
-        throw Error(ErrorKind::usage, place,
-                    "unknown key \"" + key + "\"; expected \"" + positive->key() + "\": false");
+        fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
     if (option == nullptr || !option->is_key)
-        throw Error(ErrorKind::usage, place,
-                    "unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
-                        nearest(key, known_keys(mode)) + "\"");
+        fail("unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
+             nearest(key, known_keys(mode)) + "\"");
     if ((option->modes & in(mode)) == 0)
-        throw Error(ErrorKind::usage, place,
-                    "mode " + std::string(name_of(mode_names, mode)) + " has no \"" + key +
-                        "\"; expected mode " + modes_text(option->modes));
-    if (request.has(key) || value.is_null()) return;
-    const std::string where = place + ": " + key + " " + shown(value);
+        fail("mode " + std::string(name_of(mode_names, mode)) + " has no \"" + key +
+             "\"; expected mode " + modes_text(option->modes));
+    const bool flag_wins = request.has(key) && !request.of_batch;
+    if (flag_wins || value.is_null()) return;
     const std::string problem = option->store(request, value);
-    if (!problem.empty()) throw Error(ErrorKind::usage, where, problem);
-    request.places[key] = where;
+    if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
+    request.places[key] = place;
 }
 
 void apply_environment(Request& request) {
@@ -344,22 +350,26 @@ void apply_environment(Request& request) {
     request.places["kernel"] = where;
 }
 
-nlohmann::ordered_json config_of(const Request& request) {
-    nlohmann::ordered_json config;
-    config["mode"] = name_of(mode_names, request.settings.mode);
-    if (!request.id.is_null()) config["id"] = request.id;
+std::string config_of(const Request& request) {
+    std::string config = "{";
+    io::append_member(config, "mode", name_of(mode_names, request.settings.mode));
+    if (!request.id.is_null()) io::append_member(config, "id", request.id);
     const bool tokens_of_text = request.text && !request.has("tokens");
-    if (!request.tokens.empty() && !tokens_of_text) config["tokens"] = request.tokens;
+    if (!request.tokens.empty() && !tokens_of_text)
+        io::append_member(config, "tokens", request.tokens);
     const bool drawn = !request.has("weights");
     for (const Option& option : options()) {
         const bool of_draws = option.name == "init" || option.name == "rng-skip";
         const bool of_model = option.name == "family" || option.name == "layer";
         if (drawn ? of_model : of_draws) continue;
-        if (!option.load || (option.modes & in(request.settings.mode)) == 0) continue;
-        const json value = option.load(request);
-        if (!value.is_null()) config[option.key()] = value;
+        if (!option.write || (option.modes & in(request.settings.mode)) == 0) continue;
+        const std::size_t before = config.size();
+        (((config += ",\"") += option.key) += "\":");
+        const std::size_t without_value = config.size();
+        option.write(config, request);
+        if (config.size() == without_value) config.resize(before);
     }
-    return config;
+    return config += '}';
 }
 
 }  // namespace attn::cli

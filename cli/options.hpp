@@ -23,7 +23,8 @@ constexpr Modes in(Mode mode) {
 enum class Kind { boolean, whole, seed, real, text };
 
 struct Option {
-    std::string name;  ///< the flag without its dashes; its key has '_' for '-'
+    std::string name;  ///< the flag without its dashes
+    std::string key;   ///< the name with '_' for '-'
     std::string group;
     Modes modes = 0;  ///< where it may stand
     Kind kind = Kind::text;
@@ -35,10 +36,9 @@ struct Option {
 
     /// Stores a value; returns what is wrong with it and what was expected, or nothing.
     std::function<std::string(Request&, const nlohmann::json&)> store;
-    /// The value for `config`, null where it has none. Empty where the option is no part of it.
-    std::function<nlohmann::json(const Request&)> load;
-
-    std::string key() const;
+    /// Appends the value for `config` as JSON, or nothing where there is none. Empty where the
+    /// option is no part of it.
+    std::function<void(std::string&, const Request&)> write;
 };
 
 const std::vector<Option>& options();
@@ -49,14 +49,14 @@ const Option* find_option(std::string_view key);
 /// Stores a request document's value unless a flag has set the option already. `place` is where
 /// the key stands. Errors: kind usage; an unknown key names the nearest known one.
 void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
-               const std::string& place);
+               const Place& place);
 
 /// The environment's ATTN_KERNEL, where neither a flag nor a key has named a kernel. Errors: kind
 /// usage.
 void apply_environment(Request& request);
 
-/// Every resolved setting, as a request without its inputs.
-nlohmann::ordered_json config_of(const Request& request);
+/// Every resolved setting, as a request without its inputs: a JSON object.
+std::string config_of(const Request& request);
 
 struct CommandLine {
     Request request;

@@ -11,6 +11,7 @@
 
 #include "cli/options.hpp"
 #include "core/error.hpp"
+#include "io/json_text.hpp"
 #include "io/model_weights.hpp"
 #include "io/output_file.hpp"
 #include "io/writers.hpp"
@@ -18,20 +19,37 @@
 namespace attn::cli {
 namespace {
 
-nlohmann::ordered_json shapes_json(const Shapes& s) {
-    return {{"batch", s.batch}, {"heads", s.heads},   {"kv_heads", s.kv_heads},
-            {"q_len", s.q_len}, {"kv_len", s.kv_len}, {"d_in", s.d_in},
-            {"d_k", s.d_k},     {"d_v", s.d_v},       {"d_out", s.d_out}};
+std::string shapes_text(const Shapes& s) {
+    std::string text = "{";
+    for (const auto& [name, size] : {std::pair("batch", s.batch),
+                                     {"heads", s.heads},
+                                     {"kv_heads", s.kv_heads},
+                                     {"q_len", s.q_len},
+                                     {"kv_len", s.kv_len},
+                                     {"d_in", s.d_in},
+                                     {"d_k", s.d_k},
+                                     {"d_v", s.d_v},
+                                     {"d_out", s.d_out}})
+        io::append_member(text, name, size);
+    return text += '}';
 }
 
-nlohmann::ordered_json head_of(const Request& request, const Shapes& shapes) {
-    nlohmann::ordered_json head;
-    head["schema"] = "attn.result/1";
-    if (!request.id.is_null()) head["id"] = request.id;
-    head["mode"] = name_of(mode_names, request.settings.mode);
-    if (!request.tokens.empty()) head["tokens"] = request.tokens;
-    head["config"] = config_of(request);
-    head["shapes"] = shapes_json(shapes);
+template <class T>
+std::string json_text(const T& value) {
+    std::string text;
+    io::append_json(text, value);
+    return text;
+}
+
+std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
+                                                         const Shapes& shapes) {
+    std::vector<std::pair<std::string, std::string>> head;
+    head.emplace_back("schema", "\"attn.result/1\"");
+    if (!request.id.is_null()) head.emplace_back("id", json_text(request.id));
+    head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));
+    if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
+    head.emplace_back("config", config_of(request));
+    head.emplace_back("shapes", shapes_text(shapes));
     return head;
 }
 
@@ -91,8 +109,8 @@ io::Report weights_report(const Request& request, const Result& result) {
     const io::Family by_init =
         request.settings.init == Init::mha ? io::Family::mha : io::Family::notebook;
     io::Report report;
-    report.head["schema"] = "attn.weights/1";
-    report.head["config"] = config_of(request);
+    report.head.emplace_back("schema", "\"attn.weights/1\"");
+    report.head.emplace_back("config", config_of(request));
     report.arrays = std::visit(
         [&](const auto& weights) {
             return io::name_layer_weights(
@@ -144,16 +162,7 @@ bool takes_streams(const Request& request) {
     return request.format != io::Format::torch && request.format != io::Format::table;
 }
 
-void write_report(const Request& request, Result result, Workers& workers) {
-    io::NumberStyle style;
-    std::unique_ptr<io::OutputFile> weights;
-    if (!request.save_weights.empty()) {
-        const io::Report saved = weights_report(request, result);
-        weights = std::make_unique<io::OutputFile>(request.save_weights);
-        io::writer_for(format_of_weights(request))(*weights, saved, style);
-    }
-    result.weights.reset();
-
+void write_result(io::Output& out, const Request& request, Result result, Workers& workers) {
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
@@ -164,12 +173,23 @@ void write_report(const Request& request, Result result, Workers& workers) {
         request.settings.token || result.shapes.q_len == request.tokens.size();
     report.keys_are_tokens =
         request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
+    io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite;
     style.pretty = request.pretty;
-
-    io::OutputFile out(request.output);
     io::writer_for(request.format)(out, report, style);
+}
+
+void write_report(const Request& request, Result result, Workers& workers) {
+    std::unique_ptr<io::OutputFile> weights;
+    if (!request.save_weights.empty()) {
+        const io::Report saved = weights_report(request, result);
+        weights = std::make_unique<io::OutputFile>(request.save_weights);
+        io::writer_for(format_of_weights(request))(*weights, saved, {});
+    }
+    result.weights.reset();
+    io::OutputFile out(request.output);
+    write_result(out, request, std::move(result), workers);
     out.commit();
     if (weights) weights->commit();
 }

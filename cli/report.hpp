@@ -4,6 +4,7 @@
 #include "cli/request.hpp"
 #include "core/result.hpp"
 #include "core/workers.hpp"
+#include "io/output.hpp"
 
 namespace attn::cli {
 
@@ -14,8 +15,11 @@ void settle_output(Request& request);
 /// Whether the request's format takes arrays while they are computed.
 bool takes_streams(const Request& request);
 
-/// Writes the result in the request's format to the request's output, and the parameters where
-/// --save-weights says; both whole or not at all.
+/// The result in the request's format.
+void write_result(io::Output& out, const Request& request, Result result, Workers& workers);
+
+/// Writes the result to the request's output, and the parameters where --save-weights says; both
+/// whole or not at all.
 void write_report(const Request& request, Result result, Workers& workers);
 
 }  // namespace attn::cli

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +16,7 @@
 #include "io/csv.hpp"
 #include "io/data_file.hpp"
 #include "io/model_family.hpp"
+#include "io/source.hpp"
 #include "io/writers.hpp"
 
 namespace attn::cli {
@@ -30,6 +34,20 @@ inline constexpr Names<std::optional<io::DataFormat>, 7> input_format_names{
 enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
     {{WeightsLayout::in_out, "in-out"}, {WeightsLayout::out_in, "out-in"}}};
+
+/// Where a setting was given: "--heads 5"; or in the request's document, as "request.json:1:9:
+/// heads 5", which is made into a text only when an error needs it.
+struct Place {
+    Place() = default;
+    Place(std::string words) : text(std::move(words)) {}
+    Place(std::size_t at, std::string_view value_text = {})
+        : in_document(true), offset(at), value(value_text) {}
+
+    std::string text;
+    bool in_document = false;
+    std::size_t offset = 0;  ///< of the key or value in the document
+    std::string_view value;  ///< as it is written there; empty where the place says it all
+};
 
 struct Request {
     Settings settings;
@@ -69,12 +87,22 @@ struct Request {
     nlohmann::json id;                ///< null where there is none
     std::vector<std::string> tokens;  ///< one label a token, or empty
 
-    /// Where each setting was given, by key: "--heads 5", or "request.json:1:9: heads 5".
-    std::map<std::string, std::string> places;
+    std::map<std::string, Place> places;         ///< where each setting was given, by key
+    std::shared_ptr<const io::Source> document;  ///< that places lie in; else null
+
+    /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
+    bool of_batch = false;
+    bool has_mode = true;  ///< else the document has to say it
 
     bool has(const std::string& setting) const { return places.contains(setting); }
     bool has_file(const std::string& operand) const { return operand_files.contains(operand); }
 };
+
+/// The place of the setting `key` as an error shows it.
+std::string text_of(const Request& request, const std::string& key, const Place& place);
+
+/// Makes the text of every place, so that the document can be let go of.
+void settle_places(Request& request);
 
 /// What an error calls the setting or operand `key`: its place, or the flag that would set it.
 std::string place_of(const Request& request, const std::string& key);

@@ -31,7 +31,7 @@ public:
 private:
     void read_request() {
         // First, so that no other key is blamed for standing in the wrong mode.
-        if (const io::JsonMember* mode = document_.find("mode")) check_mode(*mode);
+        if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
         for (const io::JsonMember& member : document_.members()) {
             const bool is_operand = is_operand_(member.key, request_.settings.mode);
             const bool is_weights = member.key == "weights" && document_.holds_object(member);
@@ -43,12 +43,13 @@ private:
             } else if (member.key == "tokens") {
                 store_tokens(request_, document_.read_value(member), document_.place(member));
             } else if (is_weights || (is_operand && document_.holds_array(member))) {
-                if (request_.has(member.key)) continue;  // a flag wins
-                request_.places[member.key] = document_.place(member);
+                if (request_.has(member.key) && !request_.of_batch) continue;  // a flag wins
+                request_.operand_files.erase(member.key);
+                request_.places[member.key] = Place(member.begin);
                 arrays_.members[member.key] = &member;
             } else {
                 apply_key(request_, member.key, document_.read_value(member),
-                          document_.key_place(member));
+                          Place(member.key_offset, document_.text(member)));
             }
         }
     }
@@ -69,8 +70,19 @@ private:
         }
     }
 
-    void check_mode(const io::JsonMember& member) const {
+    void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
+        if (request_.of_batch) {
+            for (const auto& [mode, name] : mode_names)
+                if (value == name) {
+                    request_.settings.mode = mode;
+                    request_.has_mode = true;
+                    return;
+                }
+            throw Error(ErrorKind::usage, document_.place(member),
+                        "unknown mode " + io::shortened(value.dump()) +
+                            "; expected self, causal, multihead, cross or sdpa");
+        }
         const std::string mode(name_of(mode_names, request_.settings.mode));
         if (value != mode)
             throw Error(ErrorKind::usage, document_.place(member),
@@ -80,7 +92,7 @@ private:
 
     /// A matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
-        request_.places["inputs"] = document_.place(member);
+        request_.places["inputs"] = Place(member.begin);
         if (document_.holds_array(member)) {
             arrays_.members["inputs"] = &member;
             return;

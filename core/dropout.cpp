@@ -142,7 +142,7 @@ template <class T>
 Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape) {
     const auto [batch, heads, rows, keys] = shape;
-    TorchGenerator generator = d.generator;
+    TorchGenerator generator = d.generator.value_or(TorchGenerator(0));
     DropoutExtent extent{batch, heads, d.q_len, keys, first_query, rows};
     if (!d.head_by_head) return dropout_mask<T>(d.p, d.stream, extent, generator);
     Tensor4<T> mask = Tensor4<T>::from_shape(shape);

@@ -56,9 +56,9 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
 struct Dropout {
     double p = 0;
     DropoutStream stream = DropoutStream::mt19937;
-    bool head_by_head = false;    ///< each head draws for itself, one after the other
-    std::size_t q_len = 0;        ///< rows that are drawn, also where fewer are computed
-    TorchGenerator generator{0};  ///< where the draws begin
+    bool head_by_head = false;  ///< each head draws for itself, one after the other
+    std::size_t q_len = 0;      ///< rows that are drawn, also where fewer are computed
+    std::optional<TorchGenerator> generator{};  ///< where the draws begin; there where p is not 0
 };
 
 /// The scaled keep mask of rows [first_query, first_query + rows): `shape` is (batch, heads, rows,

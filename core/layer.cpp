@@ -51,11 +51,12 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
 /// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper
 /// style is a row of layers, each with a dropout of its own.
 Dropout dropout_of(const Settings& s, const Geometry& g, const TorchGenerator& weights_generator) {
-    Dropout dropout{s.dropout, s.dropout_stream, s.style == Style::wrapper, g.q_len,
-                    weights_generator};
+    Dropout dropout{s.dropout, s.dropout_stream, s.style == Style::wrapper, g.q_len};
+    if (s.dropout == 0) return dropout;
+    dropout.generator = weights_generator;
     if (s.dropout_seed) {
         dropout.generator = TorchGenerator(s.dropout_seed->bits);
-        dropout.generator.skip(s.dropout_skip);
+        dropout.generator->skip(s.dropout_skip);
     }
     return dropout;
 }

@@ -22,7 +22,7 @@ std::string in_gib(double bytes) {
 }  // namespace
 
 void require_memory(double bytes, const std::string& where, const std::string& purpose) {
-    const double physical =
+    static const double physical =
         static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     if (bytes > physical)
         throw SettingError(ErrorKind::input, where,
@@ -34,6 +34,9 @@ namespace {
 
 constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 
+/// Where alignment gains nothing, and an aligned allocation costs more than the work.
+constexpr std::size_t small = 1024;
+
 std::align_val_t alignment_of(std::size_t bytes) {
     return std::align_val_t{bytes >= 2 * large_page ? large_page : cache_line};
 }
@@ -41,6 +44,7 @@ std::align_val_t alignment_of(std::size_t bytes) {
 }  // namespace
 
 void* allocate_numbers(std::size_t bytes) {
+    if (bytes <= small) return ::operator new(bytes);
     void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)
     // Advice only: where it is not taken, pages are small.
@@ -51,6 +55,7 @@ void* allocate_numbers(std::size_t bytes) {
 }
 
 void free_numbers(void* data, std::size_t bytes) noexcept {
+    if (bytes <= small) return ::operator delete(data);
     ::operator delete(data, alignment_of(bytes));
 }
 

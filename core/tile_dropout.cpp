@@ -9,7 +9,7 @@ TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::si
     : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
     if (!drops() || dropout.p == 1) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
-    streams_.emplace_back(dropout.p, dropout.stream, dropout.generator);
+    streams_.emplace_back(dropout.p, dropout.stream, *dropout.generator);
     while (one_a_head && streams_.size() < sizes.heads)
         streams_.emplace_back(dropout.p, dropout.stream, streams_.back().generator());
 }

@@ -24,7 +24,7 @@ bool looks_like_header(const NamedArray& array, const std::vector<std::size_t>& 
 
 }  // namespace
 
-void write_csv(OutputFile& out, const Report& report, const NumberStyle& style) {
+void write_csv(Output& out, const Report& report, const NumberStyle& style) {
     const NamedArray& array = report.arrays.front();
     const std::vector<std::size_t> shape = shape_of(array);
     if (shape.size() != 2 || looks_like_header(array, shape)) {

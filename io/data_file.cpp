@@ -162,12 +162,20 @@ DataFile open_data_file(const std::string& path, std::optional<DataFormat> forma
         case DataFormat::ndjson:
         case DataFormat::csv: break;
     }
-    file.source = std::make_unique<const Source>(read_source(bytes));
+    file.source = std::make_shared<const Source>(read_source(bytes));
     if (file.format == DataFormat::json && !format && looks_like_ndjson(file.source->text))
         file.format = DataFormat::ndjson;
     const bool lines = file.format == DataFormat::ndjson && looks_like_ndjson(file.source->text);
     if (file.format != DataFormat::csv && !lines)
         file.document = std::make_unique<const JsonDocument>(*file.source);
+    return file;
+}
+
+DataFile data_file_of(Source text) {
+    DataFile file;
+    file.name = text.name;
+    file.source = std::make_shared<const Source>(std::move(text));
+    file.document = std::make_unique<const JsonDocument>(*file.source);
     return file;
 }
 

@@ -31,7 +31,7 @@ struct DataFile {
     std::string name;   ///< the path, or <stdin>
     std::string array;  ///< the array that the path names, or empty
     DataFormat format = DataFormat::json;
-    std::unique_ptr<const Source> source;          ///< of the text formats
+    std::shared_ptr<const Source> source;          ///< of the text formats
     std::unique_ptr<const JsonDocument> document;  ///< json, and ndjson of one line
     std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
 
@@ -42,6 +42,9 @@ struct DataFile {
 /// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
 /// its format.
 DataFile open_data_file(const std::string& path, std::optional<DataFormat> format = {});
+
+/// A JSON text that is here already, as a file. Errors: kind input.
+DataFile data_file_of(Source text);
 
 /// The arrays of a JSON object, all read at once: for weights, which have names. A result's schema
 /// and config become the metadata. Errors: as JsonDocument::read_array.

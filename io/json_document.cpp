@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -36,6 +37,28 @@ std::size_t find_structure(std::string_view text, std::size_t at) {
         if (found != 0) return at + static_cast<std::size_t>(std::countr_zero(found)) / 8;
     }
     return std::min(text.find_first_of("\"[]{}", at), text.size());
+}
+
+/// The values that requests are full of: texts without escapes, short whole numbers, true, false.
+std::optional<nlohmann::json> plain_value(std::string_view text) {
+    if (text.size() >= 2 && text.front() == '"') {
+        const std::string_view inside = text.substr(1, text.size() - 2);
+        const bool plain = std::all_of(inside.begin(), inside.end(), [](char c) {
+            return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+        });
+        if (plain && text.back() == '"') return inside;
+    }
+    constexpr std::size_t most_digits = 18;
+    const bool digits =
+        !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (digits) {
+        std::uint64_t value = 0;
+        for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
+        return value;
+    }
+    if (text == "true" || text == "false") return text == "true";
+    return std::nullopt;
 }
 
 }  // namespace
@@ -82,7 +105,7 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
 }
 
 nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
-    return parse_with_library(member.begin, member.end);
+    return parse(member.begin, member.end);
 }
 
 void JsonDocument::fail(std::size_t offset, const std::string& message) const {
@@ -162,7 +185,7 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         if (at == text.size() || text[at] != '"')
             fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
         at = skip_string(at);
-        member.key = parse_with_library(member.key_offset, at).get<std::string>();
+        member.key = parse(member.key_offset, at).get<std::string>();
         if (!keys.insert(member.key).second)
             fail(member.key_offset,
                  "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
@@ -182,7 +205,8 @@ std::size_t JsonDocument::read_members(std::size_t at) {
     }
 }
 
-nlohmann::json JsonDocument::parse_with_library(std::size_t begin, std::size_t end) const {
+nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
+    if (auto plain = plain_value(source_.text.substr(begin, end - begin))) return std::move(*plain);
     const char* text = source_.text.data();
     try {
         return nlohmann::json::parse(text + begin, text + end);

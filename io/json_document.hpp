@@ -50,9 +50,9 @@ public:
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
     bool holds_object(const JsonMember& member) const { return source_.text[member.begin] == '{'; }
 
-    /// "file:line:column" of a member's key.
-    std::string key_place(const JsonMember& member) const {
-        return source_.place(member.key_offset);
+    /// A member's value as it is written.
+    std::string_view text(const JsonMember& member) const {
+        return source_.text.substr(member.begin, member.end - member.begin);
     }
 
     /// A member as a document of nlohmann's.
@@ -65,7 +65,7 @@ private:
     std::size_t skip_value(std::size_t at) const;
     void check_end(std::size_t at) const;
     std::size_t read_members(std::size_t at);
-    nlohmann::json parse_with_library(std::size_t begin, std::size_t end) const;
+    nlohmann::json parse(std::size_t begin, std::size_t end) const;
 
     const Source& source_;
     bool is_array_ = false;

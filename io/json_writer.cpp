@@ -51,25 +51,26 @@ RowFormat row_format(const NumberStyle& style) {
     return format;
 }
 
-/// Documents are small; in the pretty form they stand on one line each, like the rows below them.
-std::string key_text(const std::string& key, bool first, bool pretty) {
-    const std::string quoted = nlohmann::json(key).dump();
-    if (pretty) return std::string(first ? "" : ",") + "\n  " + quoted + ": ";
-    return std::string(first ? "" : ",") + quoted + ":";
+/// Names of members and arrays are attn's own and need no escapes. In the pretty form members
+/// stand on one line each, like the rows below them.
+void write_key(Output& out, std::string_view key, bool first, bool pretty) {
+    if (!first) out << ",";
+    out << (pretty ? "\n  \"" : "\"") << key << (pretty ? "\": " : "\":");
 }
 
 }  // namespace
 
-void write_json(OutputFile& out, const Report& report, const NumberStyle& style) {
+void write_json(Output& out, const Report& report, const NumberStyle& style) {
     const RowFormat format = row_format(style);
     bool first = true;
     out << "{";
-    for (const auto& [key, value] : report.head.items()) {
-        out << key_text(key, first, style.pretty) << value.dump();
+    for (const auto& [key, value] : report.head) {
+        write_key(out, key, first, style.pretty);
+        out << value;
         first = false;
     }
     for (const NamedArray& array : report.arrays) {
-        out << key_text(array.name, first, style.pretty);
+        write_key(out, array.name, first, style.pretty);
         write_rows(out, array, format, report.workers);
         first = false;
     }

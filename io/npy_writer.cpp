@@ -15,7 +15,7 @@ namespace {
 /// fields.
 class ZipWriter {
 public:
-    explicit ZipWriter(OutputFile& out) : out_(out) {}
+    explicit ZipWriter(Output& out) : out_(out) {}
 
     /// One entry of `size` bytes, which `write` hands on in pieces.
     template <class Write>
@@ -102,21 +102,21 @@ private:
                u16(0) + u16(0) + u32(0) + u32(std::min(entry.offset, limit)) + entry.name + extra;
     }
 
-    OutputFile& out_;
+    Output& out_;
     std::uint64_t written_ = 0;
     std::vector<Entry> entries_;
 };
 
 }  // namespace
 
-void write_npy(OutputFile& out, const Report& report, const NumberStyle&) {
+void write_npy(Output& out, const Report& report, const NumberStyle&) {
     const NamedArray& array = report.arrays.front();
     const ArrayBytes bytes = describe(array);
     out << npy_header(bytes.descr, bytes.shape);
     write_bytes(array, [&](std::string_view piece) { out << piece; });
 }
 
-void write_npz(OutputFile& out, const Report& report, const NumberStyle&) {
+void write_npz(Output& out, const Report& report, const NumberStyle&) {
     ZipWriter zip(out);
     for (const NamedArray& array : report.arrays) {
         const ArrayBytes bytes = describe(array);
@@ -126,7 +126,7 @@ void write_npz(OutputFile& out, const Report& report, const NumberStyle&) {
             write_bytes(array, put);
         });
     }
-    const std::string head = report.head.dump();
+    const std::string head = head_text(report);
     const std::string header = npy_header("|u1", {head.size()});
     zip.add(std::string(npz_metadata) + ".npy", header.size() + head.size(), [&](const auto& put) {
         put(header);

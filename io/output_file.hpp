@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/output.hpp"
+
 namespace attn::io {
 
 /// Thrown where the reader of standard output has gone away: not an error, only the end.
@@ -12,15 +14,13 @@ struct ClosedPipe {};
 /// Text is buffered and written in large pieces. A named file is written beside its place under
 /// another name and renamed by `commit`; without commit it is removed and the old file stays as it
 /// was. Devices and pipes are written in place. Errors: kind io, with the system's reason.
-class OutputFile {
+class OutputFile : public Output {
 public:
     /// "-" is standard output.
     explicit OutputFile(const std::string& path);
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
-    ~OutputFile();
+    ~OutputFile() override;
 
-    OutputFile& operator<<(std::string_view text);
+    OutputFile& operator<<(std::string_view text) override;
     void commit();
 
 private:

@@ -14,7 +14,7 @@ namespace {
 
 class RowWriter {
 public:
-    RowWriter(OutputFile& out, const RowFormat& format, Workers* workers, std::size_t piece_size,
+    RowWriter(Output& out, const RowFormat& format, Workers* workers, std::size_t piece_size,
               std::vector<std::size_t> shape)
         : out_(out), format_(format), workers_(workers), piece_size_(piece_size),
           shape_(std::move(shape)) {}
@@ -59,7 +59,7 @@ private:
         const std::string_view separator = format_.separator;
         for (std::size_t begin = 0; begin < shape_.back(); begin += run) {
             const std::size_t end = std::min(begin + run, shape_.back());
-            char* at = text.room(run * (separator.size() + longest_number));
+            char* at = text.room((end - begin) * (separator.size() + longest_number));
             for (std::size_t i = begin; i < end; ++i) {
                 if (i != 0) at = std::copy(separator.begin(), separator.end(), at);
                 at = write(at, values[i]);
@@ -85,7 +85,7 @@ private:
         return value > 0 ? format_.infinity : format_.minus_infinity;
     }
 
-    OutputFile& out_;
+    Output& out_;
     const RowFormat& format_;
     Workers* workers_;
     std::size_t piece_size_;
@@ -106,7 +106,7 @@ std::vector<std::size_t> shape_of(const NamedArray& array) {
         array.values);
 }
 
-void write_rows(OutputFile& out, const NamedArray& array, const RowFormat& format, Workers* workers,
+void write_rows(Output& out, const NamedArray& array, const RowFormat& format, Workers* workers,
                 std::size_t piece_size) {
     RowWriter writer(out, format, workers, piece_size, shape_of(array));
     const auto write = [&](const AnyArray& any) {

@@ -4,30 +4,31 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/result.hpp"
 #include "core/workers.hpp"
-#include "io/output_file.hpp"
+#include "io/output.hpp"
 
 namespace attn::io {
 
-/// Text that grows at its end. Its memory is kept when it is cleared, and not set to zero anew.
+/// Text that grows at its end. Its memory is kept when it is cleared, and never set to zero.
 class RowText {
 public:
     void clear() { size_ = 0; }
-    std::string_view text() const { return {memory_.data(), size_}; }
+    std::string_view text() const { return {memory_.get(), size_}; }
 
     /// The end, with room for `bytes` more; `end_at` says how far they were used.
     char* room(std::size_t bytes) {
-        if (memory_.size() - size_ < bytes)
-            memory_.resize(std::max(2 * memory_.size(), size_ + bytes));
-        return memory_.data() + size_;
+        if (capacity_ - size_ < bytes) grow(std::max(2 * capacity_, size_ + bytes));
+        return memory_.get() + size_;
     }
-    void end_at(const char* end) { size_ = static_cast<std::size_t>(end - memory_.data()); }
+    void end_at(const char* end) { size_ = static_cast<std::size_t>(end - memory_.get()); }
 
     RowText& operator+=(std::string_view text) {
         end_at(std::copy(text.begin(), text.end(), room(text.size())));
@@ -35,8 +36,15 @@ public:
     }
 
 private:
-    std::string memory_;
-    std::size_t size_ = 0;
+    void grow(std::size_t capacity) {
+        auto memory = std::make_unique_for_overwrite<char[]>(capacity);
+        std::copy_n(memory_.get(), size_, memory.get());
+        memory_ = std::move(memory);
+        capacity_ = capacity;
+    }
+
+    std::unique_ptr<char[]> memory_;
+    std::size_t size_ = 0, capacity_ = 0;
 };
 
 /// How a format writes the rows of an array: runs of its last axis.
@@ -54,7 +62,7 @@ inline constexpr std::size_t default_row_piece = std::size_t{1} << 15;
 
 /// The rows of an array, or of a stream as it makes them. The bytes do not depend on the workers,
 /// which may be null, or on the pieces; memory holds a few pieces a worker.
-void write_rows(OutputFile& out, const NamedArray& array, const RowFormat& format, Workers* workers,
+void write_rows(Output& out, const NamedArray& array, const RowFormat& format, Workers* workers,
                 std::size_t piece_size = default_row_piece);
 
 /// The shape of the array or of the stream.

@@ -7,7 +7,7 @@
 
 namespace attn::io {
 
-void write_safetensors(OutputFile& out, const Report& report, const NumberStyle&) {
+void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     // Wide elements first, as the format's own writer does: all stay aligned.
     std::vector<const NamedArray*> arrays;
     for (const NamedArray& array : report.arrays) arrays.push_back(&array);
@@ -16,7 +16,7 @@ void write_safetensors(OutputFile& out, const Report& report, const NumberStyle&
     });
 
     nlohmann::ordered_json header;
-    header["__metadata__"] = {{std::string(safetensors_metadata), report.head.dump()}};
+    header["__metadata__"] = {{std::string(safetensors_metadata), head_text(report)}};
     std::uint64_t end = 0;
     for (const NamedArray* array : arrays) {
         const ArrayBytes bytes = describe(*array);

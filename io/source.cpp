@@ -77,7 +77,8 @@ std::size_t ascii_prefix(std::string_view text) {
 
 std::string Source::place(std::size_t offset) const {
     const std::string_view before = text.substr(0, std::min(offset, text.size()));
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t line =
+        first_line + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     const std::string_view line_before = before.substr(line_start);
     const auto column = 1 + std::count_if(line_before.begin(), line_before.end(), [](char c) {
@@ -113,6 +114,12 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
 Source make_source(std::string name, std::string text) {
     const auto memory = std::make_shared<const std::string>(std::move(text));
     return checked({std::move(name), *memory, memory});
+}
+
+Source source_of_line(std::string name, std::string_view text, std::size_t line) {
+    Source source{std::move(name), text, nullptr, line};
+    refuse_zero_bytes(source.name, text, 0);
+    return checked(std::move(source));
 }
 
 std::size_t find_invalid_utf8(std::string_view text) {

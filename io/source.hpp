@@ -14,6 +14,7 @@ struct Source {
     std::string name;                         ///< the path, or <stdin>
     std::string_view text;                    ///< UTF-8, without a byte-order mark
     std::shared_ptr<const void> memory = {};  ///< where the text lies
+    std::size_t first_line = 1;               ///< the number of the text's first line
 
     /// "name:line:column" of a byte, both from 1; columns count characters.
     std::string place(std::size_t offset) const;
@@ -28,6 +29,10 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes);
 
 /// A source from a text of the program's own. Errors: as read_source.
 Source make_source(std::string name, std::string text);
+
+/// A source from the one line of a file that `line` is the number of. The text must outlive it.
+/// Errors: as read_source.
+Source source_of_line(std::string name, std::string_view text, std::size_t line);
 
 /// The offset of the first byte that is not part of valid UTF-8, or npos.
 std::size_t find_invalid_utf8(std::string_view text);

@@ -21,7 +21,7 @@ std::string printable(std::string label) {
 
 class TableWriter {
 public:
-    TableWriter(OutputFile& out, const Report& report, const NumberStyle& style)
+    TableWriter(Output& out, const Report& report, const NumberStyle& style)
         : out_(out), report_(report), decimals_(style.decimals.value_or(default_decimals)) {}
 
     void write(const NamedArray& array) {
@@ -88,7 +88,7 @@ private:
         return std::to_string(value);
     }
 
-    OutputFile& out_;
+    Output& out_;
     const Report& report_;
     int decimals_;
     const NamedArray* array_ = nullptr;
@@ -96,7 +96,7 @@ private:
 
 }  // namespace
 
-void write_table(OutputFile& out, const Report& report, const NumberStyle& style) {
+void write_table(Output& out, const Report& report, const NumberStyle& style) {
     bool first = true;
     for (const NamedArray& array : report.arrays) {
         if (!first) out << "\n";

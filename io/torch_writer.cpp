@@ -181,7 +181,7 @@ std::string torch_text(const AnyArray& array, int decimals) {
     return text + ")";
 }
 
-void write_torch(OutputFile& out, const Report& report, const NumberStyle& style) {
+void write_torch(Output& out, const Report& report, const NumberStyle& style) {
     bool first = true;
     for (const NamedArray& array : report.arrays) {
         if (!first) out << "\n";

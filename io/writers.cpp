@@ -3,6 +3,13 @@
 
 namespace attn::io {
 
+std::string head_text(const Report& report) {
+    std::string text = "{";
+    for (const auto& [name, value] : report.head)
+        (((text += text.size() == 1 ? "\"" : ",\"") += name) += "\":") += value;
+    return text += "}";
+}
+
 Writer writer_for(Format format) {
     switch (format) {
         case Format::csv: return write_csv;

@@ -6,13 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "core/result.hpp"
 #include "core/workers.hpp"
-#include "io/output_file.hpp"
+#include "io/output.hpp"
 
 namespace attn::io {
 
@@ -22,7 +21,8 @@ inline constexpr Names<Nonfinite, 3> nonfinite_names{
 
 /// Everything that a writer may show.
 struct Report {
-    nlohmann::ordered_json head;  ///< schema, id, mode, tokens, config, shapes
+    /// schema, id, mode, tokens, config, shapes: each name with its value as JSON.
+    std::vector<std::pair<std::string, std::string>> head;
     std::vector<NamedArray> arrays;
     std::vector<std::string> tokens;  ///< one label a token, or empty
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to
@@ -30,6 +30,9 @@ struct Report {
     bool keys_are_tokens = true;      ///< the labels name the keys
     Workers* workers = nullptr;       ///< that may help to write; null: none
 };
+
+/// The head as a JSON object.
+std::string head_text(const Report& report);
 
 struct NumberStyle {
     std::optional<int> decimals;  ///< empty: json and csv shortest, torch and table 4
@@ -39,26 +42,26 @@ struct NumberStyle {
 
 /// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
 /// Takes streams.
-void write_json(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_json(Output& out, const Report& report, const NumberStyle& style);
 
 /// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
 /// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
-void write_torch(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_torch(Output& out, const Report& report, const NumberStyle& style);
 
 /// Aligned columns with token labels, for people.
-void write_table(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_table(Output& out, const Report& report, const NumberStyle& style);
 
 /// The report's one array, as read_csv reads it back: rows of the last axis, without a header;
 /// where the rank is not 2 or the first row is 0, 1, 2, ..., after a comment with the shape.
 /// Non-finite numbers are nan, inf and -inf. Takes streams.
-void write_csv(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_csv(Output& out, const Report& report, const NumberStyle& style);
 
 /// The report's one array, without anything beside it. Takes streams.
-void write_npy(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_npy(Output& out, const Report& report, const NumberStyle& style);
 
 /// Every array, and the head as JSON beside them (array_file.hpp). Take streams.
-void write_npz(OutputFile& out, const Report& report, const NumberStyle& style);
-void write_safetensors(OutputFile& out, const Report& report, const NumberStyle& style);
+void write_npz(Output& out, const Report& report, const NumberStyle& style);
+void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
 
 /// ndjson is the same document as json, on one line.
 enum class Format { json, ndjson, csv, npy, npz, safetensors, torch, table };
@@ -71,7 +74,7 @@ inline constexpr Names<Format, 8> format_names{{{Format::json, "json"},
                                                 {Format::torch, "torch"},
                                                 {Format::table, "table"}}};
 
-using Writer = void (*)(OutputFile&, const Report&, const NumberStyle&);
+using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 Writer writer_for(Format format);
 
 /// A tensor's text as PyTorch prints it, "tensor([...])".

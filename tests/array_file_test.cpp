@@ -57,7 +57,7 @@ bool same_bits(double a, double b) {
 /// A result of one float32 and one float64 array, a vector of integers and a head.
 Report some_report() {
     Report report;
-    report.head = {{"schema", "attn.result/1"}, {"config", {{"dtype", "float32"}}}};
+    report.head = {{"schema", R"("attn.result/1")"}, {"config", R"({"dtype":"float32"})"}};
     report.arrays.push_back({"a", Array<float>{{1.5f, -0.0f}, {3e-45f, 3.4028235e38f}}, {}});
     report.arrays.push_back({"token_ids", Array<std::int64_t>{7, -1, 5}, {}});
     report.arrays.push_back({"b", Array<double>{{{0.1, 0.2}}}, {}});
@@ -218,7 +218,7 @@ TEST_CASE("safetensors: what the format forbids is refused with the writer's qui
 
 TEST_CASE("npz and safetensors: what is written is read back to the bit, with its metadata") {
     for (const Writer writer : {&write_npz, &write_safetensors}) {
-        const std::string bytes = written([&](OutputFile& out) { writer(out, some_report(), {}); });
+        const std::string bytes = written([&](Output& out) { writer(out, some_report(), {}); });
         const ArrayFile file = writer == &write_npz ? open_npz(Bytes::of("x", bytes))
                                                     : open_safetensors(Bytes::of("x", bytes));
         REQUIRE(file.arrays.size() == 3);
@@ -237,7 +237,7 @@ TEST_CASE("npz and safetensors: what is written is read back to the bit, with it
 }
 
 TEST_CASE("npz: an entry whose bytes have changed fails its checksum") {
-    std::string bytes = written([](OutputFile& out) { write_npz(out, some_report(), {}); });
+    std::string bytes = written([](Output& out) { write_npz(out, some_report(), {}); });
     const std::size_t data = bytes.find("shape");
     bytes[bytes.find('\n', data) + 3] ^= 1;
     const ArrayFile file = open_npz(Bytes::of("x", bytes));

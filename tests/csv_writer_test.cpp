@@ -23,7 +23,7 @@ Report report_of(AnyArray values) {
 }
 
 std::string text_of(const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](OutputFile& out) { write_csv(out, report, style); });
+    return test::written([&](Output& out) { write_csv(out, report, style); });
 }
 
 Array<float> counting(const std::vector<std::size_t>& shape) {
@@ -92,7 +92,7 @@ TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a st
         for (Format format : {Format::json, Format::csv}) {
             Report report = report_of(array);
             const auto text = [&] {
-                return test::written([&](OutputFile& out) { writer_for(format)(out, report, {}); });
+                return test::written([&](Output& out) { writer_for(format)(out, report, {}); });
             };
             const std::string expected = text();
             for (std::size_t threads : {1u, 2u, 3u, 4u, 5u}) {
@@ -110,7 +110,7 @@ TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a st
                 const RowFormat plain{" ", "nan", "inf", "-inf", {}, none, none};
                 std::string first;
                 for (std::size_t piece : {1u, 2u, 64u, 100u, 10000u}) {
-                    const std::string pieces = test::written([&](OutputFile& out) {
+                    const std::string pieces = test::written([&](Output& out) {
                         write_rows(out, report.arrays[0], plain, &workers, piece);
                     });
                     if (first.empty()) first = pieces;

@@ -13,13 +13,13 @@ namespace {
 
 Report report_of(AnyArray values) {
     Report report;
-    report.head = {{"schema", "attn.result/1"}, {"mode", "self"}};
+    report.head = {{"schema", R"("attn.result/1")"}, {"mode", R"("self")"}};
     report.arrays = {{"scores", std::move(values), {"q_len", "kv_len"}}};
     return report;
 }
 
 std::string text_of(const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](OutputFile& out) { write_json(out, report, style); });
+    return test::written([&](Output& out) { write_json(out, report, style); });
 }
 
 const Array<float> sample{{0.43f, -0.0f}, {1e-45f, 3.4028235e38f}};

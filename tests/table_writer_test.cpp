@@ -10,7 +10,7 @@ using namespace attn::io;
 namespace {
 
 std::string table(const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](OutputFile& out) { write_table(out, report, style); });
+    return test::written([&](Output& out) { write_table(out, report, style); });
 }
 
 }  // namespace

@@ -41,6 +41,6 @@ TEST_CASE("torch: each array stands under its name") {
     Report report;
     report.arrays = {{"a", Array<float>{{1.5f, 2.0f}}, {"q_len", "d_out"}},
                      {"b", Array<std::int64_t>{3, 4}, {"tokens"}}};
-    CHECK(test::written([&](OutputFile& out) { write_torch(out, report, {}); }) ==
+    CHECK(test::written([&](Output& out) { write_torch(out, report, {}); }) ==
           "a\ntensor([[1.5000, 2.0000]])\n\nb\ntensor([3, 4])\n");
 }

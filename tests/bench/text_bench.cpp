@@ -21,6 +21,7 @@
 #include "io/csv.hpp"
 #include "io/json_document.hpp"
 #include "io/source.hpp"
+#include "io/output_file.hpp"
 #include "io/writers.hpp"
 
 namespace {

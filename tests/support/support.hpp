@@ -37,13 +37,9 @@ inline std::vector<double> numbers_of(const Array<double>& array) {
 /// What `write` writes, as text.
 template <class Write>
 std::string written(Write write) {
-    const std::string path = scratch_folder() + "/written";
-    {
-        io::OutputFile out(path);
-        write(out);
-        out.commit();
-    }
-    return read_text(path);
+    io::TextOutput out;
+    write(out);
+    return std::move(out.text());
 }
 
 /// "where: what" of the error that `action` throws; empty where it throws none.

@@ -1,0 +1,50 @@
+// Single values as JSON text, for documents that are written thousands of times a second.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+namespace attn::io {
+
+void append_json_string(std::string& out, std::string_view text);
+
+/// The shortest decimal that reads back the same, with ".0" where it would look like an integer.
+/// The value must be finite.
+void append_json_number(std::string& out, double value);
+
+/// A text, a number, true or false, a document of nlohmann's, or a list of these.
+template <class T>
+void append_json(std::string& out, const T& value) {
+    if constexpr (std::is_same_v<T, nlohmann::json>) {
+        out += value.dump();
+    } else if constexpr (std::is_same_v<T, bool>) {
+        out += value ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T>) {
+        out += std::to_string(value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+        append_json_number(out, value);
+    } else if constexpr (std::is_convertible_v<T, std::string_view>) {
+        append_json_string(out, value);
+    } else {
+        out += '[';
+        for (const auto& item : value) {
+            if (&item != &value.front()) out += ',';
+            append_json(out, item);
+        }
+        out += ']';
+    }
+}
+
+/// `"key":value`, after a comma where it is not the first member of its object.
+template <class T>
+void append_member(std::string& out, std::string_view key, const T& value) {
+    if (!out.empty() && out.back() != '{') out += ',';
+    append_json_string(out, key);
+    out += ':';
+    append_json(out, value);
+}
+
+}  // namespace attn::io

@@ -1,0 +1,32 @@
+// Where writers put their text: a file, or memory.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+class Output {
+public:
+    Output() = default;
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+    virtual ~Output() = default;
+
+    virtual Output& operator<<(std::string_view text) = 0;
+};
+
+/// Keeps the text.
+class TextOutput : public Output {
+public:
+    TextOutput& operator<<(std::string_view text) override {
+        text_ += text;
+        return *this;
+    }
+    std::string& text() { return text_; }
+
+private:
+    std::string text_;
+};
+
+}  // namespace attn::io
