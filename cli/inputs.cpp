@@ -93,6 +93,10 @@ private:
                 read_request_document(request_, *input_->document, input_->name, is_operand);
             return;
         }
+        if (!request_.has_mode)
+            throw Error(ErrorKind::usage, input_->name,
+                        "no mode; expected --mode, since a matrix does not say it");
+        if (request_.of_batch) check_defaults(request_);
         if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
             request_.places["inputs"] = input_->name;
             if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
@@ -116,6 +120,7 @@ private:
         document_.one_row_of_many = file.config().contains("token");
     }
 
+    /// Of a batch it holds the requests, if anything.
     void check_standard_input() const {
         std::size_t from_stdin = io::split_data_path(request_.input).file == "-" ? 1 : 0;
         for (const auto& [key, path] : request_.operand_files)
@@ -314,9 +319,10 @@ private:
     std::string path_of(const std::string& key) const {
         const std::string& path = request_.operand_files.at(key);
         if (io::split_data_path(path).file == "-") {
-            if (input_ && input_->name == "<stdin>")
+            if (request_.of_batch || (input_ && input_->name == "<stdin>"))
                 throw Error(ErrorKind::usage, place_of(request_, key),
-                            "standard input named twice; expected it once");
+                            request_.of_batch ? "standard input in a batch; expected a file"
+                                              : "standard input named twice; expected it once");
             return path;
         }
         const bool from_flag = request_.places.at(key).text.starts_with("--");

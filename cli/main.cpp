@@ -1,15 +1,14 @@
 // attn: parse, read, attend, write. Errors become one line and an exit code here and nowhere else.
 #include <csignal>
 #include <cstdio>
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "cli/batch.hpp"
+#include "cli/failure.hpp"
 #include "cli/inputs.hpp"
 #include "cli/options.hpp"
 #include "cli/report.hpp"
-#include "core/error.hpp"
 #include "core/layer.hpp"
 #include "io/output_file.hpp"
 #include "io/source.hpp"
@@ -18,18 +17,7 @@ namespace {
 
 using namespace attn;
 
-constexpr int found_difference = 1, internal_fault = 70;
-
-int exit_code(ErrorKind kind) {
-    switch (kind) {
-        case ErrorKind::usage:
-        case ErrorKind::unsupported: return 2;
-        case ErrorKind::input:
-        case ErrorKind::shape: return 3;
-        case ErrorKind::io: return 4;
-    }
-    return internal_fault;
-}
+constexpr int found_difference = 1, some_failed = 1;
 
 int complain(const std::string& message, int code) {
     std::fprintf(stderr, "attn: error: %s\n", attn::io::one_line(message).c_str());
@@ -44,6 +32,7 @@ int run(int argc, char** argv, cli::Request& request) {
         return 0;
     }
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
+    if (line.batch) return cli::run_batch(*line.batch) ? 0 : some_failed;
     request = line.request;
     Workers workers;
     cli::ModelFiles models;
@@ -66,15 +55,8 @@ int main(int argc, char** argv) {
         return run(argc, argv, request);
     } catch (const attn::io::ClosedPipe&) {
         return 0;
-    } catch (const attn::SettingError& error) {
-        return complain(attn::cli::place_of(request, error.where()) + ": " + error.what(),
-                        exit_code(error.kind()));
-    } catch (const attn::Error& error) {
-        return complain(error.where() + ": " + error.what(), exit_code(error.kind()));
-    } catch (const std::bad_alloc&) {
-        return complain("memory: this question needs more than there is; expected smaller sizes",
-                        exit_code(attn::ErrorKind::input));
-    } catch (const std::exception& fault) {
-        return complain(std::string("attn itself: ") + fault.what(), internal_fault);
+    } catch (...) {
+        const attn::cli::Failure failure = attn::cli::current_failure(request);
+        return complain(failure.where + ": " + failure.message, failure.exit_code);
     }
 }

@@ -341,6 +341,16 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
     request.places[key] = place;
 }
 
+void check_defaults(const Request& request) {
+    for (const auto& [key, place] : request.places) {
+        const Option* option = find_option(key);
+        if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
+            throw Error(ErrorKind::usage, text_of(request, key, place),
+                        "mode " + std::string(name_of(mode_names, request.settings.mode)) +
+                            " has no such setting; expected mode " + modes_text(option->modes));
+    }
+}
+
 void apply_environment(Request& request) {
     const char* kernel = std::getenv("ATTN_KERNEL");
     if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/batch.hpp"
 #include "cli/compare.hpp"
 #include "cli/request.hpp"
 
@@ -51,6 +52,9 @@ const Option* find_option(std::string_view key);
 void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
                const Place& place);
 
+/// The defaults of a batch, held against the record's mode. Errors: kind usage.
+void check_defaults(const Request& request);
+
 /// The environment's ATTN_KERNEL, where neither a flag nor a key has named a kernel. Errors: kind
 /// usage.
 void apply_environment(Request& request);
@@ -61,9 +65,13 @@ std::string config_of(const Request& request);
 struct CommandLine {
     Request request;
     std::optional<CompareRequest> compare;  ///< instead of the request
+    std::optional<BatchRequest> batch;      ///< the same
     std::string message;                    ///< text to print instead of computing: help or version
     int exit_code = 0;                      ///< beside a message
 };
+
+/// Help or the like instead of a computation.
+CommandLine message_only(std::string message, int exit_code);
 
 /// Reads argv. Errors: kind usage.
 CommandLine parse_command_line(int argc, const char* const* argv);

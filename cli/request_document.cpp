@@ -30,8 +30,12 @@ public:
 
 private:
     void read_request() {
+        if (document_.find("error") != nullptr)
+            throw Error(ErrorKind::input, name_,
+                        "a record that failed in an earlier batch; expected a request or a result");
         // First, so that no other key is blamed for standing in the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
+        check_mode();
         for (const io::JsonMember& member : document_.members()) {
             const bool is_operand = is_operand_(member.key, request_.settings.mode);
             const bool is_weights = member.key == "weights" && document_.holds_object(member);
@@ -56,6 +60,8 @@ private:
 
     /// The context vectors of an earlier layer are the inputs of this one.
     void read_result() {
+        check_mode();
+        if (const io::JsonMember* id = document_.find("id")) store_id(*id);
         const io::JsonMember* vectors = document_.find("context_vectors");
         if (vectors == nullptr)
             throw Error(ErrorKind::input, name_,
@@ -68,6 +74,13 @@ private:
             arrays_.one_row_of_many =
                 config != nullptr && document_.read_value(*config).contains("token");
         }
+    }
+
+    void check_mode() const {
+        if (!request_.has_mode)
+            throw Error(ErrorKind::usage, name_,
+                        "no mode; expected \"mode\" in the request, or --mode beside it");
+        check_defaults(request_);
     }
 
     void take_mode(const io::JsonMember& member) {
@@ -105,10 +118,12 @@ private:
     }
 
     void store_id(const io::JsonMember& member) {
-        request_.id = document_.read_value(member);
-        const bool plain =
-            request_.id.is_string() || request_.id.is_number_integer() || request_.id.is_null();
-        if (!plain)
+        json id = document_.read_value(member);
+        if (id.is_null()) return;
+        const bool plain = id.is_string() || id.is_number_integer();
+        if (plain)
+            request_.id = std::move(id);
+        else
             throw Error(ErrorKind::input, document_.place(member),
                         "an id that cannot be given back as it is; expected a string or a 64-bit "
                         "whole number");

@@ -103,9 +103,9 @@ Workers::Workers(std::size_t threads) : threads_(0) {
 }
 
 void Workers::set_threads(std::size_t threads) {
-    team_.reset();
-    threads_ =
-        threads != 0 ? threads : std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    if (threads != threads_) team_.reset();
+    threads_ = threads;
 }
 
 Workers::~Workers() = default;

@@ -1,0 +1,39 @@
+// One record of a batch: its answer, or what is wrong with it, as a line.
+#pragma once
+
+#include <string>
+
+#include "cli/batch_records.hpp"
+#include "cli/model_files.hpp"
+#include "cli/request.hpp"
+#include "core/workers.hpp"
+
+namespace attn::cli {
+
+struct Answer {
+    std::string line;     ///< with its line break
+    std::string problem;  ///< "where: what" of a record that failed, else empty
+};
+
+/// Answers records one by one; each job has its own.
+class Answerer {
+public:
+    /// `threads` is for each record that does not say one itself.
+    Answerer(const Request& defaults, bool dry_run, std::size_t threads, ModelFiles& models)
+        : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
+          models_(models) {}
+
+    /// Whatever is wrong with the record stands in its answer.
+    Answer answer(const Record& record);
+
+private:
+    std::string answer_line(Request& request, const Record& record);
+
+    const Request& defaults_;
+    bool dry_run_;
+    std::size_t threads_;
+    Workers workers_;
+    ModelFiles& models_;
+};
+
+}  // namespace attn::cli

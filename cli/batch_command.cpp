@@ -1,0 +1,157 @@
+// `attn batch`: flags of its own, and every flag of the modes as a default for its records.
+#include <unistd.h>
+
+#include <charconv>
+#include <limits>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "core/error.hpp"
+#include "io/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::uint64_t most_jobs = 1024;
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+/// What would be written once for all records, or over and over.
+bool is_default(const Option& option) {
+    const bool of_one = option.name == "output" || option.name == "pretty" ||
+                        option.name == "save-weights" || option.name == "save-family";
+    return option.is_flag && !of_one;
+}
+
+/// "3/8": the third of eight.
+std::optional<Shard> shard_of(const std::string& text) {
+    Shard shard;
+    const char* const end = text.data() + text.size();
+    const auto [slash, first] = std::from_chars(text.data(), end, shard.shard);
+    if (first != std::errc{} || slash == end || *slash != '/') return {};
+    const auto [stop, second] = std::from_chars(slash + 1, end, shard.shards);
+    const bool fits =
+        second == std::errc{} && stop == end && shard.shard >= 1 && shard.shard <= shard.shards;
+    return fits ? std::optional(shard) : std::nullopt;
+}
+
+/// Settings that no record of a batch can have.
+void refuse_defaults(const Request& defaults) {
+    if (defaults.has("format") && defaults.format != io::Format::json &&
+        defaults.format != io::Format::ndjson)
+        throw Error(ErrorKind::usage, place_of(defaults, "format"),
+                    "is no line of a batch; expected json or ndjson");
+    for (const auto& [key, path] : defaults.operand_files)
+        if (io::split_data_path(path).file == "-")
+            throw Error(ErrorKind::usage, place_of(defaults, key),
+                        "standard input, which every record would read anew; expected a file");
+}
+
+}  // namespace
+
+BatchCommand::BatchCommand(CLI::App& program, bool is_named)
+    : Command(program, "batch", "many requests, one a line; one answer a line, in their order"),
+      own_(app_) {
+    const std::string requests_help =
+        "files of requests, one a line; or inputs, one a file, as json, csv, npy, npz or "
+        "safetensors; - or nothing: lines of standard input";
+    requests_ = app_.add_option("REQUESTS", requests_help);
+    requests_->type_name(" ")->expected(-1);  // any number
+    if (!is_named) return;
+    own_.add("each", "FILE...", "answer each of these files as one input, whatever its name")
+        ->expected(-1);
+    own_.add("mode", "self|causal|multihead|cross|sdpa",
+             "of records that do not say it (no default)");
+    own_.add("jobs", "N",
+             "records answered at the same time (default: the processors that there "
+             "are); the bytes are the same");
+    own_.add("shard", "I/N", "answer every N-th record, from the I-th on (default 1/1)");
+    own_.add("output", "FILE", "write there, line by line (default -, standard output)");
+    own_.add("resume", "FILE", "the same, after the answers that the file holds already");
+    own_.add_switch("fail-fast", "end with the first record that fails (default off)");
+    own_.add("max-failures", "N", "end with the N-th record that fails (default none)");
+    own_.add_switch("dry-run", "costs of each record instead of its answer (default off)");
+    for (const Option& option : options()) {
+        if (!is_default(option)) continue;
+        Option hidden = option;
+        hidden.group = "";
+        defaults_.add(app_, hidden, false);
+    }
+}
+
+std::string BatchCommand::help() const {
+    app_.description("");
+    return help_text(app_,
+                     "  attn batch requests.ndjson -o results.ndjson\n"
+                     "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
+                     "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
+                     "attn batch: many requests, one a line; one answer a line, in their order") +
+           "\nEvery flag of a mode may stand here too: a default for records that do not say it\n"
+           "themselves. See attn self --help.\n";
+}
+
+void BatchCommand::take_mode(Request& defaults) const {
+    const std::optional<std::string> mode = own_.text("mode");
+    defaults.has_mode = mode.has_value();
+    if (!mode) return;
+    for (const auto& [value, name] : mode_names) {
+        if (name != *mode) continue;
+        defaults.settings.mode = value;
+        return;
+    }
+    own_.fail("mode", "self, causal, multihead, cross or sdpa");
+}
+
+CommandLine BatchCommand::read() const {
+    std::vector<std::string> known{"help"};
+    for (const auto* flags : {&own_.by_name(), &defaults_.by_name()})
+        for (const auto& [flag, option] : *flags) known.push_back(flag);
+    for (const std::string& word : app_.remaining()) fail_unknown("batch", known, word);
+
+    BatchRequest batch;
+    batch.defaults.of_batch = true;
+    take_mode(batch.defaults);
+    defaults_.store(batch.defaults);
+    refuse_defaults(batch.defaults);
+    for (const std::string& path : requests_->results()) batch.inputs.push_back({path, false});
+    if (own_.has("each"))
+        for (const std::string& path : own_.by_name().at("each")->results())
+            batch.inputs.push_back({path, true});
+    for (const BatchInput& input : batch.inputs)
+        if (input.path.empty() || (input.is_record && input.path == "-"))
+            throw Error(ErrorKind::usage, "--each '" + input.path + "'",
+                        "is no name of a file; expected one");
+
+    batch.jobs = own_.whole("jobs", 1, most_jobs, "a whole number from 1 to 1024")
+                     .value_or(std::max(1u, std::thread::hardware_concurrency()));
+    batch.max_failures = own_.whole("max-failures", 1, most, "a whole number from 1");
+    if (own_.has("fail-fast")) {
+        if (batch.max_failures)
+            throw Error(ErrorKind::usage, "--fail-fast",
+                        "contradicts --max-failures; expected one of them");
+        batch.max_failures = 1;
+    }
+    if (const auto text = own_.text("shard")) {
+        const std::optional<Shard> shard = shard_of(*text);
+        if (!shard) own_.fail("shard", "I/N with I from 1 to N, as 1/8");
+        batch.shard = *shard;
+    }
+    batch.resume = own_.has("resume");
+    batch.dry_run = own_.has("dry-run");
+    if (batch.resume && (own_.has("output") || batch.dry_run))
+        throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
+                    "contradicts --resume, which writes answers to its own file; expected one of "
+                    "them");
+    batch.output = own_.text(batch.resume ? "resume" : "output").value_or("-");
+    if (batch.output.empty() || (batch.resume && batch.output == "-"))
+        throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
+                    "no name of a file; expected one");
+    if (batch.inputs.empty()) {
+        if (::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
+        batch.inputs.push_back({"-", false});
+    }
+    CommandLine line;
+    line.batch = std::move(batch);
+    return line;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,70 @@
+// The requests of a batch, one after the other: lines of files, or files.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/stop.hpp"
+#include "io/line_reader.hpp"
+
+namespace attn::cli {
+
+struct BatchInput {
+    std::string path;  ///< "-" is standard input
+    bool is_record;    ///< the file is one record, whatever it holds
+};
+
+/// One record of `shards`, every shards-th, from the shard-th on; shards count from 1.
+struct Shard {
+    std::size_t shard = 1, shards = 1;
+};
+
+struct Record {
+    std::string file;      ///< that it stands in, or that it is
+    std::size_t line = 0;  ///< in the file; 0: the record is the whole file
+    std::string text;      ///< of the line
+    std::size_t size = 0;  ///< of the line in bytes; where the text is missing, there were too many
+    nlohmann::json id;     ///< that it has where it does not say one itself
+
+    /// "requests.ndjson:7", or the file.
+    std::string place() const;
+};
+
+/// The id that the record says, or the one it has without.
+nlohmann::json id_of(const Record& record);
+
+class RecordReader {
+public:
+    /// Files are opened one after the other, as their turn comes.
+    RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop);
+
+    /// Whether `next` need not wait.
+    bool is_ready() const;
+
+    /// False at the end, or where the wish to stop ended a wait. Blank lines are no records.
+    /// Errors: kind io where a file of lines cannot be read.
+    bool next(Record& record);
+
+    bool at_end() const { return input_ == inputs_.size(); }
+
+    /// The part of all that has been given out, 0 to 1; empty where nobody knows.
+    std::optional<double> part() const;
+
+private:
+    bool next_of_any_shard(Record& record);
+    bool next_line(Record& record);
+
+    std::vector<BatchInput> inputs_;
+    Shard shard_;
+    const Stop& stop_;
+    std::size_t input_ = 0;                  // whose turn it is
+    std::unique_ptr<io::LineReader> lines_;  // of this input; null where it is not open
+    std::size_t given_ = 0;
+};
+
+}  // namespace attn::cli

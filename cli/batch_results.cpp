@@ -1,0 +1,89 @@
+// The answers of a batch in order; see batch_results.hpp.
+#include "cli/batch_results.hpp"
+
+#include <utility>
+
+namespace attn::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_bytes_ahead = std::size_t{1} << 26;
+constexpr std::uint64_t most_records_ahead = std::uint64_t{1} << 14;
+
+/// Written when it is this long or this old, or when nothing else is to do.
+constexpr std::size_t ready_bytes = std::size_t{1} << 16;
+constexpr auto ready_time = 20ms;
+
+std::size_t bytes_of(const std::vector<Answer>& answers) {
+    std::size_t bytes = 0;
+    for (const Answer& answer : answers) bytes += answer.line.size();
+    return bytes;
+}
+
+}  // namespace
+
+void BatchResults::put(std::uint64_t first, std::vector<Answer> answers) {
+    std::unique_lock lock(mutex_);
+    // A signal cannot notify.
+    while (!room_.wait_for(lock, 50ms, [&] { return has_room(first) || stop_.wanted(); })) {
+    }
+    if (first != next_) {
+        bytes_ahead_ += bytes_of(answers);
+        ahead_[first] = std::move(answers);
+        return;
+    }
+    append(answers);
+    for (auto found = ahead_.begin(); found != ahead_.end() && found->first == next_;
+         found = ahead_.erase(found)) {
+        bytes_ahead_ -= bytes_of(found->second);
+        append(found->second);
+    }
+    room_.notify_all();
+    const auto now = std::chrono::steady_clock::now();
+    if (idle_ || ready_.size() >= ready_bytes || now - last_write_ >= ready_time) write_ready();
+}
+
+bool BatchResults::has_room(std::uint64_t first) const {
+    if (first == next_ || ended_) return true;
+    return bytes_ahead_ < most_bytes_ahead && first - next_ < most_records_ahead;
+}
+
+void BatchResults::append(std::vector<Answer>& answers) {
+    for (Answer& answer : answers) {
+        if (ended_) return;
+        ++next_;
+        ++count_.records;
+        ready_ += answer.line;
+        if (answer.problem.empty()) continue;
+        if (count_.failed++ == 0) count_.first_problem = std::move(answer.problem);
+        if (max_failures_ && count_.failed >= *max_failures_) {
+            ended_ = true;
+            stop_.want();
+        }
+    }
+}
+
+void BatchResults::write_ready() {
+    out_.write(std::exchange(ready_, {}));
+    last_write_ = std::chrono::steady_clock::now();
+    progress_.show(count_.records - before_);
+}
+
+void BatchResults::set_idle(bool idle) {
+    const std::lock_guard lock(mutex_);
+    idle_ = idle;
+    if (idle && !ready_.empty()) write_ready();
+}
+
+void BatchResults::flush() {
+    const std::lock_guard lock(mutex_);
+    if (!ready_.empty()) write_ready();
+}
+
+BatchCount BatchResults::count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,69 @@
+// The answers of a batch, written in the order of the records whatever order they are ready in.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/batch_answer.hpp"
+#include "cli/progress.hpp"
+#include "cli/stop.hpp"
+#include "io/line_output.hpp"
+
+namespace attn::cli {
+
+/// What has been written.
+struct BatchCount {
+    std::uint64_t records = 0, failed = 0;
+    std::string first_problem;
+};
+
+/// May be used by several threads at once.
+class BatchResults {
+public:
+    /// `already` stands in the output before the first answer.
+    BatchResults(io::LineOutput& out, const BatchCount& already,
+                 std::optional<std::uint64_t> max_failures, Progress& progress, Stop& stop)
+        : out_(out), count_(already), before_(already.records), max_failures_(max_failures),
+          progress_(progress), stop_(stop) {}
+
+    /// The answers of the records from number `first` on; records count from 0. Waits while too
+    /// many answers are ahead of one that is missing. Errors: as LineOutput.
+    void put(std::uint64_t first, std::vector<Answer> answers);
+
+    /// Writes what is ready now. Until `false` is said, so does every `put`: the next record may be
+    /// long in coming.
+    void set_idle(bool idle);
+
+    void flush();
+    BatchCount count() const;
+
+private:
+    void append(std::vector<Answer>& answers);
+    void write_ready();
+    bool has_room(std::uint64_t first) const;
+
+    io::LineOutput& out_;
+    BatchCount count_;
+    std::uint64_t before_;  // records of an earlier run
+    std::optional<std::uint64_t> max_failures_;
+    Progress& progress_;
+    Stop& stop_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable room_;
+    std::map<std::uint64_t, std::vector<Answer>> ahead_;  // of one that is missing
+    std::size_t bytes_ahead_ = 0;
+    std::uint64_t next_ = 0;
+    std::string ready_;
+    std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
+    bool idle_ = false;
+    bool ended_ = false;  // by too many failures
+};
+
+}  // namespace attn::cli

@@ -1,0 +1,82 @@
+// The commands of the program, as CLI11 reads them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/flags.hpp"
+#include "cli/options.hpp"
+
+namespace attn::cli {
+
+/// One command: added to the program when it is made, read after the program is parsed.
+class Command {
+public:
+    Command(CLI::App& program, const std::string& name, const std::string& summary);
+    virtual ~Command() = default;
+    Command(const Command&) = delete;
+    Command& operator=(const Command&) = delete;
+
+    const std::string& name() const { return app_.get_name(); }
+    bool is_parsed() const { return app_.parsed(); }
+
+    virtual std::string help() const = 0;
+
+    /// What was asked for. Errors: kind usage.
+    virtual CommandLine read() const = 0;
+
+protected:
+    CLI::App& app_;
+};
+
+/// `attn self`, `attn causal`, ...: one question.
+class ModeCommand : public Command {
+public:
+    /// Flags are added only where the mode is named: two hundred of them would double the start.
+    ModeCommand(CLI::App& program, Mode mode, bool is_named);
+
+    std::string help() const override;
+    CommandLine read() const override;
+
+private:
+    [[noreturn]] void fail_at(const std::string& word) const;
+
+    Mode mode_;
+    CLI::Option* input_;
+    OptionFlags flags_;
+};
+
+/// `attn batch`: many questions.
+class BatchCommand : public Command {
+public:
+    BatchCommand(CLI::App& program, bool is_named);
+
+    std::string help() const override;
+    CommandLine read() const override;
+
+private:
+    void take_mode(Request& defaults) const;
+
+    CLI::Option* requests_;
+    OwnFlags own_;
+    OptionFlags defaults_;
+};
+
+/// `attn compare A B`.
+class CompareCommand : public Command {
+public:
+    explicit CompareCommand(CLI::App& program);
+
+    std::string help() const override;
+    CommandLine read() const override;
+
+private:
+    double tolerance(const char* flag) const;
+
+    CLI::Option *a_, *b_;
+    OwnFlags own_;
+};
+
+}  // namespace attn::cli

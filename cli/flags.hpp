@@ -1,0 +1,70 @@
+// Flags as CLI11 reads them: those of the table of options, and those of one command alone.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/options.hpp"
+
+namespace attn::cli {
+
+/// A flag's text as the value that its key would have. Text that does not fit stays a string, and
+/// the option's own check says what is wrong with it.
+nlohmann::json value_of(Kind kind, const std::string& text);
+
+/// Flags that are bound to settings of a request.
+class OptionFlags {
+public:
+    /// `negated` says where help shows --no-NAME; both spellings are taken.
+    void add(CLI::App& app, const Option& option, bool negated);
+
+    /// Stores what has been given. Errors: kind usage.
+    void store(Request& request) const;
+
+    const std::map<std::string, CLI::Option*>& by_name() const { return flags_; }
+
+private:
+    const CLI::Option* given(const std::string& name) const;
+
+    std::map<std::string, CLI::Option*> flags_;  // by spelling, without dashes
+};
+
+/// Flags of a command of its own.
+class OwnFlags {
+public:
+    explicit OwnFlags(CLI::App& app) : app_(app) {}
+
+    CLI::Option* add(const std::string& name, const char* type, const std::string& help);
+    void add_switch(const std::string& name, const std::string& help);
+
+    bool has(const std::string& name) const { return flags_.at(name)->count() != 0; }
+
+    /// What was given, or nothing. Errors: kind usage, where it was given twice.
+    std::optional<std::string> text(const std::string& name) const;
+    std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t lowest,
+                                       std::uint64_t highest, const std::string& expected) const;
+
+    /// Errors: kind usage, always.
+    [[noreturn]] void fail(const std::string& name, const std::string& expected) const;
+
+    const std::map<std::string, CLI::Option*>& by_name() const { return flags_; }
+
+private:
+    CLI::App& app_;
+    std::map<std::string, CLI::Option*> flags_;
+};
+
+/// Says what is wrong with a word that CLI11 took for nothing that it knows. Errors: kind usage,
+/// always.
+[[noreturn]] void fail_unknown(const std::string& command, const std::vector<std::string>& known,
+                               const std::string& word);
+
+/// CLI11's help of a command, after `first_line` and examples.
+std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line);
+
+}  // namespace attn::cli

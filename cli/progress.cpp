@@ -1,0 +1,81 @@
+// How far a batch has come; see progress.hpp. Debian has no such library for C++.
+#include "cli/progress.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace attn::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::size_t terminal_columns() {
+    winsize size{};
+    constexpr std::size_t usual = 80;
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : usual;
+}
+
+/// 1234567 as "1,234,567".
+std::string grouped(double number) {
+    std::string text = std::to_string(std::llround(number));
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    return text;
+}
+
+/// "0:01:05".
+std::string clock_text(double seconds) {
+    const auto whole = std::llround(seconds);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
+    return text.data();
+}
+
+}  // namespace
+
+std::string progress_text(std::uint64_t records, double seconds, std::optional<double> part,
+                          std::size_t columns) {
+    const double rate = seconds > 0 ? static_cast<double>(records) / seconds : 0;
+    std::string text = grouped(static_cast<double>(records)) + " records  " + grouped(rate) + "/s";
+    if (!part) return text.substr(0, columns);
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%3.0f %%  ", 100 * *part);
+    text.insert(0, percent.data());
+    constexpr double longest = 1e6;  // seconds; a first guess may be far off
+    const double left = *part > 0 ? seconds * (1 - *part) / *part : longest;
+    if (left < longest) text += "  " + clock_text(left) + " left";
+    constexpr std::size_t narrowest = 10, frame = 4;  // brackets and blanks
+    if (text.size() + narrowest + frame > columns) return text.substr(0, columns);
+    const std::size_t width = std::min<std::size_t>(columns - text.size() - frame, 40);
+    const auto filled = static_cast<std::size_t>(*part * static_cast<double>(width));
+    std::string bar(filled, '=');
+    if (filled < width) bar += '>';
+    bar.resize(width, ' ');
+    return "[" + bar + "] " + text;
+}
+
+Progress::Progress() : on_terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+    if (shown_) std::fputs("\n", stderr);
+}
+
+void Progress::show(std::uint64_t records) {
+    const Clock::time_point now = Clock::now();
+    if (!on_terminal_ || (shown_ && now - last_ < 100ms)) return;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const double known = part_;
+    const std::optional<double> part = known == unknown ? std::nullopt : std::optional(known);
+    const std::string text = progress_text(records, seconds, part, terminal_columns() - 1);
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());  // back to the line's start, and clear it
+    std::fflush(stderr);
+    last_ = now;
+    shown_ = true;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,42 @@
+// How far a batch has come, on the terminal of the person who waits for it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace attn::cli {
+
+/// One line on standard error, written anew a few times a second; nothing where that is no
+/// terminal.
+class Progress {
+public:
+    Progress();
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    /// How much is done, 0 to 1, where that is known. May be said while another thread shows.
+    void set_part(std::optional<double> part) { part_ = part.value_or(unknown); }
+
+    void show(std::uint64_t records);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    static constexpr double unknown = -1;
+
+    std::atomic<double> part_{unknown};
+    bool on_terminal_;
+    bool shown_ = false;
+    Clock::time_point begin_ = Clock::now(), last_ = begin_;
+};
+
+/// "[=====>    ]  52 %  52,000 records  104,000/s  0:00:01 left", as wide as `columns` allows.
+std::string progress_text(std::uint64_t records, double seconds, std::optional<double> part,
+                          std::size_t columns);
+
+}  // namespace attn::cli

@@ -1,0 +1,28 @@
+// The wish to end early: of a signal, or of the program itself.
+#pragma once
+
+namespace attn::cli {
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP are wishes; a second one ends the program at once.
+/// Signals that the program was started to ignore stay ignored. One object at a time.
+class Stop {
+public:
+    Stop();
+    Stop(const Stop&) = delete;
+    Stop& operator=(const Stop&) = delete;
+    ~Stop();
+
+    bool wanted() const;
+    void want();
+
+    /// The signal that wished it, or 0.
+    int signal() const;
+
+    /// A file that can be read from once the end is wanted: to wait for beside others.
+    int file() const;
+
+    /// Ends the program by the signal that came, so that its caller sees it as interrupted.
+    [[noreturn]] static void end_by(int signal);
+};
+
+}  // namespace attn::cli

@@ -1,0 +1,98 @@
+// Lines of a file or pipe; see line_reader.hpp.
+#include "io/line_reader.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t piece = std::size_t{1} << 17;
+
+}  // namespace
+
+LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
+    : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {
+    fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0)
+        throw Error(ErrorKind::io, name_,
+                    std::string("cannot be read (") + std::strerror(errno) + "); expected a file");
+    if (S_ISDIR(status.st_mode)) {
+        ::close(std::exchange(fd_, -1));
+        throw Error(ErrorKind::io, name_, "is a folder; expected a file");
+    }
+    if (S_ISREG(status.st_mode)) size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+LineReader::~LineReader() {
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+}
+
+bool LineReader::is_ready() const {
+    return at_end_ || buffer_.find('\n', searched_) != std::string::npos;
+}
+
+bool LineReader::next(Line& line) {
+    std::size_t end;
+    while ((end = buffer_.find('\n', searched_)) == std::string::npos && !at_end_) {
+        searched_ = buffer_.size();
+        if (!read_more()) return false;
+    }
+    line.is_whole = end != std::string::npos;
+    if (!line.is_whole) end = buffer_.size();
+    line.size = skipped_ + (end - begin_);
+    if (!line.is_whole && line.size == 0) return false;
+    line.number = ++number_;
+    line.text =
+        skipped_ == 0 ? std::string_view(buffer_).substr(begin_, end - begin_) : std::string_view();
+    position_ += line.size + (line.is_whole ? 1 : 0);
+    begin_ = searched_ = line.is_whole ? end + 1 : end;
+    skipped_ = 0;
+    return true;
+}
+
+/// More of the file behind what is there; false where the wait was ended.
+bool LineReader::read_more() {
+    buffer_.erase(0, std::exchange(begin_, 0));
+    searched_ = buffer_.size();
+    if (skipped_ != 0 || buffer_.size() > longest_) {
+        skipped_ += buffer_.size();
+        buffer_.clear();
+        searched_ = 0;
+    }
+    if (!wait()) return false;
+    const std::size_t before = buffer_.size();
+    buffer_.resize(before + piece);
+    ssize_t count;
+    do {
+        count = ::read(fd_, buffer_.data() + before, piece);
+    } while (count < 0 && errno == EINTR && wait());
+    const int error = errno;
+    buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
+    if (count < 0 && error == EINTR) return false;
+    if (count < 0)
+        throw Error(ErrorKind::io, name_,
+                    std::string("cannot be read (") + std::strerror(error) + "); expected a file");
+    at_end_ = count == 0;
+    return true;
+}
+
+/// Until there is something to read, or the end; false where `wake` ended it.
+bool LineReader::wait() const {
+    std::array<pollfd, 2> files{{{fd_, POLLIN, 0}, {wake_, POLLIN, 0}}};
+    while (::poll(files.data(), files.size(), -1) < 0)
+        if (errno != EINTR) return true;  // then reading says what is wrong
+    return (files[1].revents & POLLIN) == 0;
+}
+
+}  // namespace attn::io

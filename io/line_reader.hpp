@@ -1,0 +1,59 @@
+// Lines of a file or pipe, as they come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+struct Line {
+    std::string_view text;   ///< without its line break; until the next call
+    std::size_t number = 0;  ///< from 1
+    std::size_t size = 0;    ///< in bytes; text is empty where that is too many
+    bool is_whole = true;    ///< a line break ended it, not the end of the file
+};
+
+/// Memory holds one line, or the piece that was read last.
+class LineReader {
+public:
+    /// Lines of more bytes are passed over, and come without their text.
+    static constexpr std::size_t longest_line = std::size_t{1} << 28;
+
+    /// "-" is standard input. A wait for more text ends as soon as `wake` can be read from; -1 is
+    /// none. Errors: kind io where the file cannot be read.
+    explicit LineReader(const std::string& path, int wake = -1, std::size_t longest = longest_line);
+    LineReader(const LineReader&) = delete;
+    LineReader& operator=(const LineReader&) = delete;
+    ~LineReader();
+
+    const std::string& name() const { return name_; }  ///< the path, or <stdin>
+
+    /// Whether the next line, or the end, is here already.
+    bool is_ready() const;
+
+    /// The next line; false at the end, or where the wait was ended.
+    bool next(Line& line);
+
+    /// Bytes of the file, 0 where nobody knows; and bytes of the lines that were given out.
+    std::uint64_t size() const { return size_; }
+    std::uint64_t position() const { return position_; }
+
+private:
+    bool read_more();
+    bool wait() const;
+
+    std::string name_;
+    int fd_ = -1, wake_;
+    std::size_t longest_;
+    std::uint64_t size_ = 0, position_ = 0;
+    std::string buffer_;
+    std::size_t begin_ = 0, searched_ = 0;  // of the line that is looked for
+    std::size_t skipped_ = 0;               // bytes of a line too long that were thrown away
+    std::size_t number_ = 0;
+    bool at_end_ = false;
+};
+
+}  // namespace attn::io
