@@ -1,9 +1,11 @@
 // `attn batch`: flags of its own, and every flag of the modes as a default for its records.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "core/error.hpp"
@@ -51,14 +53,8 @@ void refuse_defaults(const Request& defaults) {
 BatchCommand::BatchCommand(CLI::App& program, bool is_named)
     : Command(program, "batch", "many requests, one a line; one answer a line, in their order"),
       own_(app_) {
-    const std::string requests_help =
-        "files of requests, one a line; or inputs, one a file, as json, csv, npy, npz or "
-        "safetensors; - or nothing: lines of standard input";
-    requests_ = app_.add_option("REQUESTS", requests_help);
-    requests_->type_name(" ")->expected(-1);  // any number
     if (!is_named) return;
-    own_.add("each", "FILE...", "answer each of these files as one input, whatever its name")
-        ->expected(-1);
+    own_.add_switch("each", "each of REQUESTS is one input, whatever its name (default off)");
     own_.add("mode", "self|causal|multihead|cross|sdpa",
              "of records that do not say it (no default)");
     own_.add("jobs", "N",
@@ -80,11 +76,18 @@ BatchCommand::BatchCommand(CLI::App& program, bool is_named)
 
 std::string BatchCommand::help() const {
     app_.description("");
-    return help_text(app_,
-                     "  attn batch requests.ndjson -o results.ndjson\n"
-                     "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
-                     "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
-                     "attn batch: many requests, one a line; one answer a line, in their order") +
+    std::string text =
+        help_text(app_,
+                  "  attn batch requests.ndjson -o results.ndjson\n"
+                  "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
+                  "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
+                  "attn batch: many requests, one a line; one answer a line, in their order");
+    const std::string usage = "[OPTIONS]";
+    text.insert(
+        text.find(usage) + usage.size(),
+        " [REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a file, "
+        "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.");
+    return text +
            "\nEvery flag of a mode may stand here too: a default for records that do not say it\n"
            "themselves. See attn self --help.\n";
 }
@@ -101,26 +104,35 @@ void BatchCommand::take_mode(Request& defaults) const {
     own_.fail("mode", "self, causal, multihead, cross or sdpa");
 }
 
-CommandLine BatchCommand::read() const {
+/// CLI11 2.1 hands a list of positionals over in another order where flags stand before it, so they
+/// are taken from the words that it leaves.
+void BatchCommand::take_inputs(std::vector<BatchInput>& inputs) const {
     std::vector<std::string> known{"help"};
     for (const auto* flags : {&own_.by_name(), &defaults_.by_name()})
         for (const auto& [flag, option] : *flags) known.push_back(flag);
-    for (const std::string& word : app_.remaining()) fail_unknown("batch", known, word);
+    bool all_files = false;
+    for (const std::string& word : app_.remaining()) {
+        if (word == "--" && !std::exchange(all_files, true)) continue;
+        if (word.starts_with('-') && word != "-" && !all_files) fail_unknown("batch", known, word);
+        if (word.empty() || (word == "-" && own_.has("each")))
+            throw Error(ErrorKind::usage, "REQUESTS '" + word + "'",
+                        "is no name of a file; expected one");
+        inputs.push_back({word, own_.has("each")});
+    }
+    const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
+    if (std::count_if(inputs.begin(), inputs.end(), is_standard) > 1)
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    if (inputs.empty() && own_.has("each"))
+        throw Error(ErrorKind::usage, "--each", "has no files; expected at least one");
+}
 
+CommandLine BatchCommand::read() const {
     BatchRequest batch;
     batch.defaults.of_batch = true;
     take_mode(batch.defaults);
     defaults_.store(batch.defaults);
     refuse_defaults(batch.defaults);
-    for (const std::string& path : requests_->results()) batch.inputs.push_back({path, false});
-    if (own_.has("each"))
-        for (const std::string& path : own_.by_name().at("each")->results())
-            batch.inputs.push_back({path, true});
-    for (const BatchInput& input : batch.inputs)
-        if (input.path.empty() || (input.is_record && input.path == "-"))
-            throw Error(ErrorKind::usage, "--each '" + input.path + "'",
-                        "is no name of a file; expected one");
-
+    take_inputs(batch.inputs);
     batch.jobs = own_.whole("jobs", 1, most_jobs, "a whole number from 1 to 1024")
                      .value_or(std::max(1u, std::thread::hardware_concurrency()));
     batch.max_failures = own_.whole("max-failures", 1, most, "a whole number from 1");

@@ -58,8 +58,8 @@ public:
 
 private:
     void take_mode(Request& defaults) const;
+    void take_inputs(std::vector<BatchInput>& inputs) const;
 
-    CLI::Option* requests_;
     OwnFlags own_;
     OptionFlags defaults_;
 };
