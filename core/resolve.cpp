@@ -306,6 +306,9 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
             s.mode == Mode::cross ? operands.context.shape().back() : d_in;
         if (operands.weights) resolve_given_weights(s, operands, d_in, d_context);
         if (s.mode == Mode::multihead) s.heads = s.heads.value_or(1);
+        if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
+            fail("heads", "mode " + std::string(name_of(mode_names, s.mode)) +
+                              " has one; expected mode multihead or cross");
         if (s.kv_heads && !s.heads) fail("kv_heads", "there is one head; expected heads beside it");
         resolve_widths(s, d_in, d_context);
         s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
