@@ -33,8 +33,8 @@ double real(std::size_t size) {
 }
 
 double attention_work(const Settings& s, const Geometry& g) {
-    const double rows = s.token ? 1 : real(g.q_len);
-    return real(g.batch) * real(g.heads) * rows * real(g.kv_len) * (real(g.d_k) + real(g.d_v));
+    return real(g.batch) * real(g.heads) * real(g.rows(s)) * real(g.kv_len) *
+           (real(g.d_k) + real(g.d_v));
 }
 
 double projection_work(const Settings& s, const Geometry& g) {
@@ -59,6 +59,17 @@ ChosenKernels choose_kernels(const Settings& s, const Geometry& g) {
     // One way for the whole question: half of each would have digits of neither.
     const bool large = projection_work(s, g) + attention_work(s, g) > small_work;
     return large && beyond.empty() ? ChosenKernels{kernel, kernel} : ChosenKernels{};
+}
+
+bool streams_weights(const Settings& s, const Geometry& g) {
+    constexpr double large = 0x1p26;
+    const double element = s.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const double bytes = element * real(g.batch) * real(g.heads) * real(g.rows(s)) * real(g.kv_len);
+    const bool writes_mean = s.average_heads && std::find(s.emit.begin(), s.emit.end(),
+                                                          "attention_weights") != s.emit.end();
+    // Dropout head by head draws for several batch entries in another order than they are written.
+    const bool drawn_apart = s.style == Style::wrapper && g.batch > 1;
+    return bytes > large && !writes_mean && !drawn_apart;
 }
 
 }  // namespace attn

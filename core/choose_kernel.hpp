@@ -19,4 +19,8 @@ struct ChosenKernels {
 /// question).
 ChosenKernels choose_kernels(const Settings& settings, const Geometry& geometry);
 
+/// Whether weights that a fused kernel computes are worth computing twice, once for the context and
+/// once while they are written, so that they need no memory.
+bool streams_weights(const Settings& settings, const Geometry& geometry);
+
 }  // namespace attn

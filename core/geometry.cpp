@@ -166,4 +166,11 @@ Geometry geometry_of(const Settings& settings, const Operands& operands) {
     return g;
 }
 
+Shapes shapes_of(const Settings& s, const Geometry& g) {
+    const bool heads_stay_apart = s.mode == Mode::sdpa && !g.packed;
+    const std::size_t joined = heads_stay_apart ? g.d_v : g.heads * g.d_v;
+    const std::size_t d_out = *s.out_proj ? *s.d_out : joined;
+    return {g.batch, g.heads, g.kv_heads, g.rows(s), g.kv_len, g.d_in, g.d_k, g.d_v, d_out};
+}
+
 }  // namespace attn

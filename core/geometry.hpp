@@ -21,6 +21,9 @@ struct Geometry {
     bool with_heads = false;       ///< the answer has a heads axis
     bool packed = false;  ///< sdpa: heads lie side by side in the columns, (.., len, heads * d)
 
+    /// Query rows of scores and context.
+    std::size_t rows(const Settings& s) const { return s.token ? 1 : q_len; }
+
     /// Distance from a query's index to its position among the keys (spec: p = i + offset).
     std::ptrdiff_t offset(CausalAlign align) const {
         return static_cast<std::ptrdiff_t>(align == CausalAlign::top_left ? past_len
@@ -36,6 +39,9 @@ inline bool has_heads_axis(const Settings& s) {
 /// Reads the sizes off the operands and checks that they fit each other and the settings, whose
 /// widths and heads must be resolved. Errors: SettingError of kind shape or usage.
 Geometry geometry_of(const Settings& settings, const Operands& operands);
+
+/// The sizes that the answer reports. Settings must be resolved.
+Shapes shapes_of(const Settings& settings, const Geometry& geometry);
 
 /// "(2, 6, 3)".
 std::string shape_text(const Array<double>& values);

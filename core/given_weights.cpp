@@ -131,6 +131,8 @@ void resolve_given_weights(Settings& s, const Operands& operands, std::size_t d_
         settle("heads", s.heads, std::uint64_t{w.groups}, std::to_string(w.groups) + " heads");
         s.style = Style::wrapper;
     }
+    if (s.style == Style::wrapper && s.heads.value_or(1) != w.groups)
+        fail("style", "the weights are one projection of all heads; expected split");
     if (w.has_out && !has_heads_axis(s))
         fail("weights", "they have an output projection, which mode " +
                             std::string(name_of(mode_names, s.mode)) +

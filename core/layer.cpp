@@ -114,17 +114,14 @@ public:
     }
 
     Result run() {
-        const std::size_t d_out = settings_.mode == Mode::sdpa ? run_operator() : run_layer();
-        const std::size_t q_len = settings_.token ? 1 : g_.q_len;
-        const Shapes shapes{g_.batch, g_.heads, g_.kv_heads, q_len, g_.kv_len,
-                            g_.d_in,  g_.d_k,   g_.d_v,      d_out};
+        settings_.mode == Mode::sdpa ? run_operator() : run_layer();
         std::optional<AnyLayerWeights> weights;
         if (weights_ != nullptr) weights = weights_;
-        return {settings_, shapes, recorder_.take(), std::move(weights)};
+        return {settings_, shapes_of(settings_, g_), recorder_.take(), std::move(weights)};
     }
 
 private:
-    std::size_t run_operator() {
+    void run_operator() {
         call_.query = query_rows(unpack<T>(taken(operands_.query), g_, g_.heads, g_.packed));
         call_.key = unpack<T>(taken(operands_.key), g_, g_.kv_heads, g_.packed);
         call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
@@ -133,17 +130,15 @@ private:
             keep_without_heads("context_vectors", attend_and_join(), "q_len", "d_out");
         else
             recorder_.keep("context_vectors", attend_by_heads(), "q_len", "d_v");
-        return g_.packed ? g_.heads * g_.d_v : g_.d_v;
     }
 
-    std::size_t run_layer() {
+    void run_layer() {
         keep_token_ids();
         make_queries_keys_values();
         prepare_call();
         Tensor3<T> context = attend_and_join();
         if (weights_ != nullptr && weights_->out) context = project_out(context, *weights_->out);
         keep_without_heads("context_vectors", context, "q_len", "d_out");
-        return context.shape(2);
     }
 
     /// Fills query, key and value of the call.
@@ -297,7 +292,7 @@ private:
         FusedOutputs<T> outputs{context};
         Tensor4<T> averaged;
         const bool averages = settings_.average_heads && recorder_.wants("attention_weights");
-        const bool streams = may_stream_ && !averages && is_streamed();
+        const bool streams = may_stream_ && streams_weights(settings_, g_);
         if (averages) {
             averaged = Tensor4<T>::from_shape(weights);
             outputs.weights = averaged.data();
@@ -311,15 +306,6 @@ private:
         if (streams) stream("attention_weights", "scores");
         call_ = {};
         if (averaged.size() != 0) recorder_.keep("attention_weights", averaged, "q_len", "kv_len");
-    }
-
-    /// Whether the weights are worth computing twice, once for the context and once while they are
-    /// written.
-    bool is_streamed() const {
-        constexpr double large = 0x1p26;
-        const std::size_t rows = call_.query.size() / g_.d_k;
-        const double bytes = static_cast<double>(rows) * static_cast<double>(g_.kv_len) * sizeof(T);
-        return bytes > large && !(call_.dropout.head_by_head && g_.batch > 1);
     }
 
     template <class... Names>

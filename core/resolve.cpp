@@ -1,10 +1,9 @@
 // Turns a question into one with every default filled in, or says why it cannot be answered.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
 
-#include "core/choose_kernel.hpp"
+#include "core/cost.hpp"
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "core/given_weights.hpp"
@@ -246,44 +245,11 @@ std::string widest_given(const Settings& s) {
     return name;
 }
 
-/// Arrays of (batch, heads, q_len, kv_len).
-constexpr std::array<std::string_view, 10> step_arrays{"scores",
-                                                       "scaled_scores",
-                                                       "capped_scores",
-                                                       "biased_scores",
-                                                       "mask",
-                                                       "masked_scores",
-                                                       "masked_weights",
-                                                       "dropout_mask",
-                                                       "attention_weights",
-                                                       "weights_before_dropout"};
-
-void check_memory(const Settings& s, const Geometry& g, const std::string& widest,
-                  bool may_stream) {
-    const double element = s.dtype == Dtype::float32 ? 4 : 8;
-    const auto size = [](auto value) { return static_cast<double>(value); };
-    if (s.mode != Mode::sdpa) {
-        const double heads = size(g.heads);
-        const double projected = heads * (2 * size(g.d_k) + size(g.d_v));
-        const double weights =
-            size(std::max(g.d_in, g.d_context)) * projected + heads * size(g.d_v) * size(*s.d_out);
-        const double vectors =
-            size(g.batch) * size(std::max(g.q_len, g.kv_len)) * (projected + size(*s.d_out));
-        // The reference path holds a transposed copy of one weight while it projects.
-        require_memory(element * (2 * weights + 3 * vectors), widest, "a layer of this width");
-    }
-    const double rows = s.token ? 1 : size(g.q_len);
-    const double weights = size(g.batch) * size(g.heads) * rows * size(g.kv_len);
-    // The reference holds eight steps at once, beside the ones that are emitted.
-    const bool fused = choose_kernels(s, g).attention != nullptr;
-    // Streams need no room; a mean over heads is no stream.
-    const bool streams = fused && may_stream && !s.average_heads;
-    double steps = fused ? 0 : 8;
-    for (const std::string& name : s.emit)
-        if (!streams &&
-            std::find(step_arrays.begin(), step_arrays.end(), name) != step_arrays.end())
-            ++steps;
-    require_memory(weights * element * steps, s.mode == Mode::sdpa ? "query" : "inputs",
+void check_memory(const Settings& s, const Operands& operands, const Geometry& g,
+                  const std::string& widest, bool may_stream) {
+    const MemoryNeed need = memory_need(s, operands, g, may_stream);
+    if (s.mode != Mode::sdpa) require_memory(need.layer, widest, "a layer of this width");
+    require_memory(need.steps, s.mode == Mode::sdpa ? "query" : "inputs",
                    "the weights (" + std::to_string(g.batch) + ", " + std::to_string(g.heads) +
                        ", " + std::to_string(g.q_len) + ", " + std::to_string(g.kv_len) + ")");
 }
@@ -306,6 +272,9 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
             s.mode == Mode::cross ? operands.context.shape().back() : d_in;
         if (operands.weights) resolve_given_weights(s, operands, d_in, d_context);
         if (s.mode == Mode::multihead) s.heads = s.heads.value_or(1);
+        if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
+            fail("heads", "mode " + std::string(name_of(mode_names, s.mode)) +
+                              " has one; expected mode multihead or cross");
         if (s.kv_heads && !s.heads) fail("kv_heads", "there is one head; expected heads beside it");
         resolve_widths(s, d_in, d_context);
         s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
@@ -326,7 +295,7 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
     resolve_scores(s, g);
     check_dropout(s);
     resolve_emit(s, operands);
-    check_memory(s, g, widest, may_stream);
+    check_memory(s, operands, g, widest, may_stream);
     return s;
 }
 

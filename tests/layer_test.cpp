@@ -229,3 +229,19 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
               s.emit = {"capped"};
           }).starts_with("emit: unknown array \"capped\"; the nearest is capped_scores"));
 }
+
+TEST_CASE("resolve: heads that there is no room for are refused") {
+    Operands operands = random_inputs({4, 6});
+    Settings settings = settings_of(Mode::causal, {"context_vectors"});
+    settings.heads = 2;
+    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+          "heads: mode causal has one; expected mode multihead or cross");
+    settings.mode = Mode::multihead;
+    settings.out_proj = false;
+    operands.weights = answer(settings, operands).weights;
+    settings.style = Style::wrapper;
+    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+          "style: the weights are one projection of all heads; expected split");
+    settings.heads = 1;
+    CHECK(answer(settings, operands).shapes.d_k == 6);
+}
