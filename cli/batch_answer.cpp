@@ -61,6 +61,7 @@ std::string Answerer::answer_line(Request& request, const Record& record) {
     Operands operands = read_operands(request, workers_, models_, std::move(document));
     check_output(request);
     request.settings = resolve(request.settings, operands, true);
+    if (dry_run_) return cost_line(request, cost_of(request.settings, operands, true));
     io::TextOutput out;
     Result result = compute(request.settings, std::move(operands), workers_, true);
     write_result(out, request, std::move(result), workers_);

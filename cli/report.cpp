@@ -180,6 +180,38 @@ void write_result(io::Output& out, const Request& request, Result result, Worker
     io::writer_for(request.format)(out, report, style);
 }
 
+namespace {
+
+/// Without a point, where the number is as small as numbers of things are.
+void append_whole(std::string& line, std::string_view name, double number) {
+    if (number < 0x1p63)
+        io::append_member(line, name, static_cast<std::uint64_t>(number));
+    else
+        io::append_member(line, name, number);
+}
+
+}  // namespace
+
+std::string cost_line(const Request& request, const Cost& cost) {
+    // A sign, "0." and a comma, and the digits: 8 tell float32 numbers from each other, 17 float64.
+    const bool is_single = request.settings.dtype == Dtype::float32;
+    const std::uint64_t digits = request.precision.value_or(is_single ? 8 : 17);
+    std::uint64_t bytes = cost.numbers * (digits + 4);
+    for (const auto& [name, value] : head_of(request, cost.shapes))
+        bytes += name.size() + value.size() + 4;
+    for (const std::string& name : request.settings.emit) bytes += name.size() + 4;
+    std::string line = "{";
+    io::append_member(line, "schema", "attn.cost/1");
+    io::append_member(line, "id", request.id);
+    io::append_member(line, "mode", name_of(mode_names, request.settings.mode));
+    ((line += ",\"shapes\":") += shapes_text(cost.shapes));
+    append_whole(line, "flops", cost.flops);
+    append_whole(line, "memory_bytes", cost.memory);
+    io::append_member(line, "output_numbers", cost.numbers);
+    io::append_member(line, "output_bytes", bytes);
+    return line + "}\n";
+}
+
 void write_report(const Request& request, Result result, Workers& workers) {
     std::unique_ptr<io::OutputFile> weights;
     if (!request.save_weights.empty()) {

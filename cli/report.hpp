@@ -1,7 +1,10 @@
 // Turns a result into what is written.
 #pragma once
 
+#include <string>
+
 #include "cli/request.hpp"
+#include "core/cost.hpp"
 #include "core/result.hpp"
 #include "core/workers.hpp"
 #include "io/output.hpp"
@@ -17,6 +20,10 @@ bool takes_streams(const Request& request);
 
 /// The result in the request's format.
 void write_result(io::Output& out, const Request& request, Result result, Workers& workers);
+
+/// What the request's answer would cost, as a line of JSON. The bytes of its numbers are about what
+/// numbers of their type take.
+std::string cost_line(const Request& request, const Cost& cost);
 
 /// Writes the result to the request's output, and the parameters where --save-weights says; both
 /// whole or not at all.
