@@ -1,0 +1,36 @@
+// The colours of heat maps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace attn::io {
+
+struct Color {
+    std::uint8_t red, green, blue;
+    friend bool operator==(const Color&, const Color&) = default;
+};
+
+/// viridis, from dark at 0 to yellow at 1. Source: van der Walt and Smith, 2015 (CC0).
+Color viridis(double position);
+
+/// Red above 0, blue below, white at 0; position from -1 to 1. Source: ColorBrewer's RdBu.
+Color red_blue(double position);
+
+/// The colour of a cell of a heat map at `position`.
+inline Color color_at(double position, bool is_diverging) {
+    return is_diverging ? red_blue(position) : viridis(position);
+}
+
+/// Black or white, whichever reads better on `ground`.
+Color ink_on(const Color& ground);
+
+/// The ground of blocked cells and the lines of their hatching; of cells that hold no number.
+inline constexpr Color blocked_ground{0xf0, 0xf0, 0xf0}, blocked_line{0xb0, 0xb0, 0xb0};
+inline constexpr Color no_number{0xff, 0x00, 0xff};
+
+/// "#1f9e89".
+std::string hex_text(const Color& color);
+
+}  // namespace attn::io

@@ -1,0 +1,229 @@
+// What is to be drawn; see heat_map.hpp.
+#include "io/plot/heat_map.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/error.hpp"
+#include "io/number_text.hpp"
+#include "io/row_text.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Ratios that a logarithmic scale shows: four powers of ten.
+constexpr double log_range = 1e4;
+
+bool is_weights(std::string_view array) {
+    constexpr std::array<std::string_view, 5> weights{"attention_weights", "weights_before_dropout",
+                                                      "masked_weights", "mask", "dropout_mask"};
+    return std::find(weights.begin(), weights.end(), array) != weights.end();
+}
+
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+std::string axis_text(std::string_view axis) {
+    if (axis == "q_len") return "query";
+    if (axis == "kv_len") return "key";
+    if (axis == "tokens") return "token";
+    return std::string(axis);
+}
+
+class Builder {
+public:
+    Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+            const HeatMapLimits& limits)
+        : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
+          shape_(shape_of(array)) {}
+
+    HeatMap build(ColorScale scale) {
+        const std::size_t rank = shape_.size();
+        if (rank < 2 || rank > 4)
+            throw Error(ErrorKind::usage, array_.name,
+                        "has rank " + std::to_string(rank) +
+                            "; expected 2 to 4, that is one matrix or several");
+        map_.array = array_.name;
+        map_.scale = scale;
+        map_.is_diverging = !is_weights(array_.name);
+        rows_ = shape_[rank - 2];
+        columns_ = shape_[rank - 1];
+        map_.row_step = (rows_ + limits_.rows - 1) / limits_.rows;
+        map_.column_step = (columns_ + limits_.columns - 1) / limits_.columns;
+        map_.rows = (rows_ + map_.row_step - 1) / map_.row_step;
+        map_.columns = (columns_ + map_.column_step - 1) / map_.column_step;
+        set_labels();
+        set_texts();
+        map_.panel_columns = rank > 2 ? shape_[rank - 3] : 1;
+        // A grid of batch entries alone stands side by side as heads do.
+        const std::size_t panels = rank == 2 ? 1 : rank == 3 ? shape_[0] : shape_[0] * shape_[1];
+        map_.panels.reserve(panels);
+        std::visit(
+            [&](const auto& values) {
+                for (std::size_t panel = 0; panel < panels; ++panel)
+                    add_panel(values.data() + panel * rows_ * columns_, panel);
+            },
+            array_.values);
+        for (const HeatPanel& panel : map_.panels)
+            for (float peak : panel.row_peak) map_.peak = std::max(map_.peak, peak);
+        map_.has_beyond = scale == ColorScale::fixed && !map_.is_diverging && map_.peak > 1;
+        return std::move(map_);
+    }
+
+private:
+    void set_labels() {
+        const std::size_t rank = shape_.size();
+        const auto labels = [&](std::size_t axis, std::size_t cells, std::size_t step,
+                                bool& of_tokens) {
+            const std::string_view name = array_.axes[axis];
+            const std::size_t first = name == "q_len" ? report_.first_query : 0;
+            of_tokens = (name == "q_len" && report_.queries_are_tokens) ||
+                        (name == "kv_len" && report_.keys_are_tokens) || name == "tokens";
+            of_tokens = of_tokens && first + shape_[axis] <= report_.tokens.size();
+            std::vector<std::string> texts;
+            for (std::size_t cell = 0; cell < cells; ++cell) {
+                const std::size_t index = first + cell * step;
+                texts.push_back(of_tokens ? report_.tokens[index] : std::to_string(index));
+            }
+            return texts;
+        };
+        map_.row_labels = labels(rank - 2, map_.rows, map_.row_step, map_.tokens_on_rows);
+        map_.column_labels =
+            labels(rank - 1, map_.columns, map_.column_step, map_.tokens_on_columns);
+        map_.row_axis = axis_text(array_.axes[rank - 2]);
+        map_.column_axis = axis_text(array_.axes[rank - 1]);
+    }
+
+    void set_texts() {
+        const auto head = [&](std::string_view key) -> std::string {
+            for (const auto& [name, value] : report_.head)
+                if (name == key) return value;
+            return {};
+        };
+        std::string shape = "(";
+        for (std::size_t i = 0; i < shape_.size(); ++i)
+            shape += (i == 0 ? "" : ", ") + std::to_string(shape_[i]);
+        const nlohmann::json mode = nlohmann::json::parse(head("mode"), nullptr, false);
+        const nlohmann::json config = nlohmann::json::parse(head("config"), nullptr, false);
+        map_.title = array_.name + " " + shape + ")";
+        if (mode.is_string()) map_.title = mode.get<std::string>() + "  " + map_.title;
+        if (config.is_object() && config.contains("seed") && !config.contains("weights"))
+            map_.title += "  seed " + config["seed"].dump();
+        if (map_.row_step * map_.column_step > 1)
+            map_.note = "each cell is the mean of " + std::to_string(map_.row_step) + " x " +
+                        std::to_string(map_.column_step) + " elements";
+    }
+
+    std::string panel_title(std::size_t panel) const {
+        std::string title;
+        for (std::size_t axis = shape_.size() - 2; axis-- > 0; panel /= shape_[axis]) {
+            const std::string name(array_.axes[axis] == "heads" ? "head" : array_.axes[axis]);
+            const std::string part = name + " " + std::to_string(panel % shape_[axis]);
+            title = title.empty() ? part : part + ", " + title;
+        }
+        return title;
+    }
+
+    /// The batch entry and head that a panel is of, as the mask counts them.
+    std::pair<std::size_t, std::size_t> place_of(std::size_t panel) const {
+        if (shape_.size() == 4) return {panel / shape_[1], panel % shape_[1]};
+        const bool of_heads = shape_.size() == 3 && array_.axes[0] == "heads";
+        return of_heads ? std::pair(std::size_t{0}, panel) : std::pair(panel, std::size_t{0});
+    }
+
+    bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
+        if (!is_blocked_ || !counts_queries_and_keys(array_)) return false;
+        const auto [batch, head] = place_of(panel);
+        return is_blocked_(batch, head, report_.first_query + row, column);
+    }
+
+    template <class T>
+    void add_panel(const T* values, std::size_t number) {
+        HeatPanel panel;
+        panel.title = panel_title(number);
+        panel.values.assign(map_.rows * map_.columns, 0);
+        panel.row_peak.assign(map_.rows, 0);
+        std::vector<std::uint8_t> blocked(map_.rows * map_.columns, 0);
+        bool any_blocked = false;
+        for (std::size_t row = 0; row < map_.rows; ++row)
+            for (std::size_t column = 0; column < map_.columns; ++column) {
+                const std::size_t cell = row * map_.columns + column;
+                const auto [mean, is_empty] = mean_of(values, number, row, column);
+                panel.values[cell] = mean;
+                blocked[cell] = is_empty ? 1 : 0;
+                any_blocked = any_blocked || is_empty;
+                if (!is_empty && std::isfinite(mean))
+                    panel.row_peak[row] = std::max(panel.row_peak[row], std::abs(mean));
+            }
+        if (any_blocked) panel.blocked = std::move(blocked);
+        map_.panels.push_back(std::move(panel));
+    }
+
+    /// Of a cell's elements that are not blocked; whether there are none.
+    template <class T>
+    std::pair<float, bool> mean_of(const T* values, std::size_t panel, std::size_t row,
+                                   std::size_t column) const {
+        double sum = 0;
+        std::size_t count = 0;
+        const std::size_t last_row = std::min(rows_, (row + 1) * map_.row_step);
+        const std::size_t last_column = std::min(columns_, (column + 1) * map_.column_step);
+        // The steps that mark blocked scores themselves.
+        const bool marks = array_.name == "biased_scores" || array_.name == "masked_scores";
+        for (std::size_t r = row * map_.row_step; r < last_row; ++r)
+            for (std::size_t c = column * map_.column_step; c < last_column; ++c) {
+                const auto value = static_cast<double>(values[r * columns_ + c]);
+                const bool marked = marks && value == -std::numeric_limits<double>::infinity();
+                if (marked || (array_.name != "mask" && is_blocked(panel, r, c))) continue;
+                sum += value;
+                ++count;
+            }
+        if (count == 0) return {0.0f, true};
+        const double mean = sum / static_cast<double>(count);
+        return {std::isfinite(mean) ? static_cast<float>(mean)
+                                    : std::numeric_limits<float>::quiet_NaN(),
+                false};
+    }
+
+    const Report& report_;
+    const NamedArray& array_;
+    const IsBlocked& is_blocked_;
+    const HeatMapLimits& limits_;
+    std::vector<std::size_t> shape_;
+    std::size_t rows_ = 0, columns_ = 0;
+    HeatMap map_;
+};
+
+}  // namespace
+
+double HeatMap::position(std::size_t panel, std::size_t row, std::size_t column) const {
+    const double x = value(panel, row, column);
+    const bool by_one = scale == ColorScale::fixed && !is_diverging;
+    const double full = by_one                     ? 1.0
+                        : scale == ColorScale::row ? panels[panel].row_peak[row]
+                                                   : peak;
+    if (full == 0) return 0;
+    const double part = std::clamp(x / full, is_diverging ? -1.0 : 0.0, 1.0);
+    if (scale != ColorScale::log || part == 0) return part;
+    const double size = 1 + std::log(std::abs(part)) / std::log(log_range);
+    return std::copysign(std::max(size, 0.0), part);
+}
+
+std::string HeatMap::scale_end() const {
+    if (scale == ColorScale::fixed && !is_diverging) return has_beyond ? "1 and more" : "1";
+    if (scale == ColorScale::row) return "largest of each row";
+    std::string text;
+    append_number(text, peak, std::nullopt);
+    return text;
+}
+
+HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+                      ColorScale scale, const HeatMapLimits& limits) {
+    return Builder(report, array, is_blocked, limits).build(scale);
+}
+
+}  // namespace attn::io

@@ -1,0 +1,79 @@
+// Matrices as pictures: what is to be drawn, before any format draws it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/settings.hpp"
+#include "io/writers.hpp"
+
+namespace attn::io {
+
+/// What full colour stands for: 1 (of scores, the largest magnitude), the largest of each row, the
+/// largest of all, or the largest with equal steps for equal ratios.
+enum class ColorScale { fixed, row, log, global };
+inline constexpr Names<ColorScale, 4> color_scale_names{{{ColorScale::fixed, "fixed"},
+                                                         {ColorScale::row, "row"},
+                                                         {ColorScale::log, "log"},
+                                                         {ColorScale::global, "global"}}};
+
+/// One matrix of a picture: (rows, columns) of a heat map, row-major.
+struct HeatPanel {
+    std::string title;                  ///< "batch 0, head 3"; empty where there is one panel
+    std::vector<float> values;          ///< NaN where there is no number
+    std::vector<std::uint8_t> blocked;  ///< 1 where the query may not attend; empty: nowhere
+    std::vector<float> row_peak;        ///< largest magnitude of each row, blocked cells left out
+};
+
+/// The matrices of one array: heads side by side, batch entries below each other.
+struct HeatMap {
+    std::string array;                  ///< "attention_weights"
+    std::string title;                  ///< mode, array, shape, seed: one line
+    std::string note;                   ///< that cells are means of several elements, or empty
+    std::string row_axis, column_axis;  ///< "query", "key", "token", "dimension"
+    std::vector<std::string> row_labels, column_labels;      ///< one a cell; indices without tokens
+    bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
+    std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
+    std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
+    std::size_t panel_columns = 1;              ///< panels side by side
+    std::vector<HeatPanel> panels;
+
+    bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
+    ColorScale scale = ColorScale::fixed;
+    float peak = 0;           ///< largest magnitude of all cells that are drawn
+    bool has_beyond = false;  ///< some are beyond what full colour stands for
+
+    float value(std::size_t panel, std::size_t row, std::size_t column) const {
+        return panels[panel].values[row * columns + column];
+    }
+    bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
+        const std::vector<std::uint8_t>& blocked = panels[panel].blocked;
+        return !blocked.empty() && blocked[row * columns + column] != 0;
+    }
+
+    /// Where the colour of a cell lies: 0 to 1, or -1 to 1 where it is diverging. The cell must
+    /// hold a finite number and not be blocked.
+    double position(std::size_t panel, std::size_t row, std::size_t column) const;
+
+    /// What the end of the scale stands for: "1", "0.27", "largest of each row".
+    std::string scale_end() const;
+};
+
+/// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known.
+using IsBlocked =
+    std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
+
+struct HeatMapLimits {
+    std::size_t rows = 1024, columns = 1024;  ///< more are averaged down to at most as many
+};
+
+/// The heat map of one array of rank 2 or more. Larger matrices are averaged down by whole steps;
+/// the mean leaves out blocked elements, and a cell is blocked where all of its elements are.
+/// Errors: kind usage for arrays of rank 1 and of rank above 4.
+HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+                      ColorScale scale, const HeatMapLimits& limits);
+
+}  // namespace attn::io
