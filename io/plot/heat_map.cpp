@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
 #include "io/number_text.hpp"
 #include "io/row_text.hpp"

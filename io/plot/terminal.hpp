@@ -1,0 +1,34 @@
+// Heat maps as text for terminals.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "io/output.hpp"
+#include "io/plot/heat_map.hpp"
+
+namespace attn::io {
+
+/// How many colours a terminal shows; none: shades of characters.
+enum class ColorDepth { none, ansi16, ansi256, rgb };
+
+struct Terminal {
+    ColorDepth depth = ColorDepth::none;
+    std::size_t columns = 80;
+};
+
+/// What the environment says of the place that text goes to: NO_COLOR, CLICOLOR_FORCE, COLORTERM,
+/// TERM and COLUMNS. `variable` gives null for those that are not set; `wide` is what the terminal
+/// itself says, 0 where there is none. Sources: no-color.org, bixense.com/clicolors.
+Terminal terminal_of(bool is_terminal, std::size_t wide,
+                     const std::function<const char*(const char*)>& variable);
+
+/// Cells that fit the terminal: up to 24 with their numbers in them, else as many as it is wide.
+HeatMapLimits limits_of(const Terminal& terminal);
+
+/// One map below the other, with labels, numbers in small ones, half blocks in large ones, and a
+/// legend. Blocked cells are hatched.
+void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal);
+
+}  // namespace attn::io
