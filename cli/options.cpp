@@ -233,7 +233,7 @@ std::vector<Option> make_options() {
                        FIELD(output))));
     add(choice("format", output, everywhere,
                "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; "
-               "without it -o's suffix says",
+               "nothing; without it -o's suffix says",
                io::format_names, FIELD(format)));
     add(list("emit", output, everywhere,
              "arrays to write, or all (default context_vectors,attention_weights; csv and npy: "
@@ -252,6 +252,21 @@ std::vector<Option> make_options() {
                 FIELD(settings.average_heads)));
     add(boolean("pretty", output, everywhere, "one line a row in JSON (default one line in all)",
                 FIELD(pretty)));
+
+    const std::string pictures = "Pictures";
+    add(flag_only(boolean("heatmap", pictures, everywhere,
+                          "draw on the terminal: on standard output where nothing else goes there, "
+                          "else on standard error (default off)",
+                          FIELD(heatmap))));
+    add(flag_only(text("plot", pictures, everywhere, "FILE",
+                       "draw as .svg, .png or .html, by the name (default none)", FIELD(plot))));
+    add(flag_only(list("plot-array", pictures, everywhere,
+                       "emitted arrays to draw (default attention_weights; html: all)",
+                       FIELD(plot_array))));
+    add(flag_only(choice("color-scale", pictures, everywhere,
+                         "what full colour stands for: 1 (of scores: the largest), the largest of "
+                         "the row, or of all, by equal ratios or equal steps (default fixed)",
+                         io::color_scale_names, FIELD(color_scale))));
 
     const std::string numerics = "Numerics";
     add(choice("dtype", numerics, everywhere, "type of draws, steps and results", dtype_names,

@@ -16,6 +16,7 @@
 #include "io/csv.hpp"
 #include "io/data_file.hpp"
 #include "io/model_family.hpp"
+#include "io/plot/heat_map.hpp"
 #include "io/source.hpp"
 #include "io/writers.hpp"
 
@@ -75,6 +76,11 @@ struct Request {
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string> operand_files;
+
+    bool heatmap = false;  ///< on the terminal
+    std::string plot;      ///< a path, or empty
+    std::optional<io::ColorScale> color_scale;
+    std::vector<std::string> plot_array;  ///< that are drawn; empty: the weights, else all
 
     std::string output = "-";
     io::Format format = io::Format::json;

@@ -355,6 +355,13 @@ private:
 
 }  // namespace
 
+Mask mask_of(const Settings& settings, const Operands& operands) {
+    AttentionCall<double> call;
+    add_rules(call, settings, operands, geometry_of(settings, operands));
+    for (Broadcast& bias : call.biases) call.mask.add(BiasRule(std::move(bias)));
+    return std::move(call.mask);
+}
+
 Result compute(const Settings& settings, Operands operands, Workers& workers, bool may_stream) {
     if (settings.dtype == Dtype::float32)
         return Layer<float>(settings, std::move(operands), workers, may_stream).run();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/mask.hpp"
 #include "core/norm.hpp"
 #include "core/result.hpp"
 #include "core/settings.hpp"
@@ -39,6 +40,10 @@ struct Operands {
 /// Fills in every default and checks every setting against the others and against the shapes.
 /// `may_stream` is compute's. Errors: SettingError of kind usage, shape, unsupported or input.
 Settings resolve(Settings settings, const Operands& operands, bool may_stream = false);
+
+/// Which query may see which key, by every mask of the question; -Infinity of an additive one blocks
+/// as well. Settings must be resolved.
+Mask mask_of(const Settings& settings, const Operands& operands);
 
 /// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of
 /// as soon as they are used. Where `may_stream`, large arrays of weights may come as streams, which

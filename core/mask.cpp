@@ -104,6 +104,11 @@ double Broadcast::at(std::size_t batch, std::size_t head, std::size_t query,
     return values_[row(batch, head, query) + key * key_step()];
 }
 
+bool BiasRule::allows(std::size_t batch, std::size_t head, std::size_t query,
+                      std::size_t key) const {
+    return bias_.at(batch, head, query, key) != -std::numeric_limits<double>::infinity();
+}
+
 bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
                          std::size_t key) const {
     return (values_.at(batch, head, query, key) != 0) == true_keeps_;

@@ -112,6 +112,17 @@ private:
     bool true_keeps_;
 };
 
+/// Where an additive mask is not -Infinity.
+class BiasRule : public MaskRule {
+public:
+    explicit BiasRule(Broadcast bias) : bias_(std::move(bias)) {}
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override;
+
+private:
+    Broadcast bias_;
+};
+
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:

@@ -18,6 +18,7 @@ Writer writer_for(Format format) {
         case Format::safetensors: return write_safetensors;
         case Format::torch: return write_torch;
         case Format::table: return write_table;
+        case Format::none: return [](Output&, const Report&, const NumberStyle&) {};
         case Format::json:
         case Format::ndjson: break;
     }

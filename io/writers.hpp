@@ -63,16 +63,17 @@ void write_npy(Output& out, const Report& report, const NumberStyle& style);
 void write_npz(Output& out, const Report& report, const NumberStyle& style);
 void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
 
-/// ndjson is the same document as json, on one line.
-enum class Format { json, ndjson, csv, npy, npz, safetensors, torch, table };
-inline constexpr Names<Format, 8> format_names{{{Format::json, "json"},
+/// ndjson is the same document as json, on one line; none writes nothing.
+enum class Format { json, ndjson, csv, npy, npz, safetensors, torch, table, none };
+inline constexpr Names<Format, 9> format_names{{{Format::json, "json"},
                                                 {Format::ndjson, "ndjson"},
                                                 {Format::csv, "csv"},
                                                 {Format::npy, "npy"},
                                                 {Format::npz, "npz"},
                                                 {Format::safetensors, "safetensors"},
                                                 {Format::torch, "torch"},
-                                                {Format::table, "table"}}};
+                                                {Format::table, "table"},
+                                                {Format::none, "none"}}};
 
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 Writer writer_for(Format format);

@@ -1,0 +1,42 @@
+// The pictures that a request asks for: heat maps on the terminal and in files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/request.hpp"
+#include "io/plot/heat_map.hpp"
+#include "io/writers.hpp"
+
+namespace attn::cli {
+
+enum class PlotFormat { svg, png, html };
+
+/// By the suffix. Errors: kind usage at `where`.
+PlotFormat plot_format(const std::string& path, const std::string& where);
+
+bool wants_pictures(const Request& request);
+
+/// Errors: kind usage, for settings of pictures that would be ignored or cannot be drawn.
+void check_pictures(const Request& request);
+
+/// Which arrays are drawn: those that are `named`, or the weights where they are there, or all of
+/// rank 2 to 4; `all` draws all in any case. Errors: kind usage at `where`, listing what there is.
+std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
+                                                  const std::vector<std::string>& named, bool all,
+                                                  const std::string& where);
+
+/// Draws for the terminal that the text will go to.
+std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
+                          const io::IsBlocked& is_blocked, io::ColorScale scale, int descriptor);
+
+/// Draws to a file, whole or not at all.
+void write_plot(const io::Report& report, const std::vector<const NamedArray*>& arrays,
+                const io::IsBlocked& is_blocked, io::ColorScale scale, const std::string& path,
+                PlotFormat format);
+
+/// All that the request asks for.
+void draw_pictures(const Request& request, const io::Report& report,
+                   const io::IsBlocked& is_blocked);
+
+}  // namespace attn::cli
