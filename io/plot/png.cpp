@@ -12,7 +12,6 @@
 #include "io/display_width.hpp"
 #include "io/plot/fixed_font.hpp"
 #include "io/plot/label_text.hpp"
-#include "io/plot/picture.hpp"
 
 namespace attn::io {
 namespace {
@@ -170,21 +169,6 @@ private:
     int scale_ = 1;
 };
 
-/// Texts of twice the font's size; smaller where only this leaves room for every label, larger in
-/// pictures that no screen shows whole.
-Layout pixel_layout(const HeatMap& map) {
-    const auto with_scale = [&](int scale) {
-        constexpr int width = glyph_width, height = glyph_height, room = 1400, largest_cell = 80;
-        return layout_of(map, {scale * width, scale * height, room, largest_cell});
-    };
-    constexpr int screen = 2500;
-    Layout layout = with_scale(2);
-    if (std::max(layout.width, layout.height) > screen) return with_scale(4);
-    if (layout.shows_all_labels()) return layout;
-    const Layout small = with_scale(1);
-    return small.shows_all_labels() ? small : layout;
-}
-
 }  // namespace
 
 std::string png_of(const Pixels& pixels) {
@@ -209,6 +193,19 @@ std::string png_of(const Pixels& pixels) {
         throw Error(ErrorKind::unsupported, "PNG", image.message);
     png.resize(size);
     return png;
+}
+
+Layout pixel_layout(const HeatMap& map) {
+    const auto with_scale = [&](int scale) {
+        constexpr int width = glyph_width, height = glyph_height, room = 1400, largest_cell = 80;
+        return layout_of(map, {scale * width, scale * height, room, largest_cell});
+    };
+    constexpr int screen = 2500;
+    Layout layout = with_scale(2);
+    if (std::max(layout.width, layout.height) > screen) return with_scale(4);
+    if (layout.shows_all_labels()) return layout;
+    const Layout small = with_scale(1);
+    return small.shows_all_labels() ? small : layout;
 }
 
 void write_png(Output& out, const std::vector<HeatMap>& maps) {

@@ -9,6 +9,7 @@
 #include "io/output.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
+#include "io/plot/picture.hpp"
 
 namespace attn::io {
 
@@ -25,6 +26,10 @@ struct Pixels {
 /// With a palette where there are at most 256 colours.
 /// Errors: kind unsupported for pictures that are too large for the format.
 std::string png_of(const Pixels& pixels);
+
+/// Where everything stands in a map's PNG picture. Texts are twice the font's size; smaller where
+/// only this leaves room for every label, larger in pictures that no screen shows whole.
+Layout pixel_layout(const HeatMap& map);
 
 /// Maps below each other. The pixels of a cell all have its colour; those of blocked cells are
 /// hatched.
