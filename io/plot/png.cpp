@@ -77,7 +77,7 @@ public:
 
     void hatch(const Box& box) override {
         const Corners in = corners_of(box);
-        const std::size_t apart = box.height < 16 ? 4 : 8;
+        constexpr std::size_t apart = 8;
         for (std::size_t y = in.top; y < in.bottom; ++y)
             for (std::size_t x = in.left; x < in.right; ++x)
                 pixels_.at(x, y) = hatch_color(x, y, apart);
@@ -202,7 +202,7 @@ Layout pixel_layout(const HeatMap& map) {
     };
     constexpr int screen = 2500;
     Layout layout = with_scale(2);
-    if (std::max(layout.width, layout.height) > screen) return with_scale(4);
+    if (std::max(layout.width, layout.height) > screen) return with_scale(3);
     if (layout.shows_all_labels()) return layout;
     const Layout small = with_scale(1);
     return small.shows_all_labels() ? small : layout;

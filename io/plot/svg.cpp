@@ -16,11 +16,18 @@ namespace attn::io {
 namespace {
 
 /// Characters of 11 pixels are at most 7 wide in the usual fonts.
-constexpr int font_size = 11;
-constexpr PictureStyle style{7, 14, 900, 40};
+constexpr int font_size = 11, letter_width = 7, line_height = 14;
 
 /// Of one map: more are drawn as images.
 constexpr std::size_t most_shapes = 65536, most_shapes_a_row = 256;
+
+/// Texts of three times that size in pictures that no screen shows whole.
+Layout svg_layout(const HeatMap& map) {
+    constexpr int room = 900, largest_cell = 40, screen = 2000, larger = 3;
+    const Layout layout = layout_of(map, {letter_width, line_height, room, largest_cell});
+    if (std::max(layout.width, layout.height) <= screen) return layout;
+    return layout_of(map, {larger * letter_width, larger * line_height, room, largest_cell});
+}
 
 std::string escaped(std::string_view text) {
     std::string xml;
@@ -100,13 +107,16 @@ class SvgCanvas : public Canvas {
 public:
     explicit SvgCanvas(Output& out) : out_(out) {}
 
+    /// Of the texts that follow, against font_size.
+    void set_scale(int scale) { scale_ = scale; }
+
     void fill(const Box& box, const Color& color) override {
         shape(box, attribute("fill", hex_text(color)));
     }
     void hatch(const Box& box) override { shape(box, hatched); }
 
     void text(int x, int y, const std::string& text, Anchor anchor, bool turned) override {
-        constexpr int below = 4;  // the line that letters stand on, from half their height
+        const int below = 4 * scale_;  // the line that letters stand on, from half their height
         std::string place = attribute("x", x) + attribute("y", y + below);
         if (turned)
             place = attribute("transform", "translate(" + std::to_string(x + below) + " " +
@@ -201,7 +211,7 @@ private:
 
     /// The panel at one pixel a cell.
     void image(const HeatMap& map, std::size_t panel, const Box& box) {
-        constexpr std::size_t hatch_apart = 4;
+        const std::size_t hatch_apart = box.width < 2 * static_cast<int>(map.columns) ? 8 : 4;
         Pixels pixels(map.columns, map.rows, blocked_ground);
         for (std::size_t row = 0; row < map.rows; ++row)
             for (std::size_t column = 0; column < map.columns; ++column)
@@ -224,6 +234,7 @@ private:
     }
 
     Output& out_;
+    int scale_ = 1;
 };
 
 }  // namespace
@@ -232,7 +243,7 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
     std::vector<Layout> layouts;
     int width = 1, height = 0;
     for (const HeatMap& map : maps) {
-        layouts.push_back(layout_of(map, style));
+        layouts.push_back(svg_layout(map));
         width = std::max(width, layouts.back().width);
         height += layouts.back().height;
     }
@@ -243,8 +254,8 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
                attribute("width", width) + attribute("height", height) +
                attribute("viewBox", "0 0 " + size) + attribute("fill", hex_text(ink)) +
                attribute("font-family", "DejaVu Sans Mono,Menlo,Consolas,monospace") +
-               attribute("font-size", font_size) + attribute("shape-rendering", "crispEdges") +
-               attribute("xml:space", "preserve") + ">\n";
+               attribute("shape-rendering", "crispEdges") + attribute("xml:space", "preserve") +
+               ">\n";
     if (!maps.empty()) out << "<title>" + escaped(label_text(maps[0].title, 120)) + "</title>\n";
     // Lines from corner to corner of each square of the pattern, and in its other two corners.
     out << "<defs><pattern id=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
@@ -256,7 +267,11 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
     canvas.fill({0, 0, width, height}, background);
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {
+        const int scale = layouts[i].style.line / line_height;
+        canvas.set_scale(scale);
+        out << "<g" + attribute("font-size", scale * font_size) + ">\n";
         draw(canvas, maps[i], layouts[i], y);
+        out << "</g>\n";
         y += layouts[i].height;
     }
     out << "</svg>\n";
