@@ -6,7 +6,7 @@ preset=${1:-release}
 
 # Debian and its relatives; elsewhere CMake fetches the libraries, and a compiler, CMake and Ninja
 # must be there already.
-packages="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libxtensor-dev zlib1g-dev doctest-dev"
+packages="g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libxtensor-dev zlib1g-dev libpng-dev doctest-dev"
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     missing=
     for package in $packages; do

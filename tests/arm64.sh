@@ -17,23 +17,28 @@ build=build/arm64
 mkdir -p "$build"
 
 # Most libraries are headers only, so this machine's serve, and the static link needs no arm64
-# system. zlib's archive is taken out of its arm64 package, which is not installed.
-if [ ! -e "$build/zlib/usr/lib/aarch64-linux-gnu/libz.a" ]; then
+# system. The archives of zlib and libpng are taken out of their arm64 packages, which are not
+# installed.
+arm64_usr=$PWD/$build/packages/usr
+if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libpng.a" ]; then
     (
         cd "$build"
         apt="apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State=$PWD/apt"
         mkdir -p apt/lists/partial
         $apt update >&2
-        $apt download zlib1g-dev >&2
-        dpkg-deb -x zlib1g-dev_*_arm64.deb zlib
+        $apt download zlib1g-dev libpng-dev >&2
+        dpkg-deb -x zlib1g-dev_*_arm64.deb packages
+        dpkg-deb -x libpng-dev_*_arm64.deb packages
     )
 fi
 if ! {
     cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DATTN_WERROR=ON \
         -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
         -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
-        -DZLIB_LIBRARY="$PWD/$build/zlib/usr/lib/aarch64-linux-gnu/libz.a" \
-        -DZLIB_INCLUDE_DIR="$PWD/$build/zlib/usr/include" \
+        -DZLIB_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libz.a" \
+        -DZLIB_INCLUDE_DIR="$arm64_usr/include" \
+        -DPNG_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libpng.a" \
+        -DPNG_PNG_INCLUDE_DIR="$arm64_usr/include" \
         -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static \
         -DCMAKE_PREFIX_PATH="/usr/lib/$(uname -m)-linux-gnu/cmake" &&
         cmake --build "$build" --target core_test io_test attn_bench attn_text_bench

@@ -76,6 +76,28 @@ Color red_blue(double position) {
     return interpolate(red_blue_colors, (position + 1) / 2);
 }
 
+Color color_at(double position, bool is_diverging) {
+    constexpr std::size_t steps = 239, steps_each_way = 119;
+    static const auto sequential = [] {
+        std::array<Color, steps + 1> colors{};
+        for (std::size_t i = 0; i < colors.size(); ++i)
+            colors[i] = viridis(static_cast<double>(i) / steps);
+        return colors;
+    }();
+    static const auto diverging = [] {
+        std::array<Color, 2 * steps_each_way + 1> colors{};
+        for (std::size_t i = 0; i < colors.size(); ++i)
+            colors[i] = red_blue(static_cast<double>(i) / steps_each_way - 1);
+        return colors;
+    }();
+    const auto nearest = [](double part, std::size_t last) {
+        return static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(last) +
+                                        0.5);
+    };
+    return is_diverging ? diverging[nearest((position + 1) / 2, 2 * steps_each_way)]
+                        : sequential[nearest(position, steps)];
+}
+
 Color ink_on(const Color& ground) {
     constexpr double equal_contrast = 0.179;  // with black and with white
     return luminance(ground) > equal_contrast ? Color{0, 0, 0} : Color{255, 255, 255};

@@ -18,10 +18,9 @@ Color viridis(double position);
 /// Red above 0, blue below, white at 0; position from -1 to 1. Source: ColorBrewer's RdBu.
 Color red_blue(double position);
 
-/// The colour of a cell of a heat map at `position`.
-inline Color color_at(double position, bool is_diverging) {
-    return is_diverging ? red_blue(position) : viridis(position);
-}
+/// The colour of a cell of a heat map at `position`: one of 240, so that the picture of a map needs
+/// a palette at most.
+Color color_at(double position, bool is_diverging);
 
 /// Black or white, whichever reads better on `ground`.
 Color ink_on(const Color& ground);

@@ -1,0 +1,280 @@
+// Heat maps as SVG pictures; see svg.hpp. Attributes only, no style sheet: those of several
+// pictures in one page would mix.
+#include "io/plot/svg.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "io/number_text.hpp"
+#include "io/plot/label_text.hpp"
+#include "io/plot/picture.hpp"
+#include "io/plot/png.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Characters of 11 pixels are at most 7 wide in the usual fonts.
+constexpr int font_size = 11, letter_width = 7, line_height = 14;
+
+/// Of one map: more are drawn as images.
+constexpr std::size_t most_shapes = 65536, most_shapes_a_row = 256;
+
+/// Texts of three times that size in pictures that no screen shows whole.
+Layout svg_layout(const HeatMap& map) {
+    constexpr int room = 900, largest_cell = 40, screen = 2000, larger = 3;
+    const Layout layout = layout_of(map, {letter_width, line_height, room, largest_cell});
+    if (std::max(layout.width, layout.height) <= screen) return layout;
+    return layout_of(map, {larger * letter_width, larger * line_height, room, largest_cell});
+}
+
+std::string escaped(std::string_view text) {
+    std::string xml;
+    for (char c : text) {
+        if (c == '&')
+            xml += "&amp;";
+        else if (c == '<')
+            xml += "&lt;";
+        else if (c == '>')
+            xml += "&gt;";
+        else if (c == '"')
+            xml += "&quot;";
+        else
+            xml += c;
+    }
+    return xml;
+}
+
+std::string base64(std::string_view bytes) {
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t bits = 0;
+        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+        for (std::size_t j = 0; j < count; ++j)
+            bits |= std::uint32_t{static_cast<unsigned char>(bytes[i + j])} << (16 - 8 * j);
+        for (std::size_t j = 0; j < 4; ++j)
+            text += j <= count ? digits[bits >> (18 - 6 * j) & 63] : '=';
+    }
+    return text;
+}
+
+/// The data of a path around a rectangle.
+std::string outline(int x, int y, int width, int height) {
+    const std::string across = std::to_string(width);
+    return "M" + std::to_string(x) + " " + std::to_string(y) + "h" + across + "v" +
+           std::to_string(height) + "h-" + across + "z";
+}
+
+std::string attribute(std::string_view name, std::string_view value) {
+    return " " + std::string(name) + "=\"" + std::string(value) + "\"";
+}
+std::string attribute(std::string_view name, int value) {
+    return attribute(name, std::to_string(value));
+}
+
+/// How tooltips call the rows or columns of a map: "5 with", "4 to 7" where a cell stands for
+/// several.
+class CellNames {
+public:
+    CellNames(const std::string& axis, const std::vector<std::string>& labels, bool are_tokens,
+              std::size_t first, std::size_t step)
+        : axis_(escaped(label_text(axis, widest)) + " ") {
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            const std::size_t index = first + i * step;
+            std::string name = std::to_string(index);
+            if (step > 1) name += " to " + std::to_string(index + step - 1);
+            if (are_tokens && step == 1) name += " " + escaped(label_text(labels[i], widest));
+            names_.push_back(std::move(name));
+        }
+    }
+
+    std::string of(std::size_t first, std::size_t last) const {
+        return axis_ + names_[first] + (last == first ? "" : " to " + names_[last]);
+    }
+    std::string of(std::size_t cell) const { return of(cell, cell); }
+
+private:
+    static constexpr std::size_t widest = 40;
+    std::string axis_;
+    std::vector<std::string> names_;
+};
+
+class SvgCanvas : public Canvas {
+public:
+    explicit SvgCanvas(Output& out) : out_(out) {}
+
+    /// Of the texts that follow, against font_size.
+    void set_scale(int scale) { scale_ = scale; }
+
+    void fill(const Box& box, const Color& color) override {
+        shape(box, attribute("fill", hex_text(color)));
+    }
+    void hatch(const Box& box) override { shape(box, hatched); }
+
+    void text(int x, int y, const std::string& text, Anchor anchor, bool turned) override {
+        const int below = 4 * scale_;  // the line that letters stand on, from half their height
+        std::string place = attribute("x", x) + attribute("y", y + below);
+        if (turned)
+            place = attribute("transform", "translate(" + std::to_string(x + below) + " " +
+                                               std::to_string(y) + ")rotate(-90)");
+        if (anchor != Anchor::start)
+            place += attribute("text-anchor", anchor == Anchor::end ? "end" : "middle");
+        out_ << "<text" + place + ">" + escaped(text) + "</text>\n";
+    }
+
+    void cells(const HeatMap& map, std::size_t panel, const Box& box) override {
+        if (map.rows == 0 || map.columns == 0) return;
+        const CellNames rows(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row,
+                             map.row_step);
+        const CellNames columns(map.column_axis, map.column_labels, map.tokens_on_columns, 0,
+                                map.column_step);
+        const bool is_large = map.rows > most_shapes_a_row || map.columns > most_shapes_a_row ||
+                              map.rows * map.columns * map.panels.size() > most_shapes;
+        if (is_large) image(map, panel, box);
+        out_ << "<g" +
+                    attribute("transform", "translate(" + std::to_string(box.x) + " " +
+                                               std::to_string(box.y) + ")") +
+                    (is_large ? attribute("fill", "none") + attribute("pointer-events", "all")
+                              : "") +
+                    ">\n";
+        const Box cell{0, 0, box.width / static_cast<int>(map.columns),
+                       box.height / static_cast<int>(map.rows)};
+        for (std::size_t row = 0; row < map.rows; ++row)
+            if (is_large)
+                largest_of_row(map, panel, row, cell, rows, columns);
+            else
+                runs_of_row(map, panel, row, cell, rows, columns);
+        out_ << "</g>\n";
+    }
+
+private:
+    static constexpr std::string_view hatched = " fill=\"url(#blocked)\"";
+
+    void shape(const Box& box, std::string_view paint) {
+        out_ << "<path" + std::string(paint) +
+                    attribute("d", outline(box.x, box.y, box.width, box.height)) + "/>\n";
+    }
+
+    void runs_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
+                     const CellNames& rows, const CellNames& columns) {
+        const std::string name = rows.of(row) + ", ";
+        std::string text;
+        for (std::size_t column = 0, end = 0; column < map.columns; column = end) {
+            const bool blocked = map.is_blocked(panel, row, column);
+            const float value = map.value(panel, row, column);
+            const auto is_same = [&](std::size_t other) {
+                if (blocked || map.is_blocked(panel, row, other))
+                    return blocked && map.is_blocked(panel, row, other);
+                const float x = map.value(panel, row, other);
+                return x == value || (!std::isfinite(x) && !std::isfinite(value));
+            };
+            for (end = column + 1; end < map.columns && is_same(end);) ++end;
+            text += "<path";
+            text += blocked ? std::string(hatched)
+                            : attribute("fill", hex_text(cell_color(map, panel, row, column)));
+            text +=
+                attribute("d", outline(static_cast<int>(column) * cell.width,
+                                       static_cast<int>(row) * cell.height,
+                                       static_cast<int>(end - column) * cell.width, cell.height));
+            text += "><title>" + name + columns.of(column, end - 1) + ": ";
+            text += blocked ? "blocked" : number(value);
+            text += "</title></path>\n";
+        }
+        out_ << text;
+    }
+
+    /// A shape that is not painted, for the tooltip of a row of an image.
+    void largest_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
+                        const CellNames& rows, const CellNames& columns) {
+        std::size_t largest = map.columns;
+        for (std::size_t column = 0; column < map.columns; ++column) {
+            if (map.is_blocked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
+                continue;
+            if (largest == map.columns ||
+                map.value(panel, row, column) > map.value(panel, row, largest))
+                largest = column;
+        }
+        const std::string text = largest == map.columns
+                                     ? "no number"
+                                     : "largest " + number(map.value(panel, row, largest)) +
+                                           " at " + columns.of(largest);
+        out_ << "<path" +
+                    attribute("d",
+                              outline(0, static_cast<int>(row) * cell.height,
+                                      static_cast<int>(map.columns) * cell.width, cell.height)) +
+                    "><title>" + rows.of(row) + ": " + text + "</title></path>\n";
+    }
+
+    /// The panel at one pixel a cell.
+    void image(const HeatMap& map, std::size_t panel, const Box& box) {
+        const std::size_t hatch_apart = box.width < 2 * static_cast<int>(map.columns) ? 8 : 4;
+        Pixels pixels(map.columns, map.rows, blocked_ground);
+        for (std::size_t row = 0; row < map.rows; ++row)
+            for (std::size_t column = 0; column < map.columns; ++column)
+                pixels.at(column, row) = map.is_blocked(panel, row, column)
+                                             ? hatch_color(column, row, hatch_apart)
+                                             : cell_color(map, panel, row, column);
+        out_ << "<image" + attribute("x", box.x) + attribute("y", box.y) +
+                    attribute("width", box.width) + attribute("height", box.height) +
+                    attribute("preserveAspectRatio", "none") +
+                    attribute("image-rendering", "pixelated") +
+                    " xlink:href=\"data:image/png;base64,"
+             << base64(png_of(pixels)) << "\"/>\n";
+    }
+
+    static std::string number(float value) {
+        if (!std::isfinite(value)) return "no number";
+        std::string text;
+        append_number(text, value, std::nullopt);
+        return text;
+    }
+
+    Output& out_;
+    int scale_ = 1;
+};
+
+}  // namespace
+
+void write_svg(Output& out, const std::vector<HeatMap>& maps) {
+    std::vector<Layout> layouts;
+    int width = 1, height = 0;
+    for (const HeatMap& map : maps) {
+        layouts.push_back(svg_layout(map));
+        width = std::max(width, layouts.back().width);
+        height += layouts.back().height;
+    }
+    height = std::max(height, 1);
+    const std::string size = std::to_string(width) + " " + std::to_string(height);
+    out << "<svg xmlns=\"http://www.w3.org/2000/svg\" "
+           "xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +
+               attribute("width", width) + attribute("height", height) +
+               attribute("viewBox", "0 0 " + size) + attribute("fill", hex_text(ink)) +
+               attribute("font-family", "DejaVu Sans Mono,Menlo,Consolas,monospace") +
+               attribute("shape-rendering", "crispEdges") + attribute("xml:space", "preserve") +
+               ">\n";
+    if (!maps.empty()) out << "<title>" + escaped(label_text(maps[0].title, 120)) + "</title>\n";
+    // Lines from corner to corner of each square of the pattern, and in its other two corners.
+    out << "<defs><pattern id=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+           "<path" +
+               attribute("fill", hex_text(blocked_ground)) + " d=\"M0 0h6v6H0z\"/><path" +
+               attribute("stroke", hex_text(blocked_line)) +
+               " shape-rendering=\"auto\" d=\"M-1 1l2-2M0 6l6-6M5 7l2-2\"/></pattern></defs>\n";
+    SvgCanvas canvas(out);
+    canvas.fill({0, 0, width, height}, background);
+    int y = 0;
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+        const int scale = layouts[i].style.line / line_height;
+        canvas.set_scale(scale);
+        out << "<g" + attribute("font-size", scale * font_size) + ">\n";
+        draw(canvas, maps[i], layouts[i], y);
+        out << "</g>\n";
+        y += layouts[i].height;
+    }
+    out << "</svg>\n";
+}
+
+}  // namespace attn::io

@@ -1,0 +1,311 @@
+// Heat maps as SVG and PNG pictures.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include <png.h>
+
+#include "io/plot/fixed_font.hpp"
+#include "io/plot/label_text.hpp"
+#include "io/plot/png.hpp"
+#include "io/plot/svg.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+/// Weights that differ from cell to cell, (1, heads, tokens, tokens) and causal; small numbers in
+/// the first column are equal to their neighbours.
+HeatMap causal_map(std::size_t heads, const std::vector<std::string>& tokens, std::size_t size) {
+    Array<float> values = Array<float>::from_shape({1, heads, size, size});
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::size_t row = i / size % size, column = i % size;
+        values.data()[i] =
+            column > row ? 0 : static_cast<float>(i % 97) / 97 / static_cast<float>(1 + column);
+    }
+    Report report;
+    report.head = {{"mode", R"("self")"}};
+    report.tokens = tokens;
+    const NamedArray array{
+        "attention_weights", std::move(values), {"batch", "heads", "q_len", "kv_len"}};
+    return make_heat_map(
+        report, array,
+        [](std::size_t, std::size_t, std::size_t query, std::size_t key) { return key > query; },
+        ColorScale::fixed, {});
+}
+
+HeatMap map_of(const std::string& name, AnyArray values, ColorScale scale = ColorScale::global) {
+    return make_heat_map({}, {name, std::move(values), {"q_len", "kv_len"}}, nullptr, scale, {});
+}
+
+const std::vector<std::string> journey{"Your", "journey", "starts", "with", "one", "step"};
+
+std::string svg_of(const HeatMap& map) {
+    return test::written([&](Output& out) { write_svg(out, {map}); });
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
+    return found;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+/// What is not well-formed XML, of the parts of XML that are written; empty where nothing is.
+std::string fault_of(std::string_view xml) {
+    std::vector<std::string_view> open;
+    for (std::size_t at = 0; at < xml.size(); ++at) {
+        const auto c = static_cast<unsigned char>(xml[at]);
+        if (c < 0x20 && c != '\n') return "a control character";
+        if (c == '>') return "a tag that closes twice";
+        if (c == '&') {
+            const std::string_view entity = xml.substr(at, xml.find(';', at) - at);
+            if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot")
+                return "an unknown entity";
+        }
+        if (c != '<') continue;
+        const std::size_t end = xml.find('>', at);
+        if (end == std::string_view::npos) return "a tag without an end";
+        const std::string_view tag = xml.substr(at + 1, end - at - 1);
+        if (tag.find('<') != std::string_view::npos) return "a tag in a tag";
+        if (count(tag, "\"") % 2 != 0) return "a quote without an end";
+        at = end;
+        if (tag.back() == '/') continue;
+        if (tag.front() != '/') {
+            open.push_back(tag.substr(0, tag.find(' ')));
+            continue;
+        }
+        if (open.empty() || open.back() != tag.substr(1)) return "tags that cross";
+        open.pop_back();
+    }
+    return open.empty() ? "" : "a tag that is not closed";
+}
+
+Pixels decoded(const std::string& png) {
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    REQUIRE(png_image_begin_read_from_memory(&image, png.data(), png.size()) != 0);
+    image.format = PNG_FORMAT_RGB;
+    Pixels pixels(image.width, image.height, {0, 0, 0});
+    REQUIRE(png_image_finish_read(&image, nullptr, pixels.colors.data(), 0, nullptr) != 0);
+    return pixels;
+}
+
+Pixels picture_of(const std::vector<HeatMap>& maps) {
+    return decoded(test::written([&](Output& out) { write_png(out, maps); }));
+}
+
+/// Whether all cells of the map whose top is at y hold their colours; blocked ones are hatched.
+bool holds_map(Pixels& pixels, const HeatMap& map, std::size_t y) {
+    const Layout layout = pixel_layout(map);
+    for (std::size_t panel = 0; panel < map.panels.size(); ++panel) {
+        const Box box = layout.panel_box(map, panel);
+        for (std::size_t row = 0; row < map.rows; ++row)
+            for (std::size_t column = 0; column < map.columns; ++column) {
+                const auto middle = [](int from, std::size_t cell, int size) {
+                    return static_cast<std::size_t>(from + size / 2) +
+                           cell * static_cast<std::size_t>(size);
+                };
+                const Color color = pixels.at(middle(box.x, column, layout.cell_width),
+                                              y + middle(box.y, row, layout.cell_height));
+                const bool is_right = map.is_blocked(panel, row, column)
+                                          ? color == blocked_ground || color == blocked_line
+                                          : color == cell_color(map, panel, row, column);
+                if (!is_right) return false;
+            }
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("svg: title, panels, labels, axes and legend") {
+    const std::string svg = svg_of(causal_map(2, journey, 6));
+    CHECK(fault_of(svg) == "");
+    CHECK(contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
+    CHECK(contains(svg, ">batch 0, head 1</text>"));
+    CHECK(count(svg, ">journey</text>") == 3);  // a row, and a column of each panel
+    CHECK(contains(svg, ">query</text>"));
+    CHECK(contains(svg, ">key</text>"));
+    CHECK(contains(svg, ">blocked</text>"));
+    CHECK(!contains(svg, ">no number</text>"));
+}
+
+TEST_CASE("svg: a tooltip for each number, one for each run of blocked cells") {
+    const HeatMap map = causal_map(1, journey, 6);
+    const std::string svg = svg_of(map);
+    CHECK(contains(svg, "<title>query 0 Your, key 1 journey to 5 step: blocked</title>"));
+    CHECK(contains(svg, "<title>query 4 one, key 5 step: blocked</title>"));
+    CHECK(contains(svg, "<title>query 3 with, key 1 journey: 0.09793814</title>"));
+    CHECK(count(svg, ": blocked</title>") == 5);
+    CHECK(count(svg, "<title>query") == 5 + 21);
+}
+
+TEST_CASE("svg: runs of equal numbers are one shape") {
+    const std::string svg =
+        svg_of(map_of("scores", Array<float>{{1, 1, 1, -2}, {not_a_number, not_a_number, 1, 1}}));
+    CHECK(fault_of(svg) == "");
+    CHECK(contains(svg, "<title>query 0, key 0 to 2: 1</title>"));
+    CHECK(contains(svg, "<title>query 0, key 3: -2</title>"));
+    CHECK(contains(svg, "<title>query 1, key 0 to 1: no number</title>"));
+    CHECK(count(svg, "<title>query") == 4);
+    CHECK(contains(svg, ">no number</text>"));
+    CHECK(contains(svg, ">-2</text>"));
+}
+
+TEST_CASE("svg: queries after the first, and means of several elements") {
+    Report report;
+    report.tokens = journey;
+    report.first_query = 4;
+    Array<float> values = Array<float>::from_shape({2, 6});
+    for (std::size_t i = 0; i < 12; ++i) values.data()[i] = static_cast<float>(i) / 16;
+    const NamedArray array{"attention_weights", values, {"q_len", "kv_len"}};
+    CHECK(contains(svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {})),
+                   "<title>query 5 step, key 0 Your: 0.375</title>"));
+    const std::string means =
+        svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {1, 3}));
+    CHECK(contains(means, "<title>query 4 to 5, key 2 to 3: 0.34375</title>"));
+    CHECK(contains(means, ">each cell is the mean of 2 x 2 elements</text>"));
+    CHECK(contains(means, "(logarithmic)</text>"));
+}
+
+TEST_CASE("svg: labels hold anything") {
+    const std::vector<std::string> hostile{"<script>alert(1)</script>",
+                                           "a&b&lt;",
+                                           "\"'>]]>",
+                                           std::string("\0\x01\n\x1b\x7f", 5),
+                                           "\xff\xc3\xed\xa0\x80\xef\xbf\xbe",
+                                           ""};
+    const std::string svg = svg_of(causal_map(1, hostile, 6));
+    CHECK(fault_of(svg) == "");
+    CHECK(!contains(svg, "<script"));
+    CHECK(contains(svg, "query 1 a&amp;b&amp;lt;, key 0 &lt;script&gt;alert(1)&lt;/script&gt;: "));
+    CHECK(contains(svg, "key 3 ␀␁␊␛␡"));
+    CHECK(io::find_invalid_utf8(svg) == std::string::npos);
+}
+
+TEST_CASE("svg: the panels of large maps are images with a tooltip a row") {
+    const std::string at_limit = svg_of(causal_map(1, {}, 256));
+    CHECK(!contains(at_limit, "<image"));
+    const std::string svg = svg_of(causal_map(2, {}, 257));
+    CHECK(fault_of(svg) == "");
+    CHECK(count(svg, "<image") == 2);
+    CHECK(count(svg, "<title>query") == 2 * 257);
+    CHECK(contains(svg, "<title>query 96: largest 0.35051546 at key 0</title>"));
+    CHECK(svg.size() < 200000);
+    // Many small ones too.
+    CHECK(count(svg_of(causal_map(17, {}, 64)), "<image") == 17);
+}
+
+TEST_CASE("png: the pixels of a cell have its colour") {
+    for (std::size_t heads : {1u, 3u})
+        for (std::size_t size : {1u, 6u, 70u}) {
+            const HeatMap map =
+                causal_map(heads, size == 6 ? journey : std::vector<std::string>{}, size);
+            Pixels pixels = picture_of({map});
+            CAPTURE(heads);
+            CAPTURE(size);
+            CHECK(pixels.width == static_cast<std::size_t>(pixel_layout(map).width));
+            CHECK(pixels.height == static_cast<std::size_t>(pixel_layout(map).height));
+            CHECK(pixels.width < 2000);
+            CHECK(pixels.height < 2000);
+            CHECK(holds_map(pixels, map, 0));
+            CHECK(pixels.at(0, 0) == background);
+        }
+}
+
+TEST_CASE("png: maps below each other, with more colours than a palette holds") {
+    Array<float> values = Array<float>::from_shape({30, 300});
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values.data()[i] = static_cast<float>(std::sin(static_cast<double>(i)));
+    values.data()[7] = not_a_number;
+    const std::vector<HeatMap> maps{map_of("scores", values),
+                                    map_of("attention_weights", values, ColorScale::row)};
+    Pixels pixels = picture_of(maps);
+    CHECK(holds_map(pixels, maps[0], 0));
+    CHECK(holds_map(pixels, maps[1], static_cast<std::size_t>(pixel_layout(maps[0]).height)));
+}
+
+TEST_CASE("png: blocked cells are hatched, and differ from 0") {
+    const HeatMap map = causal_map(1, journey, 6);
+    Pixels pixels = picture_of({map});
+    const Box box = pixel_layout(map).panel_box(map, 0);
+    bool has_ground = false, has_line = false;
+    const auto right = static_cast<std::size_t>(box.x + box.width) - 1;
+    for (std::size_t y = 0; y < 16; ++y) {
+        const Color color = pixels.at(right, static_cast<std::size_t>(box.y) + y);
+        has_ground = has_ground || color == blocked_ground;
+        has_line = has_line || color == blocked_line;
+    }
+    CHECK(has_ground);
+    CHECK(has_line);
+    for (bool is_diverging : {false, true}) {
+        CHECK(!(color_at(0, is_diverging) == blocked_ground));
+        CHECK(!(color_at(0, is_diverging) == blocked_line));
+    }
+}
+
+TEST_CASE("pictures: the same each time") {
+    const HeatMap map = causal_map(3, journey, 6);
+    const auto png = [&] { return test::written([&](Output& out) { write_png(out, {map}); }); };
+    CHECK(png() == png());
+    CHECK(svg_of(map) == svg_of(map));
+}
+
+TEST_CASE("pictures: panels of one batch entry share lines and do not overlap") {
+    const HeatMap map = causal_map(12, journey, 6);
+    const Layout layout = pixel_layout(map);
+    CHECK(layout.across == 4);
+    CHECK(layout.lines == 3);
+    for (std::size_t a = 0; a < 12; ++a) {
+        const Box first = layout.panel_box(map, a);
+        CHECK(first.x + first.width <= layout.width);
+        CHECK(first.y + first.height <= layout.height);
+        for (std::size_t b = 0; b < a; ++b) {
+            const Box second = layout.panel_box(map, b);
+            const bool apart =
+                second.x + second.width < first.x || second.y + second.height < first.y;
+            CHECK(apart);
+        }
+    }
+}
+
+TEST_CASE("pictures: limits keep many panels within 4096 pixels") {
+    const auto limits_of_shape = [](const std::vector<std::size_t>& shape) {
+        const Array<float> values = Array<float>::from_shape(shape);
+        const HeatMapLimits limits = picture_limits({"scores", values, {}});
+        return std::vector<std::size_t>{limits.rows, limits.columns};
+    };
+    CHECK(limits_of_shape({2000, 2000}) == std::vector<std::size_t>{1024, 1024});
+    CHECK(limits_of_shape({1, 12, 300, 300}) == std::vector<std::size_t>{1024, 1024});
+    CHECK(limits_of_shape({16, 16, 50, 50}) == std::vector<std::size_t>{256, 256});
+}
+
+TEST_CASE("pictures: texts of labels") {
+    CHECK(label_text("starts", 6) == "starts");
+    CHECK(label_text("starts", 5) == "star…");
+    CHECK(label_text("日本語", 6) == "日本語");
+    CHECK(label_text("日本語", 5) == "日本…");
+    CHECK(label_text("日本語", 4) == "日…");
+    CHECK(label_text("a\tb\x80", 9) == "a␉b\xef\xbf\xbd");
+    CHECK(label_text("", 3) == "");
+}
+
+TEST_CASE("pictures: the font holds what tokenizers write") {
+    for (char32_t c : {U'~', U'ÿ', U'Ġ', U'Ċ', U'Ω', U'ж', U'▁', U'→', U'“', U'…', U'␊'})
+        CHECK(glyph_of(c).has_value());
+    CHECK(!glyph_of(U'語'));
+    CHECK(!glyph_of(0x10ffff));
+    CHECK(glyph_of(U'T') == Glyph{0, 0, 0b111110, 0b001000, 0b001000, 0b001000, 0b001000, 0b001000,
+                                  0b001000, 0b001000, 0b001000, 0, 0});
+}
