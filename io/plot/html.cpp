@@ -39,8 +39,7 @@ std::string html_text(std::string_view text) {
 
 /// JSON that a script element can hold: ASCII, and nothing in it ends the element or opens another.
 std::string script_text(const nlohmann::json& value) {
-    const std::string text =
-        value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     std::string safe;
     safe.reserve(text.size());
     for (char c : text) {
@@ -148,16 +147,15 @@ void write_map(Output& out, const HeatMap& map) {
         return nlohmann::json{{"axis", axis},   {"labels", labels}, {"tokens", of_tokens},
                               {"first", first}, {"step", step},     {"size", labels.size()}};
     };
-    const nlohmann::json head = {
-        {"title", map.title},
-        {"note", map.note},
-        {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row,
-                      map.row_step)},
-        {"columns", side(map.column_axis, map.column_labels, map.tokens_on_columns, 0,
-                         map.column_step)},
-        {"panel_columns", map.panel_columns},
-        {"diverging", map.is_diverging},
-        {"peak", map.peak}};
+    const nlohmann::json head = {{"title", map.title},
+                                 {"note", map.note},
+                                 {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows,
+                                               map.first_row, map.row_step)},
+                                 {"columns", side(map.column_axis, map.column_labels,
+                                                  map.tokens_on_columns, 0, map.column_step)},
+                                 {"panel_columns", map.panel_columns},
+                                 {"diverging", map.is_diverging},
+                                 {"peak", map.peak}};
     std::string text = script_text(head);
     text.back() = ',';
     out << text << "\"panels\":[";

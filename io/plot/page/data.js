@@ -53,8 +53,9 @@ function floatsOf(values) {
 function flagsOf(blocked, size) {
     if (blocked === null) return new Uint8Array(size);
     if (Array.isArray(blocked)) return Uint8Array.from(blocked);
-    const bits = bytesOf(blocked);
-    return Uint8Array.from({length: size}, (_, i) => (bits[i >> 3] >> (i & 7)) & 1);
+    const bits = bytesOf(blocked), flags = new Uint8Array(size);
+    for (let i = 0; i < size; ++i) flags[i] = (bits[i >> 3] >> (i & 7)) & 1;
+    return flags;
 }
 
 /// The numbers of a matrix, read when it is first looked at.
@@ -113,8 +114,9 @@ function putColor(bytes, at, position) {
     const place = (map.diverging ? (position + 1) / 2 : position) * (table.length - 1);
     const below = Math.floor(place), share = place - below;
     const low = table[below], high = table[Math.min(below + 1, table.length - 1)];
-    for (let i = 0; i < 3; ++i)
-        bytes[at + i] = Math.round((1 - share) * low[i] + share * high[i]);
+    bytes[at] = Math.round((1 - share) * low[0] + share * high[0]);
+    bytes[at + 1] = Math.round((1 - share) * low[1] + share * high[1]);
+    bytes[at + 2] = Math.round((1 - share) * low[2] + share * high[2]);
 }
 
 /// One pixel a cell, blocked ones transparent. Says whether there are cells without a number.

@@ -7,7 +7,7 @@ function wholePixels(size) {
 }
 
 function widestOf(side) {
-    pen.font = font;
+    pen.font = `bold ${font}`;
     let widest = 0;
     for (const label of side.labels)
         widest = Math.max(widest, pen.measureText(visible(label)).width);
@@ -18,12 +18,10 @@ function layOut() {
     const room = element('chart').clientWidth;
     const heightRoom = Math.max(260, Math.min(0.8 * innerHeight, 1000));
     const rows = map.rows.size, columns = map.columns.size;
-    const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 4) + 10));
+    const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 3.5) + 10));
     const upright = Math.ceil(Math.max(44, Math.min(map.widestColumn, widestLabel) + 12));
-    let width = Math.min(biggestCell, (room - left - 1) / columns);
-    const isFlat = map.widestColumn + 8 <= width;
-    const top = isFlat ? 44 : upright;
-    let height = Math.min(biggestCell, (heightRoom - top - 1) / rows);
+    let width = Math.min(biggestCell, (room - left - overhang) / columns);
+    let height = Math.min(biggestCell, (heightRoom - upright - overhang) / rows);
     // Square unless one side is so much longer that cells would vanish.
     const square = Math.min(width, height);
     width = Math.max(square, Math.min(width, rows > 4 * columns ? 16 : square));
@@ -31,13 +29,16 @@ function layOut() {
     const grown = 2 ** zoom;
     const cellWidth = wholePixels(Math.min(biggestCell, width * grown));
     const cellHeight = wholePixels(Math.min(biggestCell, height * grown));
+    const isFlat = !map.columns.tokens || map.widestColumn + 8 <= cellWidth;
+    const top = isFlat ? 44 : upright;
 
-    element('extent').style.width = `${left + columns * cellWidth + 1}px`;
-    element('extent').style.height = `${top + rows * cellHeight + 1}px`;
+    const whole = left + columns * cellWidth + overhang, deep = top + rows * cellHeight + overhang;
+    element('extent').style.width = `${whole}px`;
+    element('extent').style.height = `${deep}px`;
     view.style.maxHeight = `${heightRoom}px`;
     layout = {left, top, cellWidth, cellHeight, isFlat};
-    layout.width = Math.min(view.clientWidth, left + columns * cellWidth + 1);
-    layout.height = Math.min(view.clientHeight, top + rows * cellHeight + 1);
+    layout.width = Math.min(view.clientWidth, whole);
+    layout.height = Math.min(view.clientHeight, deep);
     canvas.style.width = `${layout.width}px`;
     canvas.style.height = `${layout.height}px`;
     canvas.width = Math.round(layout.width * devicePixelRatio);
@@ -164,9 +165,10 @@ function fitted(label, room) {
     return characters.join('') + '…';
 }
 
-/// Every how manieth label there is room for, and always the cursor's, over its neighbours.
-function labelsToDraw(first, end, size, current) {
-    const step = Math.ceil(labelRoom / size), apart = labelRoom / size;
+/// As many labels as there is room for, `room` pixels apart, and always the cursor's, instead of
+/// those near it.
+function labelsToDraw(first, end, size, current, room = labelRoom) {
+    const step = Math.ceil(room / size), apart = room / size;
     const indices = [];
     for (let i = Math.ceil(first / step) * step; i < end; i += step)
         if (!isPointing || i === current || Math.abs(i - current) >= apart) indices.push(i);
@@ -202,9 +204,10 @@ function drawColumnLabels({firstColumn, endColumn}) {
     pen.clip();
     pen.textBaseline = 'middle';
     pen.textAlign = isFlat ? 'center' : 'left';
-    for (const column of labelsToDraw(firstColumn, endColumn, cellWidth, cursor.column)) {
+    const apart = isFlat ? map.widestColumn + 8 : labelRoom;
+    for (const column of labelsToDraw(firstColumn, endColumn, cellWidth, cursor.column, apart)) {
         setLabelStyle(isPointing && column === cursor.column);
-        const text = fitted(map.columns.labels[column], isFlat ? cellWidth : top - 10);
+        const text = fitted(map.columns.labels[column], isFlat ? apart : top - 10);
         pen.save();
         pen.translate(leftOf(column) + cellWidth / 2, isFlat ? top - 10 : top - 5);
         if (!isFlat) pen.rotate(-Math.PI / 2);

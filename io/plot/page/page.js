@@ -19,7 +19,7 @@ function bar(index, full, hasBelow) {
     const isShown = !part.flags[index] && Number.isFinite(value);
     if (isShown && full > 0) {
         const length = Math.abs(value) / full * (hasBelow ? 50 : 100);
-        const drawn = make('span', value < 0 ? 'bar below' : 'bar', '');
+        const drawn = make('span', !map.diverging ? 'bar' : value < 0 ? 'bar below' : 'bar above', '');
         drawn.style.width = `${length}%`;
         drawn.style.left = !hasBelow ? '0' : `${value < 0 ? 50 - length : 50}%`;
         track.append(drawn);
@@ -146,10 +146,7 @@ function chooseArray(index) {
     element('note').textContent = map.note;
     element('note').hidden = map.note === '';
     element('panels').hidden = map.panels.length < 2;
-    const titles = map.panels.map((part) => part.title);
-    element('panel-kind').textContent = titles[0].includes(',') ? 'Batch entry and head'
-                                      : titles[0].startsWith('batch') ? 'Batch entry' : 'Head';
-    element('panel').replaceChildren(...titles.map((title, i) => new Option(title, i)));
+    element('panel').replaceChildren(...map.panels.map((part, i) => new Option(part.title, i)));
     cursor = {row: Math.min(cursor.row, map.rows.size - 1),
               column: Math.min(cursor.column, map.columns.size - 1)};
     showBars(null);
@@ -229,6 +226,6 @@ function listen() {
 element('array').append(...contents.arrays.map((name, i) => new Option(name, i)));
 element('array').parentElement.hidden = contents.arrays.length < 2;
 element('scale').append(...contents.scales.map((name) => new Option(name, name, false, name === scale)));
-element('no-number-key').firstElementChild.style.background = contents.no_number;
+document.documentElement.style.setProperty('--no-number', contents.no_number);
 listen();
 chooseArray(0);
