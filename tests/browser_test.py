@@ -1,6 +1,6 @@
-"""The page of heat maps in a real browser: browser_test.py BROWSER PAGE
+"""The page of heat maps in a real browser: browser_test.py BROWSER PAGE LARGE-PAGE
 
-What the page holds is told by tests/support/make_page.cpp.
+What the pages hold is told by tests/support/make_page.cpp.
 """
 
 import re
@@ -16,6 +16,7 @@ class PageTest:
     def __init__(self, browser, path):
         self.browser = browser
         self.failures = 0
+        browser.events.clear()
         browser.resize(1280, 900)
         browser.prefer("light")
         browser.load(path)
@@ -180,6 +181,24 @@ class PageTest:
                 "document.documentElement.scrollWidth"), width)
         self.browser.resize(1280, 900)
 
+    def means(self):
+        self.browser.evaluate("view.focus()")
+        self.browser.press("ArrowDown", 40)
+        self.check_says("a cell of many elements", "query 2, key 0: mean 1.25")
+        self.browser.press("ArrowRight", 39)
+        self.check_says("only half of it is blocked", "query 2, key 2: mean 1.3333334")
+        self.browser.press("End", 35)
+        self.check_says("all of it is blocked", "query 2, key 1028: blocked")
+        self.check("the note", self.text("note"), "each cell is the mean of 2 x 2 elements")
+        self.check("the end of the scale", self.text("high"), "1 and more")
+        before = self.browser.evaluate("layout.cellWidth")
+        for _ in range(3):
+            self.browser.press("+")
+        self.check("larger cells", self.browser.evaluate("layout.cellWidth") > 5 * before, True)
+        x, y = self.place_of(1, 514)
+        self.browser.point(x - 3, y - 3)
+        self.check_says("the pointer, where the map is scrolled", "query 2, key 1028: blocked")
+
     def is_quiet(self):
         loud = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled",
                 "Page.javascriptDialogOpening")
@@ -193,14 +212,18 @@ class PageTest:
 def main():
     browser = Browser(sys.argv[1])
     try:
-        test = PageTest(browser, sys.argv[2])
-        for step in (test.loads, test.hovers, test.colors, test.heads, test.bars, test.arrays,
-                     test.keyboard, test.dark, test.narrow, test.is_quiet):
+        small = PageTest(browser, sys.argv[2])
+        for step in (small.loads, small.hovers, small.colors, small.heads, small.bars,
+                     small.arrays, small.keyboard, small.dark, small.narrow, small.is_quiet):
+            step()
+        large = PageTest(browser, sys.argv[3])
+        for step in (large.means, large.dark, large.narrow, large.is_quiet):
             step()
     finally:
         browser.close()
-    print("browser test:", "ok" if test.failures == 0 else f"{test.failures} failures")
-    return min(test.failures, 1)
+    failures = small.failures + large.failures
+    print("browser test:", "ok" if failures == 0 else f"{failures} failures")
+    return min(failures, 1)
 
 
 sys.exit(main())

@@ -20,4 +20,5 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$1" "$work/page.html"
-python3 "$(dirname "$0")/browser_test.py" "$(find_browser)" "$work/page.html"
+"$1" "$work/large.html" large
+python3 "$(dirname "$0")/browser_test.py" "$(find_browser)" "$work/page.html" "$work/large.html"

@@ -1,7 +1,6 @@
 // Heat maps as a page for browsers; see html.hpp.
 #include "io/plot/html.hpp"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>

@@ -1,14 +1,24 @@
-// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE
+// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE [large]
 #include <fstream>
 #include <limits>
+#include <string_view>
 
 #include "io/plot/html.hpp"
 
 using namespace attn;
 using namespace attn::io;
 
-int main(int count, char** words) {
-    if (count != 2) return 1;
+namespace {
+
+const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+    return key > query;
+};
+
+HeatMap weights_map(const Report& report) {
+    return make_heat_map(report, report.arrays[0], is_future, ColorScale::fixed, {});
+}
+
+std::vector<HeatMap> small_maps() {
     constexpr std::size_t heads = 3, tokens = 6;
     Report report;
     report.head = {{"mode", R"("multihead")"}};
@@ -24,13 +34,27 @@ int main(int count, char** words) {
     weights(2, 5, 0) = std::numeric_limits<float>::quiet_NaN();
     report.arrays = {{"attention_weights", weights, {"heads", "q_len", "kv_len"}},
                      {"scores", scores, {"heads", "q_len", "kv_len"}}};
-    const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
-        return key > query;
-    };
-    std::vector<HeatMap> maps;
-    for (const NamedArray& array : report.arrays)
-        maps.push_back(make_heat_map(report, array, is_future, ColorScale::fixed, {}));
+    return {weights_map(report),
+            make_heat_map(report, report.arrays[1], is_future, ColorScale::fixed, {})};
+}
+
+/// More cells than are listed, each the mean of 2 x 2 elements.
+std::vector<HeatMap> large_maps() {
+    constexpr std::size_t tokens = 1030;
+    Report report;
+    Array<float> weights = Array<float>::from_shape({tokens, tokens});
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        weights.data()[i] = 0.5f * static_cast<float>(i / tokens);
+    report.arrays = {{"attention_weights", weights, {"q_len", "kv_len"}}};
+    return {weights_map(report)};
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    if (count < 2) return 1;
+    const bool is_large = count == 3 && words[2] == std::string_view("large");
     TextOutput page;
-    write_html(page, maps);
+    write_html(page, is_large ? large_maps() : small_maps());
     return (std::ofstream(words[1], std::ios::binary) << page.text()).good() ? 0 : 1;
 }

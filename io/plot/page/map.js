@@ -237,7 +237,7 @@ function say() {
     const number = document.createElement('span');
     number.className = 'number';
     number.textContent = numberText(cursor.row * map.columns.size + cursor.column);
-    const isMean = map.rows.step * map.columns.step > 1;
+    const isMean = map.rows.step * map.columns.step > 1 && number.textContent !== 'blocked';
     element('value').replaceChildren(...nameOf(map.rows, cursor.row), ', ',
                                      ...nameOf(map.columns, cursor.column),
                                      isMean ? ': mean ' : ': ', number);
