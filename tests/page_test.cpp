@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <bit>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "io/plot/colors.hpp"
@@ -120,7 +118,7 @@ TEST_CASE("page: small maps as lists of the shortest decimals") {
 }
 
 TEST_CASE("page: large maps as base64 of float32 and of bits") {
-    for (std::size_t tokens : {225, 230}) {
+    for (std::size_t tokens : {std::size_t{225}, std::size_t{230}}) {
         const HeatMap map = map_of(numbers(2, tokens));
         const nlohmann::json data = data_of(page_of({map}), "map-0");
         for (std::size_t head = 0; head < 2; ++head) {
