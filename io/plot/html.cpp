@@ -1,8 +1,10 @@
 // Heat maps as a page for browsers; see html.hpp.
 #include "io/plot/html.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,53 +56,35 @@ std::string script_text(const nlohmann::json& value) {
     return safe;
 }
 
-class Base64 {
-public:
-    void add(std::uint8_t byte) {
-        bits_ = (bits_ << 8) | byte;
-        if (++count_ < 3) return;
-        for (int shift = 18; shift >= 0; shift -= 6) text_ += digits[(bits_ >> shift) & 63];
-        bits_ = 0;
-        count_ = 0;
-    }
-    void reserve(std::size_t bytes) { text_.reserve((bytes + 2) / 3 * 4); }
-
-    std::string text() && {
-        const std::size_t rest = count_ == 0 ? 0 : 3 - count_;
-        for (std::size_t i = 0; i < rest; ++i) add(0);
-        text_.replace(text_.size() - rest, rest, rest, '=');
-        return std::move(text_);
-    }
-
-private:
-    static constexpr std::string_view digits =
+std::string base64_of(const std::vector<std::uint8_t>& bytes) {
+    constexpr std::string_view digits =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text_;
-    std::uint32_t bits_ = 0;
-    std::size_t count_ = 0;
-};
-
-std::string base64_of(const std::vector<float>& values) {
-    Base64 text;
-    text.reserve(4 * values.size());
-    for (float value : values) {
-        const auto bits = std::bit_cast<std::uint32_t>(value);
-        for (int shift = 0; shift < 32; shift += 8)
-            text.add(static_cast<std::uint8_t>((bits >> shift) & 0xff));
+    std::string text((bytes.size() + 2) / 3 * 4, '=');
+    char* at = text.data();
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+        std::uint32_t bits = 0;
+        for (std::size_t byte = 0; byte < 3; ++byte)
+            bits = (bits << 8) | (byte < count ? bytes[i + byte] : 0u);
+        for (std::size_t digit = 0; digit < 4; ++digit, ++at)
+            if (digit <= count) *at = digits[(bits >> (18 - 6 * digit)) & 63];
     }
-    return std::move(text).text();
+    return text;
 }
 
-std::string base64_of_bits(const std::vector<std::uint8_t>& flags) {
-    Base64 text;
-    text.reserve(flags.size() / 8 + 1);
-    for (std::size_t i = 0; i < flags.size(); i += 8) {
-        unsigned byte = 0;
-        for (std::size_t bit = 0; bit < 8 && i + bit < flags.size(); ++bit)
-            byte |= (flags[i + bit] != 0 ? 1u : 0u) << bit;
-        text.add(static_cast<std::uint8_t>(byte));
-    }
-    return std::move(text).text();
+std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {
+    std::vector<std::uint8_t> bytes(4 * values.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(
+            std::bit_cast<std::uint32_t>(values[i / 4]) >> (8 * (i % 4)) & 0xff);
+    return bytes;
+}
+
+std::vector<std::uint8_t> bits_of(const std::vector<std::uint8_t>& flags) {
+    std::vector<std::uint8_t> bytes((flags.size() + 7) / 8, 0);
+    for (std::size_t i = 0; i < flags.size(); ++i)
+        if (flags[i] != 0) bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | 1u << (i % 8));
+    return bytes;
 }
 
 std::string list_of(const std::vector<float>& values) {
@@ -131,12 +115,12 @@ void write_panel(Output& out, const HeatPanel& panel, bool is_listed) {
     else if (is_listed)
         out << list_of(panel.blocked);
     else
-        out << "\"" << base64_of_bits(panel.blocked) << "\"";
+        out << "\"" << base64_of(bits_of(panel.blocked)) << "\"";
     out << ",\"values\":";
     if (is_listed)
         out << list_of(panel.values);
     else
-        out << "\"" << base64_of(panel.values) << "\"";
+        out << "\"" << base64_of(bytes_of(panel.values)) << "\"";
     out << "}";
 }
 
