@@ -41,8 +41,14 @@ class Browser:
             self.call(domain + ".enable")
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        # Asked to end, it ends its helpers too, which else would still write into the folder.
+        try:
+            self.session = None
+            self.call("Browser.close")
+            self.process.wait(10)
+        except (OSError, EOFError, TimeoutError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read_message(self, until):
