@@ -16,9 +16,6 @@
 namespace attn::io {
 namespace {
 
-/// Ratios that a logarithmic scale shows: four powers of ten.
-constexpr double log_range = 1e4;
-
 bool is_weights(std::string_view array) {
     constexpr std::array<std::string_view, 5> weights{"attention_weights", "weights_before_dropout",
                                                       "masked_weights", "mask", "dropout_mask"};
@@ -80,10 +77,11 @@ public:
 private:
     void set_labels() {
         const std::size_t rank = shape_.size();
+        if (array_.axes[rank - 2] == "q_len") map_.first_row = report_.first_query;
         const auto labels = [&](std::size_t axis, std::size_t cells, std::size_t step,
                                 bool& of_tokens) {
             const std::string_view name = array_.axes[axis];
-            const std::size_t first = name == "q_len" ? report_.first_query : 0;
+            const std::size_t first = axis == rank - 2 ? map_.first_row : 0;
             of_tokens = (name == "q_len" && report_.queries_are_tokens) ||
                         (name == "kv_len" && report_.keys_are_tokens) || name == "tokens";
             of_tokens = of_tokens && first + shape_[axis] <= report_.tokens.size();

@@ -20,6 +20,9 @@ inline constexpr Names<ColorScale, 4> color_scale_names{{{ColorScale::fixed, "fi
                                                          {ColorScale::log, "log"},
                                                          {ColorScale::global, "global"}}};
 
+/// Ratios that a logarithmic scale shows: four powers of ten.
+inline constexpr double log_range = 1e4;
+
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
     std::string title;                  ///< "batch 0, head 3"; empty where there is one panel
@@ -39,6 +42,7 @@ struct HeatMap {
     bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
     std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
     std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
+    std::size_t first_row = 0;                  ///< the token that row 0 belongs to
     std::size_t panel_columns = 1;              ///< panels side by side
     std::vector<HeatPanel> panels;
 

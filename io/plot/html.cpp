@@ -1,0 +1,201 @@
+// Heat maps as a page for browsers; see html.hpp.
+#include "io/plot/html.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "io/number_text.hpp"
+#include "io/plot/colors.hpp"
+
+namespace attn::io {
+
+/// io/plot/page in one text; embed_page.cmake makes it.
+extern const std::string_view page_template;
+
+namespace {
+
+std::string html_text(std::string_view text) {
+    std::string safe;
+    for (char c : text) {
+        if (c == '&')
+            safe += "&amp;";
+        else if (c == '<')
+            safe += "&lt;";
+        else if (c == '>')
+            safe += "&gt;";
+        else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+            safe += ' ';
+        else
+            safe += c;
+    }
+    return safe;
+}
+
+/// JSON that a script element can hold: ASCII, and nothing in it ends the element or opens another.
+std::string script_text(const nlohmann::json& value) {
+    const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (char c : text) {
+        if (c == '<')
+            safe += "\\u003c";
+        else if (c == '>')
+            safe += "\\u003e";
+        else if (c == '&')
+            safe += "\\u0026";
+        else
+            safe += c;
+    }
+    return safe;
+}
+
+std::string base64_of(const std::vector<std::uint8_t>& bytes) {
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text((bytes.size() + 2) / 3 * 4, '=');
+    char* at = text.data();
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+        std::uint32_t bits = 0;
+        for (std::size_t byte = 0; byte < 3; ++byte)
+            bits = (bits << 8) | (byte < count ? bytes[i + byte] : 0u);
+        for (std::size_t digit = 0; digit < 4; ++digit, ++at)
+            if (digit <= count) *at = digits[(bits >> (18 - 6 * digit)) & 63];
+    }
+    return text;
+}
+
+std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {
+    std::vector<std::uint8_t> bytes(4 * values.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(
+            std::bit_cast<std::uint32_t>(values[i / 4]) >> (8 * (i % 4)) & 0xff);
+    return bytes;
+}
+
+std::vector<std::uint8_t> bits_of(const std::vector<std::uint8_t>& flags) {
+    std::vector<std::uint8_t> bytes((flags.size() + 7) / 8, 0);
+    for (std::size_t i = 0; i < flags.size(); ++i)
+        if (flags[i] != 0) bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | 1u << (i % 8));
+    return bytes;
+}
+
+std::string list_of(const std::vector<float>& values) {
+    std::string text = "[";
+    for (float value : values) {
+        if (text.size() > 1) text += ',';
+        if (std::isfinite(value))
+            append_number(text, value, std::nullopt);
+        else
+            text += "null";
+    }
+    return text + "]";
+}
+
+std::string list_of(const std::vector<std::uint8_t>& flags) {
+    std::string text = "[";
+    for (std::uint8_t flag : flags) {
+        if (text.size() > 1) text += ',';
+        text += flag != 0 ? '1' : '0';
+    }
+    return text + "]";
+}
+
+void write_panel(Output& out, const HeatPanel& panel, bool is_listed) {
+    out << "{\"title\":" << script_text(panel.title) << ",\"blocked\":";
+    if (panel.blocked.empty())
+        out << "null";
+    else if (is_listed)
+        out << list_of(panel.blocked);
+    else
+        out << "\"" << base64_of(bits_of(panel.blocked)) << "\"";
+    out << ",\"values\":";
+    if (is_listed)
+        out << list_of(panel.values);
+    else
+        out << "\"" << base64_of(bytes_of(panel.values)) << "\"";
+    out << "}";
+}
+
+void write_map(Output& out, const HeatMap& map) {
+    const auto side = [](const std::string& axis, const std::vector<std::string>& labels,
+                         bool of_tokens, std::size_t first, std::size_t step) {
+        return nlohmann::json{{"axis", axis},   {"labels", labels}, {"tokens", of_tokens},
+                              {"first", first}, {"step", step},     {"size", labels.size()}};
+    };
+    const nlohmann::json head = {{"title", map.title},
+                                 {"note", map.note},
+                                 {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows,
+                                               map.first_row, map.row_step)},
+                                 {"columns", side(map.column_axis, map.column_labels,
+                                                  map.tokens_on_columns, 0, map.column_step)},
+                                 {"panel_columns", map.panel_columns},
+                                 {"diverging", map.is_diverging},
+                                 {"peak", map.peak}};
+    std::string text = script_text(head);
+    text.back() = ',';
+    out << text << "\"panels\":[";
+    const bool is_listed = map.panels.size() * map.rows * map.columns <= most_listed_cells;
+    for (const HeatPanel& panel : map.panels) {
+        if (&panel != &map.panels.front()) out << ",\n";
+        write_panel(out, panel, is_listed);
+    }
+    out << "]}";
+}
+
+/// The colours between which color_at mixes, so that the page mixes the same.
+nlohmann::json color_table(bool is_diverging) {
+    const int last = is_diverging ? 10 : 255;
+    nlohmann::json table = nlohmann::json::array();
+    for (int i = 0; i <= last; ++i) {
+        const double part = static_cast<double>(i) / last;
+        table.push_back(hex_text(color_at(is_diverging ? 2 * part - 1 : part, is_diverging)));
+    }
+    return table;
+}
+
+nlohmann::json contents_of(const std::vector<HeatMap>& maps) {
+    nlohmann::json scales = nlohmann::json::array(), arrays = nlohmann::json::array();
+    for (const auto& [scale, name] : color_scale_names) scales.push_back(name);
+    for (const HeatMap& map : maps) arrays.push_back(map.array);
+    return {{"arrays", arrays},
+            {"scales", scales},
+            {"scale", name_of(color_scale_names, maps.front().scale)},
+            {"log_range", log_range},
+            {"no_number", hex_text(no_number)},
+            {"viridis", color_table(false)},
+            {"red_blue", color_table(true)}};
+}
+
+void write_data(Output& out, const std::vector<HeatMap>& maps) {
+    constexpr std::string_view open = "<script type=\"application/json\" id=\"";
+    out << open << "contents\">" << script_text(contents_of(maps)) << "</script>\n";
+    // One element a map, so that a page of many is parsed as they are chosen.
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+        out << open << "map-" << std::to_string(i) << "\">";
+        write_map(out, maps[i]);
+        out << "</script>\n";
+    }
+}
+
+}  // namespace
+
+void write_html(Output& out, const std::vector<HeatMap>& maps) {
+    constexpr std::string_view title = "{{title}}", data = "{{data}}\n";
+    const std::size_t end = page_template.find(data);
+    std::size_t at = 0;
+    for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
+        out << page_template.substr(at, next - at) << html_text(maps.front().title);
+    out << page_template.substr(at, end - at);
+    write_data(out, maps);
+    out << page_template.substr(end + data.size());
+}
+
+}  // namespace attn::io

@@ -1,0 +1,185 @@
+// Heat maps as a page: what is written. What the page does with it: browser_test.py.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <limits>
+
+#include "io/plot/colors.hpp"
+#include "io/plot/html.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+    return key > query;
+};
+
+HeatMap map_of(Array<float> values, std::vector<std::string> tokens = {}) {
+    Report report;
+    report.head = {{"mode", R"("self")"}};
+    report.tokens = std::move(tokens);
+    const NamedArray array{"attention_weights", std::move(values), {"heads", "q_len", "kv_len"}};
+    return make_heat_map(report, array, is_future, ColorScale::row, {});
+}
+
+Array<float> numbers(std::size_t heads, std::size_t tokens) {
+    Array<float> values = Array<float>::from_shape({heads, tokens, tokens});
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values.data()[i] = 0.1f * static_cast<float>(i % 977);
+    return values;
+}
+
+std::string page_of(const std::vector<HeatMap>& maps) {
+    return test::written([&](Output& out) { write_html(out, maps); });
+}
+
+/// What stands in the script element of that id, which ends where a browser sees its end.
+std::string data_text(const std::string& page, const std::string& id) {
+    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+    const std::size_t at = page.find(open);
+    REQUIRE(at != std::string::npos);
+    const std::size_t begin = at + open.size();
+    return page.substr(begin, page.find("</script", begin) - begin);
+}
+
+nlohmann::json data_of(const std::string& page, const std::string& id) {
+    return nlohmann::json::parse(data_text(page, id));
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& base64) {
+    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::vector<std::uint8_t> bytes;
+    std::uint32_t bits = 0;
+    unsigned held = 0;
+    for (char c : base64) {
+        if (c == '=') break;
+        bits = (bits << 6) | static_cast<std::uint32_t>(digits.find(c));
+        held += 6;
+        if (held < 8) continue;
+        held -= 8;
+        bytes.push_back(static_cast<std::uint8_t>((bits >> held) & 0xff));
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("page: labels and titles are only text") {
+    const std::vector<std::string> tokens{"</script><script>alert(1)</script>",
+                                          "<!--",
+                                          "\"'\\ & \n\t",
+                                          "\u2028\u2029 \U0001F600",
+                                          "",
+                                          "\xff"};
+    HeatMap map = map_of(numbers(1, 6), tokens);
+    const std::size_t scripts = count_of(page_of({map_of(numbers(1, 6))}), "<script");
+    map.title = "a</title><script>{{data}}\n & b";
+    map.note = map.panels[0].title = "</script><!--<script>";
+    const std::string page = page_of({map});
+    CHECK(count_of(page, "<script") == scripts);
+    CHECK(count_of(page, "<!--") == 0);
+    CHECK(count_of(page, "\u2028") == 0);
+    CHECK(count_of(page, "a&lt;/title&gt;&lt;script&gt;{{data}}  &amp; b") == 2);
+
+    const std::string text = data_text(page, "map-0");
+    CHECK(text.find_first_of("<>&") == std::string::npos);
+    const nlohmann::json data = nlohmann::json::parse(text);
+    for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+        CHECK(data["columns"]["labels"][i] == tokens[i]);
+    CHECK(data["columns"]["labels"].back() == "\uFFFD");
+    CHECK(data["note"] == map.note);
+    CHECK(data["panels"][0]["title"] == map.note);
+}
+
+TEST_CASE("page: small maps as lists of the shortest decimals") {
+    Array<float> values = numbers(2, 3);
+    values(0, 2, 0) = std::numeric_limits<float>::quiet_NaN();
+    values(1, 1, 1) = 0.43f;
+    const std::string page = page_of({map_of(values)});
+    const nlohmann::json data = data_of(page, "map-0");
+    REQUIRE(data["panels"].size() == 2);
+    CHECK(data["panels"][1]["title"] == "head 1");
+    CHECK(data["panels"][0]["blocked"] == nlohmann::json{0, 1, 1, 0, 0, 1, 0, 0, 0});
+    CHECK(data["panels"][0]["values"][6].is_null());
+    CHECK(data_text(page, "map-0").find(",0.43,") != std::string::npos);
+    CHECK(data["panels"][1]["values"][8].get<float>() == values(1, 2, 2));
+    CHECK(data["rows"]["axis"] == "query");
+    CHECK(data["rows"]["labels"] == nlohmann::json{"0", "1", "2"});
+    CHECK(data["rows"]["tokens"] == false);
+}
+
+TEST_CASE("page: large maps as base64 of float32 and of bits") {
+    for (std::size_t tokens : {std::size_t{225}, std::size_t{230}}) {
+        const HeatMap map = map_of(numbers(2, tokens));
+        const nlohmann::json data = data_of(page_of({map}), "map-0");
+        for (std::size_t head = 0; head < 2; ++head) {
+            const nlohmann::json& panel = data["panels"][head];
+            const std::vector<std::uint8_t> bytes = bytes_of(panel["values"]);
+            const std::vector<std::uint8_t> bits = bytes_of(panel["blocked"]);
+            REQUIRE(bytes.size() == 4 * tokens * tokens);
+            REQUIRE(bits.size() == (tokens * tokens + 7) / 8);
+            bool same = true;
+            for (std::size_t i = 0; i < tokens * tokens; ++i) {
+                std::uint32_t word = 0;
+                for (std::size_t byte = 4; byte-- > 0;) word = (word << 8) | bytes[4 * i + byte];
+                same = same && std::bit_cast<float>(word) == map.panels[head].values[i] &&
+                       ((bits[i / 8] >> (i % 8)) & 1) == map.panels[head].blocked[i];
+            }
+            CHECK(same);
+        }
+    }
+}
+
+TEST_CASE("page: query rows of a cache keep their indices") {
+    Report report;
+    report.tokens = {"a", "b", "c", "d"};
+    report.first_query = 2;
+    const NamedArray array{
+        "attention_weights", Array<float>::from_shape({2, 4}), {"q_len", "kv_len"}};
+    const HeatMap map = make_heat_map(report, array, {}, ColorScale::fixed, {});
+    const nlohmann::json data = data_of(page_of({map}), "map-0");
+    CHECK(data["rows"]["first"] == 2);
+    CHECK(data["rows"]["labels"] == nlohmann::json{"c", "d"});
+    CHECK(data["columns"]["first"] == 0);
+    CHECK(data["panels"][0]["blocked"].is_null());
+}
+
+TEST_CASE("page: the tables give the colours of color_at") {
+    const nlohmann::json contents = data_of(page_of({map_of(numbers(1, 2))}), "contents");
+    const auto color = [&](const char* table, std::size_t index) {
+        return contents[table][index].get<std::string>();
+    };
+    REQUIRE(contents["viridis"].size() == 256);
+    REQUIRE(contents["red_blue"].size() == 11);
+    CHECK(color("viridis", 0) == hex_text(viridis(0)));
+    CHECK(color("viridis", 33) == "#472e7c");
+    CHECK(color("viridis", 255) == hex_text(viridis(1)));
+    CHECK(color("red_blue", 0) == hex_text(red_blue(-1)));
+    CHECK(color("red_blue", 5) == "#f7f7f7");
+    CHECK(color("red_blue", 7) == "#f4a582");
+    CHECK(color("red_blue", 10) == hex_text(red_blue(1)));
+    CHECK(contents["scale"] == "row");
+}
+
+TEST_CASE("page: several arrays, nothing from elsewhere") {
+    const std::string page = page_of({map_of(numbers(1, 2)), map_of(numbers(3, 4))});
+    CHECK(data_of(page, "contents")["arrays"].size() == 2);
+    CHECK(data_of(page, "map-1")["panels"].size() == 3);
+    CHECK(count_of(page, "default-src 'none'; script-src 'sha256-") == 1);
+    CHECK(count_of(page, "{{") == 0);
+    for (const char* part : {"http:", "https:", "://", "\"//", "'//", "url(", "@import",
+                             " src=", " href=", "fetch(", "XMLHttpRequest", "innerHTML", "unsafe"})
+        CHECK_MESSAGE(count_of(page, part) == 0, part);
+    // The grounds of blocked cells in the style are those of the other formats.
+    CHECK(count_of(page, "--blocked-ground: " + hex_text(blocked_ground)) == 1);
+    CHECK(count_of(page, "--blocked-line: " + hex_text(blocked_line)) == 1);
+}

@@ -1,0 +1,60 @@
+// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE [large]
+#include <fstream>
+#include <limits>
+#include <string_view>
+
+#include "io/plot/html.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+    return key > query;
+};
+
+HeatMap weights_map(const Report& report) {
+    return make_heat_map(report, report.arrays[0], is_future, ColorScale::fixed, {});
+}
+
+std::vector<HeatMap> small_maps() {
+    constexpr std::size_t heads = 3, tokens = 6;
+    Report report;
+    report.head = {{"mode", R"("multihead")"}};
+    report.tokens = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
+    Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}), scores = weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        const std::size_t head = i / 36, query = i / 6 % 6, key = i % 6;
+        weights.data()[i] = static_cast<float>(100 * (head + 1) + 10 * query + key) / 1000;
+        scores.data()[i] = static_cast<float>(head + query) - 1.5f * static_cast<float>(key);
+    }
+    weights(0, 0, 0) = 1;
+    weights(0, 5, 5) = 0;
+    weights(2, 5, 0) = std::numeric_limits<float>::quiet_NaN();
+    report.arrays = {{"attention_weights", weights, {"heads", "q_len", "kv_len"}},
+                     {"scores", scores, {"heads", "q_len", "kv_len"}}};
+    return {weights_map(report),
+            make_heat_map(report, report.arrays[1], is_future, ColorScale::fixed, {})};
+}
+
+/// More cells than are listed, each the mean of 2 x 2 elements.
+std::vector<HeatMap> large_maps() {
+    constexpr std::size_t tokens = 1030;
+    Report report;
+    Array<float> weights = Array<float>::from_shape({tokens, tokens});
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        weights.data()[i] = 0.5f * static_cast<float>(i / tokens);
+    report.arrays = {{"attention_weights", weights, {"q_len", "kv_len"}}};
+    return {weights_map(report)};
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    if (count < 2) return 1;
+    const bool is_large = count == 3 && words[2] == std::string_view("large");
+    TextOutput page;
+    write_html(page, is_large ? large_maps() : small_maps());
+    return (std::ofstream(words[1], std::ios::binary) << page.text()).good() ? 0 : 1;
+}
