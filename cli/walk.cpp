@@ -56,7 +56,14 @@ std::string Walk::key_label(std::size_t key) const {
 }
 
 std::string Walk::source(const std::string& key) const {
-    return request.has(key) ? place_of(request, key) : "default";
+    if (request.has(key)) return io::one_line(place_of(request, key));
+    const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
+    if (of_weights && request.has("weights")) return "as the weights have it";
+    return "the default of --" + find_option(key)->name;
+}
+
+std::string Walk::seed_source() const {
+    return request.has("seed") ? source("seed") : "--seed 0, the default";
 }
 
 std::string Walk::operand_source(const std::string& key) const {

@@ -46,8 +46,10 @@ struct Walk {
     std::string key_name(std::size_t key) const;
     std::string key_label(std::size_t key) const;
 
-    /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "default".
+    /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "the default of
+    /// --heads".
     std::string source(const std::string& key) const;
+    std::string seed_source() const;
     /// The same of an operand: "--mask mask.json".
     std::string operand_source(const std::string& key) const;
 

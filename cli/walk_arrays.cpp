@@ -13,6 +13,21 @@ namespace {
 
 constexpr std::size_t head_of_cut = 6, tail_of_cut = 3;
 
+/// The texts of `count` parts, the middle of a long list cut out.
+template <class Text>
+std::string joined(std::size_t count, const char* between, Text text_of) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i != 0) text += between;
+        if (count > most_shown && i == head_of_cut) {
+            (text += "...") += between;
+            i = count - tail_of_cut;
+        }
+        text += text_of(i);
+    }
+    return text;
+}
+
 bool same(double a, double b) {
     return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -89,12 +104,21 @@ Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) 
 
 Row WalkArrays::weights_of(std::string_view name, std::size_t head, std::size_t out) const {
     const NamedArray& array = get(name);
-    if (array.axes.back() == "d_in") return row(name, head, out);
-    Row column;
-    const std::size_t d_in = std::visit(
-        [](const auto& values) { return values.shape(values.dimension() - 2); }, array.values);
-    for (std::size_t i = 0; i < d_in; ++i) column.push_back(row(name, head, i)[out]);
-    return column;
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t rank = values.dimension();
+            const std::size_t rows = values.shape(rank - 2), columns = values.shape(rank - 1);
+            const auto matrix = values.data() + (rank == 3 ? head * rows * columns : 0);
+            Row column;
+            if (array.axes.back() == "d_in") {
+                column.assign(matrix + out * columns, matrix + (out + 1) * columns);
+            } else {
+                for (std::size_t i = 0; i < rows; ++i)
+                    column.push_back(static_cast<double>(matrix[i * columns + out]));
+            }
+            return column;
+        },
+        array.values);
 }
 
 std::string NumberWords::number(double value) const {
@@ -106,32 +130,21 @@ std::string NumberWords::factor(double value) const {
     return text.starts_with('-') ? "(" + text + ")" : text;
 }
 
-std::string NumberWords::joined(const std::vector<std::string>& parts, const char* between) const {
-    const std::size_t count = parts.size();
-    std::string text;
-    for (std::size_t i = 0; i < count; ++i) {
-        const bool is_cut = count > most_shown && i == head_of_cut;
-        if (i != 0) text += between;
-        text += is_cut ? "..." : parts[i];
-        if (is_cut) i = count - tail_of_cut - 1;
-    }
-    return text;
-}
-
 std::string NumberWords::row(const Row& values) const {
-    std::vector<std::string> parts;
-    for (double value : values) parts.push_back(number(value));
-    const std::string text = "[" + joined(parts, ", ") + "]";
+    const std::string text =
+        "[" + joined(values.size(), ", ", [&](std::size_t i) { return number(values[i]); }) + "]";
     return values.size() > most_shown ? text + " of " + std::to_string(values.size()) : text;
 }
 
 std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
     const bool single = dtype_ == Dtype::float32;
     require_same(single ? added_up<float>(sum) : added_up<double>(sum), result);
-    std::vector<std::string> parts;
-    for (const auto& [a, b] : sum.factors) parts.push_back(factor(a) + "*" + factor(b));
-    std::string text = parts.empty() ? "nothing" : joined(parts, " + ");
-    if (parts.size() > most_shown) text += " (" + std::to_string(parts.size()) + " products)";
+    const std::size_t count = sum.factors.size();
+    std::string text = joined(count, " + ", [&](std::size_t i) {
+        return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
+    });
+    if (count == 0) text = "nothing";
+    if (count > most_shown) text += " (" + std::to_string(count) + " products)";
     if (sum.bias) text += " + " + factor(*sum.bias);
     return text + " = " + number(result);
 }
@@ -139,10 +152,8 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
 std::string NumberWords::total(const Row& terms, std::optional<double> last, double result) const {
     const bool single = dtype_ == Dtype::float32;
     require_same(single ? added_up<float>(terms, last) : added_up<double>(terms, last), result);
-    std::vector<std::string> parts;
-    for (double term : terms) parts.push_back(factor(term));
-    std::string text = joined(parts, " + ");
-    if (parts.size() > most_shown) text += " (" + std::to_string(parts.size()) + " terms)";
+    std::string text = joined(terms.size(), " + ", [&](std::size_t i) { return factor(terms[i]); });
+    if (terms.size() > most_shown) text += " (" + std::to_string(terms.size()) + " terms)";
     if (last) text += " + " + factor(*last);
     return text + " = " + number(result);
 }

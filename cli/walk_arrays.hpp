@@ -69,7 +69,6 @@ public:
 
 private:
     std::string factor(double value) const;
-    std::string joined(const std::vector<std::string>& parts, const char* between) const;
 
     int decimals_;
     Dtype dtype_;

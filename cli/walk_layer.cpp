@@ -46,7 +46,7 @@ std::string source_of_inputs(const Walk& walk) {
     if (request.example) return "--example " + io::one_line(*request.example);
     if (request.text) return "--text, embedded with --embed-seed";
     if (!request.token_ids.empty()) return "--token-ids, embedded with the model of --weights";
-    return request.has("inputs") ? io::one_line(walk.source("inputs")) : "INPUT";
+    return request.has("inputs") ? walk.source("inputs") : "INPUT";
 }
 
 void show_input(Walk& walk) {
@@ -87,9 +87,7 @@ std::string source_of_weights(const Walk& walk) {
         walk.request.has("init")
             ? walk.source("init")
             : "--init " + std::string(name_of(init_names, s.init)) + ", the default";
-    const std::string seed =
-        walk.request.has("seed") ? walk.source("seed") : "--seed 0, the default";
-    std::string words = "The parameters are drawn (" + init + "; " + seed;
+    std::string words = "The parameters are drawn (" + init + "; " + walk.seed_source();
     if (s.rng_skip != 0) words += "; " + walk.source("rng_skip");
     return words + ").";
 }
@@ -118,7 +116,7 @@ void show_projections(Walk& walk) {
         for (const std::string parameter : {"W_", "b_"})
             if (arrays.has(parameter + name))
                 cells.push_back({parameter + name, arrays.shape(parameter + name),
-                                 parameter == "W_" ? from : "", parameter == "W_" ? to : ""});
+                                 parameter == "W_" ? from : "the product", to});
     std::string words = source_of_weights(walk) + context;
     words += arrays.has("b_query") ? " Biases are added."
                                    : " There are no biases (--qkv-bias adds them).";

@@ -52,7 +52,8 @@ private:
             if (arrays_.has("allowed_by_" + std::string(key)))
                 all.push_back({key, "boolean mask (" + walk_.operand_source(key) + "): " + keeps +
                                         walk_.source("mask_true") + ")"});
-        const std::string causal = s_.mode == Mode::causal ? "attn causal" : walk_.source("causal");
+        const std::string causal =
+            walk_.request.has("causal") ? walk_.source("causal") : walk_.command();
         if (*s_.causal)
             all.push_back({"causal", "causal (" + causal + "): key j is seen where j <= p; " +
                                          walk_.position_words()});

@@ -125,7 +125,8 @@ private:
         else
             words = "Every score is divided by " + root + ", that is scale " +
                     words_.number(*s_.scale) +
-                    " (default). The more products a score adds up, the further scores lie apart: "
+                    " (the default of --scale). The more products a score adds up, the further "
+                    "scores lie apart: "
                     "by about sqrt(d_k). Divided by that, they keep the softmax from giving nearly "
                     "everything to one key.";
         page_.paragraph(words);

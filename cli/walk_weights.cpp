@@ -62,8 +62,7 @@ private:
                 words_.number(number("logsumexp")) + ".");
         } else {
             if (is_masked)
-                page_.paragraph("Blocked keys get the score -Infinity (--mask-method " +
-                                std::string(name_of(mask_method_names, s_.mask_method)) + ", " +
+                page_.paragraph("Blocked keys get the score -Infinity (" +
                                 walk_.source("mask_method") +
                                 "), whose exponential is 0, so that they get no weight.");
             show_powers();
@@ -118,12 +117,12 @@ private:
         words += ", so that the sum stays the same on average. The draws (stream " +
                  std::string(name_of(dropout_stream_names, s_.dropout_stream)) + ", " +
                  walk_.source("dropout_stream") + ") ";
-        words +=
-            s_.dropout_seed
-                ? "come from a generator of their own (" + walk_.source("dropout_seed") + ")"
-                : std::string("go on after those of the weights (") +
-                      (walk_.request.has("seed") ? walk_.source("seed") : "--seed 0, the default") +
-                      ")";
+        words += s_.dropout_seed
+                     ? "come from a generator of their own (" + walk_.source("dropout_seed") + ")"
+                     : (arrays_.has("W_query") && !walk_.request.has("weights")
+                            ? "go on after those of the parameters ("
+                            : "are the first ones (") +
+                           walk_.seed_source() + ")";
         page_.paragraph(words + ".");
         walk_.show_by_key({{"weights_before_dropout", row("weights_before_dropout")},
                            {"dropout_mask", kept},
