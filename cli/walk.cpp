@@ -77,10 +77,10 @@ std::string Walk::position_words() const {
     if (offset() == 0) return "p = " + p + ", the query's position";
     return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
            std::to_string(std::abs(offset())) + " = " + p +
-           ", the query's position among the keys (causal_align " +
-           std::string(name_of(causal_align_names,
-                               settings().causal_align.value_or(CausalAlign::top_left))) +
-           ", " + source("causal_align") + ")";
+           ", the query's position among the keys (" +
+           (request.has("causal_align") ? source("causal_align")
+                                        : "--causal-align top-left, the default") +
+           ")";
 }
 
 void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {

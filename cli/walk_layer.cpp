@@ -177,8 +177,8 @@ void walk_from_heads(Walk& walk) {
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
     if (is_joined && walk.sizes.heads > 1) {
         walk.page.heading(2, "Joined heads");
-        walk.page.paragraph("The head_outputs of all " + sized("heads", walk.sizes.heads) +
-                            ", each of " + sized("d_v", walk.sizes.d_v) + ", side by side:");
+        walk.page.paragraph("The head_outputs of all " + std::to_string(walk.sizes.heads) +
+                            " heads, each of " + sized("d_v", walk.sizes.d_v) + ", side by side:");
         walk.page.formula({walk.vector_line("joined", joined, "heads * d_v")});
     }
     if (projects) show_output_projection(walk, joined, context);

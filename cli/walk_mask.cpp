@@ -22,7 +22,11 @@ public:
             page_.paragraph(rule.words + ". " + blocks(rows.back().second) + ".");
         }
         rows.emplace_back("mask", mask_);
-        page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
+        const bool before_softmax = s_.mask_method == MaskMethod::neg_inf;
+        if (before_softmax) rows.emplace_back("masked_scores", row("masked_scores"));
+        page_.paragraph(
+            std::string("A key is seen, 1 in mask, where every rule allows it") +
+            (before_softmax ? "; masked_scores are the unscaled scores of those keys:" : ":"));
         walk_.show_by_key(rows);
     }
 

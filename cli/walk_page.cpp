@@ -29,12 +29,21 @@ std::string escaped(std::string_view words) {
     return text;
 }
 
-/// Lines of at most text_width columns, broken at blanks.
+/// The first blank where a line may end: not before a number, which belongs to its name.
+std::size_t find_break(std::string_view words) {
+    std::size_t at = words.find(' ');
+    while (at != std::string_view::npos && at + 1 < words.size() &&
+           std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0)
+        at = words.find(' ', at + 1);
+    return at;
+}
+
+/// Lines of at most text_width columns.
 std::string wrapped(std::string_view words) {
     std::string text;
     std::size_t column = 0;
     while (!words.empty()) {
-        const std::size_t blank = words.find(' ');
+        const std::size_t blank = find_break(words);
         const std::string_view word = words.substr(0, blank);
         const std::size_t width = io::display_width(word);
         const bool is_first = column == 0, fits = column + 1 + width <= text_width;

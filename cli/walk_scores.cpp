@@ -1,4 +1,6 @@
 // One head of the walk: the query vector, its scores and what modifies them.
+#include <cmath>
+
 #include "cli/walk_head.hpp"
 #include "core/modifiers.hpp"
 
@@ -19,6 +21,9 @@ public:
     }
 
 private:
+    /// The array's name holds for what the operator takes.
+    std::string name_of_queries() const { return s_.rope ? "unrotated_queries" : "queries"; }
+
     void show_query() {
         heading("Query vector");
         const Row query = row("unrotated_queries");
@@ -28,7 +33,7 @@ private:
             page_.paragraph(std::string(s_.mode == Mode::sdpa ? "The query is given"
                                                               : "The query is the input row") +
                             (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
-            page_.formula({walk_.vector_line("queries", query, "d_k")});
+            page_.formula({walk_.vector_line(name_of_queries(), query, "d_k")});
         }
         if (s_.rope) rotate_query(query);
     }
@@ -55,9 +60,9 @@ private:
                 sum.factors.emplace_back(input[j], column[j]);
             if (arrays_.has("b_query")) sum.bias = row("b_query")[first + i];
             const std::string written = words_.sum(sum, query[i]);
-            if (i == 0) lines.push_back(element("queries", 0) + " = " + written);
+            if (i == 0) lines.push_back(element(name_of_queries(), 0) + " = " + written);
         }
-        lines.push_back(walk_.vector_line("queries", query, "d_k"));
+        lines.push_back(walk_.vector_line(name_of_queries(), query, "d_k"));
         page_.formula(lines);
     }
 
@@ -114,21 +119,23 @@ private:
 
     void show_scale() {
         heading("Scale");
-        const std::string root = "sqrt(d_k) = sqrt(" + std::to_string(g_.d_k) + ")";
+        const double root = std::sqrt(static_cast<double>(g_.d_k));
+        const std::string root_words = "sqrt(d_k) = sqrt(" + std::to_string(g_.d_k) + ")";
+        const bool is_bare = s_.init == Init::none;
         std::string words;
-        if (walk_.request.has("scale"))
+        if (*s_.scale == 1 / root)
+            words = "Every score is divided by " + root_words + ", that is scale " +
+                    words_.number(*s_.scale) + " (" + walk_.source("scale") +
+                    "). The more products a score adds up, the further scores lie apart: by about "
+                    "sqrt(d_k). Divided by that, they keep the softmax from giving nearly "
+                    "everything to one key.";
+        else if (walk_.request.has("scale"))
             words = "Every score is multiplied by " + words_.number(*s_.scale) + " (" +
-                    walk_.source("scale") + "; the default would be 1/" + root + ").";
-        else if (s_.init == Init::none)
+                    walk_.source("scale") + "; the default would be " +
+                    (is_bare ? "1 without projections" : "1/" + root_words) + ").";
+        else
             words = "The scores stay as they are: the scale is 1 without projections (" +
                     walk_.source("init") + ").";
-        else
-            words = "Every score is divided by " + root + ", that is scale " +
-                    words_.number(*s_.scale) +
-                    " (the default of --scale). The more products a score adds up, the further "
-                    "scores lie apart: "
-                    "by about sqrt(d_k). Divided by that, they keep the softmax from giving nearly "
-                    "everything to one key.";
         page_.paragraph(words);
         latest_ = "scaled_scores";
         walk_.show_by_key({{"scores", row("scores")}, {"scaled_scores", row("scaled_scores")}});

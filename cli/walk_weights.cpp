@@ -66,7 +66,7 @@ private:
                                 walk_.source("mask_method") +
                                 "), whose exponential is 0, so that they get no weight.");
             show_powers();
-            page_.paragraph("Each exponential divided by the denominator is a weight" +
+            page_.paragraph("Each exponential times 1/denominator is a weight" +
                             std::string(s_.sink.empty() ? "; together they make 1:"
                                                         : "; the sink keeps the rest of 1:"));
         }
@@ -82,7 +82,7 @@ private:
         page_.paragraph("The weights are masked after the softmax (" + walk_.source("mask_method") +
                         "): first a softmax over all keys, blocked ones too.");
         show_powers();
-        page_.paragraph("Each exponential divided by the denominator, then 0 for blocked keys:");
+        page_.paragraph("Each exponential times 1/denominator, then 0 for blocked keys:");
         walk_.show_by_key({{"unmasked_weights", row("unmasked_weights")},
                            {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
