@@ -237,7 +237,9 @@ TEST_CASE("explain: every array that the notebooks print for the journey, query 
             const std::string page =
                 good({"explain", mode, "-", "--token", std::to_string(token), "--precision", "9"},
                      request.dump());
-            for (const auto& [name, values] : one["expected"].items()) {
+            for (const auto& item : one["expected"].items()) {
+                const std::string& name = item.key();
+                const json& values = item.value();
                 const std::size_t row = request.contains("token") ? 0 : token;
                 if (name.ends_with("first10") || !values[0].is_array() || row >= values.size())
                     continue;
@@ -489,7 +491,7 @@ TEST_CASE("explain: wrong use is refused in one line") {
         Words arguments;
         const char* error;
     };
-    for (const auto& [arguments, error] : std::vector<Case>{
+    for (const Case& bad : std::vector<Case>{
              {{}, "attn explain: no mode; expected one of self, causal, multihead, cross, sdpa"},
              {{"selfish"}, "selfish: no mode of attn; expected one of self"},
              {self + Words{"--token", "6"}, "--token 6: there are 6 tokens; expected 0 to 5"},
@@ -512,11 +514,11 @@ TEST_CASE("explain: wrong use is refused in one line") {
              {self + Words{"--tokn", "2"},
               "--tokn: unknown flag; the nearest known one is --token"},
              {{"self", "a.csv", "b.csv"}, "b.csv: a second input; expected one"}}) {
-        CAPTURE(joined(arguments));
-        const Outcome outcome = run_attn(Words{"explain"} + arguments);
+        CAPTURE(joined(bad.arguments));
+        const Outcome outcome = run_attn(Words{"explain"} + bad.arguments);
         CHECK(outcome.code == 2);
         CHECK(outcome.out == "");
-        CHECK(outcome.err.starts_with("attn: error: " + std::string(error)));
+        CHECK(outcome.err.starts_with("attn: error: " + std::string(bad.error)));
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     }
     CHECK(good({"help", "explain"}) == good({"explain", "--help"}));
