@@ -25,6 +25,7 @@ std::vector<std::unique_ptr<Command>> add_commands(CLI::App& program,
     for (const auto& [mode, name] : mode_names)
         commands.push_back(std::make_unique<ModeCommand>(program, mode, is_named(name)));
     commands.push_back(std::make_unique<BatchCommand>(program, is_named("batch")));
+    commands.push_back(std::make_unique<ExplainCommand>(program, is_named("explain")));
     commands.push_back(std::make_unique<CompareCommand>(program));
     return commands;
 }

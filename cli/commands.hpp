@@ -31,6 +31,9 @@ protected:
     CLI::App& app_;
 };
 
+/// True where only standard input is left to read from, and that is a keyboard.
+bool waits_for_keyboard(const Request& request);
+
 /// `attn self`, `attn causal`, ...: one question.
 class ModeCommand : public Command {
 public:
@@ -62,6 +65,22 @@ private:
 
     OwnFlags own_;
     OptionFlags defaults_;
+};
+
+/// `attn explain MODE`: one question, told.
+class ExplainCommand : public Command {
+public:
+    ExplainCommand(CLI::App& program, bool is_named);
+
+    std::string help() const override;
+    CommandLine read() const override;
+
+private:
+    Mode mode_of(const std::string& word) const;
+    void take_words(Request& request) const;
+
+    OwnFlags own_;
+    OptionFlags flags_;
 };
 
 /// `attn compare A B`.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/batch.hpp"
+#include "cli/explain.hpp"
 #include "cli/failure.hpp"
 #include "cli/inputs.hpp"
 #include "cli/options.hpp"
@@ -34,6 +35,7 @@ int run(int argc, char** argv, cli::Request& request) {
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
     if (line.batch) return cli::run_batch(*line.batch) ? 0 : some_failed;
     request = line.request;
+    if (line.explain) return cli::explain(*line.explain, request), 0;
     Workers workers;
     cli::ModelFiles models;
     Operands operands = cli::read_operands(request, workers, models);

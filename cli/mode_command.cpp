@@ -42,15 +42,14 @@ const ModeHelp& help_of(Mode mode) {
                          [&](const ModeHelp& help) { return help.mode == mode; });
 }
 
-/// True where only standard input is left to read from, and that is a keyboard.
+}  // namespace
+
 bool waits_for_keyboard(const Request& request) {
     const bool given = !request.input.empty() || request.example || request.text ||
-                       request.has_file("query") || request.has_file("key") ||
-                       request.has_file("value");
+                       !request.token_ids.empty() || request.has_file("query") ||
+                       request.has_file("key") || request.has_file("value");
     return !given && ::isatty(STDIN_FILENO) != 0;
 }
-
-}  // namespace
 
 ModeCommand::ModeCommand(CLI::App& program, Mode mode, bool is_named)
     : Command(program, std::string(name_of(mode_names, mode)), help_of(mode).summary), mode_(mode) {

@@ -88,18 +88,19 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
     call.offset = g.offset(s.causal_align.value_or(CausalAlign::top_left));
     call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
 
-    const auto add_mask = [&](const Array<double>& mask, bool is_boolean) {
+    const auto add_mask = [&](const char* name, const Array<double>& mask, bool is_boolean) {
         if (is_boolean)
-            call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep));
+            call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep), name);
         else
             call.biases.emplace_back(rounded<T>(mask), 0);
     };
-    if (operands.mask.dimension() != 0) add_mask(operands.mask, operands.mask_is_boolean);
+    if (operands.mask.dimension() != 0) add_mask("mask", operands.mask, operands.mask_is_boolean);
     if (operands.key_padding_mask.dimension() != 0)
-        add_mask(padding_as_mask(operands.key_padding_mask), operands.key_padding_mask_is_boolean);
-    if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset));
-    if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset));
-    if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths));
+        add_mask("key_padding_mask", padding_as_mask(operands.key_padding_mask),
+                 operands.key_padding_mask_is_boolean);
+    if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset), "causal");
+    if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset), "window");
+    if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths), "kv_lengths");
 }
 
 template <class T>
@@ -233,6 +234,8 @@ private:
 
     /// Everything of the call but the queries, keys and values that are there already.
     void prepare_call() {
+        recorder_.keep("unrotated_queries", call_.query, "q_len", "d_k");
+        recorder_.keep("unrotated_keys", call_.key, "kv_len", "d_k");
         if (settings_.rope) rotate_queries_and_keys();
         recorder_.keep("queries", call_.query, "q_len", "d_k");
         recorder_.keep("keys", call_.key, "kv_len", "d_k");

@@ -115,13 +115,14 @@ bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
 }
 
 bool Mask::allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const {
-    return std::all_of(rules_.begin(), rules_.end(),
-                       [&](const auto& rule) { return rule->allows(batch, head, query, key); });
+    return std::all_of(rules_.begin(), rules_.end(), [&](const auto& named) {
+        return named.rule->allows(batch, head, query, key);
+    });
 }
 
 Coverage Mask::cover(const Block& block) const {
     Coverage joined = Coverage::all;
-    for (const auto& rule : rules_) {
+    for (const auto& [name, rule] : rules_) {
         const Coverage one = rule->cover(block);
         if (one == Coverage::none) return Coverage::none;
         if (one == Coverage::some) joined = Coverage::some;
@@ -131,7 +132,7 @@ Coverage Mask::cover(const Block& block) const {
 
 KeyRange Mask::range(const Block& block) const {
     KeyRange joined{block.first_key, block.first_key + block.keys};
-    for (const auto& rule : rules_) {
+    for (const auto& [name, rule] : rules_) {
         const KeyRange one = rule->range(block);
         joined.first = std::max(joined.first, one.first);
         joined.end = std::min(joined.end, one.end);
@@ -140,7 +141,7 @@ KeyRange Mask::range(const Block& block) const {
 }
 
 void Mask::block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const {
-    for (const auto& rule : rules_) rule->block_unseen(block, first_lane, seen);
+    for (const auto& [name, rule] : rules_) rule->block_unseen(block, first_lane, seen);
 }
 
 }  // namespace attn

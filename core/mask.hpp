@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.hpp"
@@ -126,10 +128,18 @@ private:
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:
+    /// `name` is for those who ask which rule blocks a key.
+    struct NamedRule {
+        std::string name;
+        std::shared_ptr<const MaskRule> rule;
+    };
+
     template <class Rule>
-    void add(Rule rule) {
-        rules_.push_back(std::make_shared<Rule>(std::move(rule)));
+    void add(Rule rule, std::string name = "") {
+        rules_.push_back({std::move(name), std::make_shared<Rule>(std::move(rule))});
     }
+
+    const std::vector<NamedRule>& rules() const { return rules_; }
 
     bool allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
 
@@ -139,7 +149,7 @@ public:
     void block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const;
 
 private:
-    std::vector<std::shared_ptr<const MaskRule>> rules_;
+    std::vector<NamedRule> rules_;
 };
 
 }  // namespace attn

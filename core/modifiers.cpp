@@ -20,21 +20,21 @@ ScoreModifier alibi(std::size_t heads) {
                 const auto distance = static_cast<std::int64_t>(at.key) - at.position;
                 return x + alibi_slope(at.head, heads) * static_cast<double>(distance);
             },
-            ""};
+            "alibi_scores"};
 }
 
-ScoreModifier add_bias(Broadcast bias) {
+ScoreModifier add_bias(Broadcast bias, std::size_t index) {
     return {[bias = std::move(bias)](double x, const ScorePlace& at) {
                 return x + bias.at(at.batch, at.head, at.query, at.key);
             },
-            ""};
+            "bias_" + std::to_string(index) + "_scores"};
 }
 
 std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,
                                            const std::vector<Broadcast>& biases) {
     std::vector<ScoreModifier> list{softcap(cap)};
     if (with_alibi) list.push_back(alibi(heads));
-    for (const Broadcast& bias : biases) list.push_back(add_bias(bias));
+    for (std::size_t i = 0; i < biases.size(); ++i) list.push_back(add_bias(biases[i], i));
     return list;
 }
 

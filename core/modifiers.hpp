@@ -29,11 +29,11 @@ ScoreModifier softcap(double c);
 /// slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
 double alibi_slope(std::size_t head, std::size_t heads);
 
-/// x + slope_h (k - p).
+/// x + slope_h (k - p); gives alibi_scores.
 ScoreModifier alibi(std::size_t heads);
 
-/// x + bias[batch, head, query, key], the additive mask.
-ScoreModifier add_bias(Broadcast bias);
+/// x + bias[batch, head, query, key], the index-th additive mask; gives bias_0_scores, ...
+ScoreModifier add_bias(Broadcast bias, std::size_t index);
 
 /// All of them in the contract's order. A new modifier takes its place in this list.
 std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,

@@ -94,10 +94,10 @@ struct Softmax {
 
 /// Along the last axis, with the row maximum subtracted; a sink is one more logit, without a
 /// weight. Only a row that the mask blocks wholly gives zeros; scores that overflowed give NaN, as
-/// in PyTorch.
+/// in PyTorch. The steps go to the recorder, where there is one.
 template <class T>
 Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
-                   const std::vector<double>& sink) {
+                   const std::vector<double>& sink, Recorder* recorder = nullptr) {
     const Tensor4<T> peak = row_maxima(scores);
     const Tensor4<T> has_key = row_maxima(mask);
     Tensor4<T> shift = xt::where(has_key > T{0}, peak, T{0});
@@ -112,9 +112,18 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
     Tensor4<T> powers = scores - shift;
     for (T& x : powers) x = torch_exp(x);
     Tensor4<T> total = row_sums(powers);
-    if (!sink.empty())
+    if (!sink.empty()) {
+        Tensor4<T> sink_power = Tensor4<T>::from_shape(total.shape());
         for (std::size_t row = 0; row < total.size(); ++row)
-            total.data()[row] += torch_exp(static_cast<T>(sink_of(row) - shift.data()[row]));
+            sink_power.data()[row] = torch_exp(static_cast<T>(sink_of(row) - shift.data()[row]));
+        total += sink_power;
+        if (recorder != nullptr) recorder->keep("sink_power", sink_power, "q_len", "");
+    }
+    if (recorder != nullptr) {
+        recorder->keep("softmax_shift", shift, "q_len", "");
+        recorder->keep("softmax_powers", powers, "q_len", "kv_len");
+        recorder->keep("softmax_total", total, "q_len", "");
+    }
     const Tensor4<T> reciprocal = xt::where(has_key > T{0}, T{1} / total, T{0});
     const T empty = -std::numeric_limits<T>::infinity();
     return {powers * reciprocal, xt::where(has_key > T{0}, shift + xt::log(total), empty)};
@@ -138,33 +147,64 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
     }
 }
 
+/// Of an additive mask.
+bool blocks(double bias) {
+    return bias == -std::numeric_limits<double>::infinity();
+}
+
 template <class T>
 bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::size_t q,
             std::size_t k) {
-    constexpr double blocked = -std::numeric_limits<double>::infinity();
     return call.mask.allows(b, h, q, k) &&
            std::none_of(call.biases.begin(), call.biases.end(),
-                        [&](const Broadcast& bias) { return bias.at(b, h, q, k) == blocked; });
+                        [&](const Broadcast& bias) { return blocks(bias.at(b, h, q, k)); });
 }
 
-/// 1 where a query may attend, 0 where not, in the shape of the scores.
-template <class T>
-Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
+/// 1 where `allows` says yes of batch, head, query and key, 0 where not, in the shape of the
+/// scores.
+template <class T, class Allows>
+Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
     Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
     for (std::size_t b = 0; b < mask.shape(0); ++b)
         for (std::size_t h = 0; h < mask.shape(1); ++h)
             for (std::size_t q = 0; q < mask.shape(2); ++q)
                 for (std::size_t k = 0; k < mask.shape(3); ++k)
-                    mask(b, h, q, k) = allows(call, b, h, call.first_query + q, k) ? T{1} : T{0};
+                    mask(b, h, q, k) = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
     return mask;
+}
+
+/// Where a query may attend.
+template <class T>
+Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
+    return mask_where(call, scores,
+                      [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+                          return allows(call, b, h, q, k);
+                      });
+}
+
+/// Where each rule by itself would let a query attend.
+template <class T>
+void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
+    const auto keep = [&](const std::string& name, const auto& allows_by_rule) {
+        if (recorder.wants("allowed_by_" + name))
+            recorder.keep("allowed_by_" + name, mask_where(call, scores, allows_by_rule), "q_len",
+                          "kv_len");
+    };
+    for (const auto& [name, rule] : call.mask.rules())
+        keep(name, [&rule = *rule](auto... place) { return rule.allows(place...); });
+    for (std::size_t i = 0; i < call.biases.size(); ++i)
+        keep("bias_" + std::to_string(i),
+             [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
 }
 
 /// The notebooks' first way to mask: softmax over all keys, times the mask, rows divided by their
 /// sums. Rows in which a blocked key leaves nothing over, or NaN, are `direct`'s, the softmax over
 /// the allowed keys, which is what they would be without rounding.
 template <class T>
-Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct) {
+Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
+                       Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
+    recorder.keep("masked_total", total, "q_len", "");
     const Tensor4<T> usable = xt::cast<T>(total >= std::numeric_limits<T>::min());
     return xt::where(usable > T{0}, masked_weights / total, direct);
 }
@@ -188,6 +228,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
 
     const Tensor4<T> mask = mask_of(call, scores);
     keep("mask", mask);
+    keep_rules(call, scores, recorder);
     if (recorder.wants("masked_scores"))
         keep("masked_scores", xt::where(mask > T{0}, scores, blocked));
 
@@ -195,18 +236,19 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     if (call.mask_method == MaskMethod::neg_inf) {
         const Tensor4<T> biased = xt::where(mask > T{0}, modified, blocked);
         keep("biased_scores", biased);
-        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink);
+        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         weights = std::move(softmaxed);
     } else {
         keep("biased_scores", modified);
         const Tensor4<T> seen = xt::cast<T>(xt::not_equal(modified, blocked));
-        const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink);
+        const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
+        keep("unmasked_weights", softmaxed);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         const Tensor4<T> masked_weights = xt::where(mask > T{0}, softmaxed, T{0});
         keep("masked_weights", masked_weights);
         const Tensor4<T> allowed = xt::where(mask > T{0}, modified, blocked);
-        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights);
+        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
     }
     keep("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.wants("dropout_mask")) {

@@ -72,7 +72,8 @@ TEST_CASE("readme: the first screen is what the command prints") {
 
 TEST_CASE("readme: every flag of every help page is named") {
     const std::string text = readme();
-    for (const char* mode : {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch"}) {
+    for (const char* mode :
+         {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch", "explain"}) {
         std::istringstream words(run_shell(std::string("attn ") + mode + " --help").out);
         for (std::string word; words >> word;)
             if (word.starts_with("--") && word != "--help") {

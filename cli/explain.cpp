@@ -1,0 +1,107 @@
+// Computes a question and walks through one of its queries; see explain.hpp.
+#include "cli/explain.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "cli/inputs.hpp"
+#include "cli/walk.hpp"
+#include "core/error.hpp"
+#include "core/layer.hpp"
+#include "core/steps.hpp"
+#include "io/output_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::uint64_t default_precision = 4;
+
+/// Without --head; the pages of more of them are long.
+constexpr std::size_t most_heads = 4;
+
+PageFormat format_of(const std::optional<PageFormat>& given, const Request& request) {
+    if (given) return *given;
+    const std::string suffix = std::filesystem::path(request.output).extension();
+    if (suffix == ".md" || suffix == ".markdown") return PageFormat::markdown;
+    const bool is_of_arrays =
+        suffix == ".jsonl" ||
+        std::any_of(io::format_names.begin(), io::format_names.end(),
+                    [&](const auto& format) { return suffix == "." + std::string(format.second); });
+    if (is_of_arrays)
+        throw Error(ErrorKind::usage, place_of(request, "output"),
+                    "the walk is text or Markdown; expected a name that ends in .txt or .md, or "
+                    "--format beside it");
+    return PageFormat::text;
+}
+
+/// Only the reference path writes every step down.
+void settle(Request& request) {
+    Settings& s = request.settings;
+    if (s.kernel != KernelChoice::automatic && s.kernel != KernelChoice::reference)
+        throw Error(ErrorKind::usage, place_of(request, "kernel"),
+                    "a fused kernel writes no steps down; expected auto or reference");
+    s.kernel = KernelChoice::reference;
+    s.emit = {"all"};
+    s.average_heads = false;
+}
+
+std::size_t pick(const char* flag, const char* what, const std::optional<std::uint64_t>& given,
+                 std::size_t count) {
+    if (given.value_or(0) < count) return static_cast<std::size_t>(given.value_or(0));
+    throw Error(ErrorKind::usage, std::string(flag) + " " + std::to_string(*given),
+                count == 1 ? std::string("there is one ") + what + "; expected 0"
+                           : "there are " + std::to_string(count) + " of them; expected 0 to " +
+                                 std::to_string(count - 1));
+}
+
+std::vector<std::string> additive_masks(const Operands& operands) {
+    std::vector<std::string> keys;
+    for (const auto& [key, mask, is_boolean] :
+         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
+          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}})
+        if (mask->dimension() != 0 && !is_boolean) keys.emplace_back(key);
+    return keys;
+}
+
+}  // namespace
+
+void explain(const ExplainRequest& explain, Request& request) {
+    const PageFormat format = format_of(explain.format, request);
+    Workers workers;
+    ModelFiles models;
+    Operands operands = read_operands(request, workers, models);
+    settle(request);
+    Settings& settings = request.settings;
+    const bool is_last = !settings.token;
+    settings.token = settings.token.value_or(0);
+    settings = resolve(settings, operands);
+    const Geometry sizes = geometry_of(settings, operands);
+    if (is_last) settings.token = sizes.q_len - 1;
+    settings.emit.insert(settings.emit.end(), step_names.begin(), step_names.end());
+    const std::size_t batch = pick("--batch", "batch entry", explain.batch, sizes.batch);
+    const std::size_t head = pick("--head", "head", explain.head, sizes.heads);
+    const bool is_one_head = explain.head || sizes.heads > most_heads;
+    const std::vector<std::string> additive = additive_masks(operands);
+
+    const Result result = compute(settings, std::move(operands), workers);
+    const auto decimals = static_cast<int>(request.precision.value_or(default_precision));
+    Walk walk{request,
+              sizes,
+              batch,
+              is_one_head ? head : 0,
+              is_one_head ? head + 1 : sizes.heads,
+              additive,
+              WalkArrays(result, batch, sizes.heads),
+              NumberWords(decimals, settings.dtype),
+              Page(format)};
+    walk_to_heads(walk);
+    for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)
+        walk_head(walk, shown);
+    walk_from_heads(walk);
+    io::OutputFile out(request.output);
+    out << walk.page.text();
+    out.commit();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,23 @@
+// `attn explain`: one query of a question, step by step, in words and numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/request.hpp"
+#include "cli/walk_page.hpp"
+
+namespace attn::cli {
+
+struct ExplainRequest {
+    std::optional<PageFormat> format;  ///< empty: the output's suffix says
+    std::optional<std::uint64_t> head, batch;
+};
+
+/// Computes the request's question for one query, its `token` or the last one, and writes the walk
+/// to the request's output. What the request says of its answer's form (emit, format, pretty,
+/// nonfinite, average_heads) has no place here. Errors: as for the question itself, and kind usage
+/// for heads and batch entries that are not there.
+void explain(const ExplainRequest& explain, Request& request);
+
+}  // namespace attn::cli

@@ -1,0 +1,130 @@
+// What every part of the walk needs; see walk.hpp.
+#include "cli/walk.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/options.hpp"
+#include "io/number_text.hpp"
+#include "io/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string printable(const std::string& label) {
+    return io::one_line(io::shortened(label));
+}
+
+}  // namespace
+
+std::string setting_text(double value) {
+    std::string text;
+    io::append_number(text, value, std::nullopt);
+    return text;
+}
+
+std::string sized(const char* name, std::size_t size) {
+    return std::string(name) + " " + std::to_string(size);
+}
+
+std::size_t Walk::own_key() const {
+    const bool has_own = settings().mode != Mode::cross && settings().mode != Mode::sdpa;
+    return has_own ? sizes.past_len + query() : 0;
+}
+
+std::string Walk::command() const {
+    return "attn " + std::string(name_of(mode_names, settings().mode));
+}
+
+std::string Walk::query_label() const {
+    const std::string number = std::to_string(query());
+    const bool named = request.tokens.size() == sizes.q_len;
+    return named ? number + " \"" + printable(request.tokens[query()]) + "\"" : number;
+}
+
+std::string Walk::key_name(std::size_t key) const {
+    const bool named = settings().mode != Mode::cross && !request.tokens.empty() &&
+                       request.tokens.size() + sizes.past_len == sizes.kv_len;
+    if (!named) return std::to_string(key);
+    if (key < sizes.past_len) return "cached " + std::to_string(key);
+    return printable(request.tokens[key - sizes.past_len]);
+}
+
+std::string Walk::key_label(std::size_t key) const {
+    const std::string number = std::to_string(key), name = key_name(key);
+    return name == number ? number : number + " \"" + name + "\"";
+}
+
+std::string Walk::source(const std::string& key) const {
+    if (request.has(key)) return io::one_line(place_of(request, key));
+    const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
+    if (of_weights && request.has("weights")) return "as the weights have it";
+    return "the default of --" + find_option(key)->name;
+}
+
+std::string Walk::seed_source() const {
+    return request.has("seed") ? source("seed") : "--seed 0, the default";
+}
+
+std::string Walk::operand_source(const std::string& key) const {
+    const auto file = request.operand_files.find(key);
+    if (file == request.operand_files.end()) return "\"" + key + "\" of the request";
+    return "--" + find_option(key)->name + " " + io::one_line(file->second);
+}
+
+std::string Walk::position_words() const {
+    const std::string p = std::to_string(position());
+    if (offset() == 0) return "p = " + p + ", the query's position";
+    return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
+           std::to_string(std::abs(offset())) + " = " + p +
+           ", the query's position among the keys (" +
+           (request.has("causal_align") ? source("causal_align")
+                                        : "--causal-align top-left, the default") +
+           ")";
+}
+
+void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
+    const std::vector<std::size_t> shown = shown_of(sizes.kv_len, own_key());
+    std::string corner = sized("kv_len", sizes.kv_len);
+    if (shown.size() < sizes.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
+    io::Cells cells{{"(" + corner + ")"}};
+    for (const auto& [name, values] : rows) cells.push_back({name});
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+        const bool is_cut = i != 0 && shown[i] != shown[i - 1] + 1;
+        if (is_cut)
+            for (auto& row : cells) row.emplace_back("...");
+        cells[0].push_back(key_name(shown[i]));
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            const bool is_mask = rows[r].first == "mask" || rows[r].first.starts_with("allowed_by");
+            const double value = rows[r].second[shown[i]];
+            cells[r + 1].push_back(is_mask ? io::fixed_text(value, 0) : words.number(value));
+        }
+    }
+    page.table(cells);
+}
+
+void Walk::show_vectors(const std::string& number_name, const Row& numbers,
+                        const std::string& vector_name, const std::vector<Row>& vectors,
+                        const std::string& shape) {
+    const std::vector<std::size_t> shown = shown_of(sizes.kv_len, own_key());
+    io::Cells cells{{"key", "token", number_name, vector_name + " " + shape}};
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+        const std::size_t key = shown[i];
+        if (i != 0 && key != shown[i - 1] + 1) cells.push_back({"...", "...", "...", "..."});
+        cells.push_back({std::to_string(key), key_name(key), words.number(numbers[key]),
+                         words.row(vectors[key])});
+    }
+    const bool named = std::any_of(cells.begin() + 1, cells.end(),
+                                   [](const auto& row) { return row[0] != row[1]; });
+    if (!named)
+        for (auto& row : cells) row.erase(row.begin() + 1);
+    page.table(cells);
+}
+
+std::string Walk::vector_line(const std::string& name, const Row& values,
+                              const std::string& dimension) const {
+    return name + "[" + std::to_string(query()) + "] = " + words.row(values) + "   (" + dimension +
+           " " + std::to_string(values.size()) + ")";
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,78 @@
+// The walk through one query: what `attn explain` says, step by step.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/request.hpp"
+#include "cli/walk_arrays.hpp"
+#include "cli/walk_page.hpp"
+#include "core/geometry.hpp"
+
+namespace attn::cli {
+
+/// What every part of the walk needs.
+struct Walk {
+    Request request;  ///< its settings are resolved and name the query as `token`
+    Geometry sizes;   ///< of the whole question
+    std::size_t batch = 0;
+    std::size_t first_head = 0, end_head = 1;   ///< those that are shown
+    std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
+    WalkArrays arrays;
+    NumberWords words;
+    Page page;
+
+    const Settings& settings() const { return request.settings; }
+    std::size_t query() const { return *settings().token; }
+
+    /// From a query's index to its position among the keys.
+    std::ptrdiff_t offset() const {
+        return sizes.offset(settings().causal_align.value_or(CausalAlign::top_left));
+    }
+    std::ptrdiff_t position() const { return static_cast<std::ptrdiff_t>(query()) + offset(); }
+
+    /// "p = 1 + 2 = 3, the query's position among the keys (...)".
+    std::string position_words() const;
+
+    /// The key that is written out and always shown: the query's own, where it has one.
+    std::size_t own_key() const;
+
+    std::string command() const;
+    /// `1 "journey"`, or `1` where there are no labels.
+    std::string query_label() const;
+    /// The label alone, or the number where there is none.
+    std::string key_name(std::size_t key) const;
+    std::string key_label(std::size_t key) const;
+
+    /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "the default of
+    /// --heads".
+    std::string source(const std::string& key) const;
+    std::string seed_source() const;
+    /// The same of an operand: "--mask mask.json".
+    std::string operand_source(const std::string& key) const;
+
+    /// Rows of a number a key under the keys' names.
+    void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
+    /// A vector for each key, and a number before it.
+    void show_vectors(const std::string& number_name, const Row& numbers,
+                      const std::string& vector_name, const std::vector<Row>& vectors,
+                      const std::string& shape);
+
+    /// "name[1] = [...]   (d_in 3)".
+    std::string vector_line(const std::string& name, const Row& values,
+                            const std::string& dimension) const;
+};
+
+/// A setting as it was given, 0.5, rather than with the page's digits.
+std::string setting_text(double value);
+
+/// "kv_len 6".
+std::string sized(const char* name, std::size_t size);
+
+void walk_to_heads(Walk& walk);                ///< the question, the input, the projections
+void walk_head(Walk& walk, std::size_t head);  ///< from the query vector to its context
+void walk_from_heads(Walk& walk);              ///< joined heads, output, the check
+
+}  // namespace attn::cli

@@ -1,0 +1,171 @@
+// The numbers of one query; see walk_arrays.hpp.
+#include "cli/walk_arrays.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/torch_math.hpp"
+#include "io/number_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t head_of_cut = 6, tail_of_cut = 3;
+
+/// The texts of `count` parts, the middle of a long list cut out.
+template <class Text>
+std::string joined(std::size_t count, const char* between, Text text_of) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i != 0) text += between;
+        if (count > most_shown && i == head_of_cut) {
+            (text += "...") += between;
+            i = count - tail_of_cut;
+        }
+        text += text_of(i);
+    }
+    return text;
+}
+
+bool same(double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+template <class T>
+double added_up(const SumOfProducts& sum) {
+    T total = 0;
+    for (const auto& [a, b] : sum.factors) total += static_cast<T>(a) * static_cast<T>(b);
+    if (sum.bias) total += static_cast<T>(*sum.bias);
+    return static_cast<double>(total);
+}
+
+template <class T>
+double added_up(const Row& terms, std::optional<double> last) {
+    const std::vector<T> row(terms.begin(), terms.end());
+    T total = row_sum(row.data(), row.size());
+    if (last) total += static_cast<T>(*last);
+    return static_cast<double>(total);
+}
+
+void require_same(double computed, double shown) {
+    if (!same(computed, shown)) throw std::logic_error("a sum is not what its terms add up to");
+}
+
+}  // namespace
+
+const NamedArray* WalkArrays::find(std::string_view name) const {
+    const auto found = std::find_if(arrays_.begin(), arrays_.end(),
+                                    [&](const NamedArray& array) { return array.name == name; });
+    return found == arrays_.end() ? nullptr : &*found;
+}
+
+const NamedArray& WalkArrays::get(std::string_view name) const {
+    const NamedArray* array = find(name);
+    if (array == nullptr) throw std::logic_error("no array " + std::string(name));
+    return *array;
+}
+
+std::string WalkArrays::shape(std::string_view name) const {
+    const NamedArray& array = get(name);
+    return std::visit(
+        [&](const auto& values) {
+            std::string text;
+            for (std::size_t i = 0; i < array.axes.size(); ++i)
+                text += (i == 0 ? "" : ", ") + std::string(array.axes[i]) + " " +
+                        std::to_string(values.shape(i));
+            return "(" + text + ")";
+        },
+        array.values);
+}
+
+Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
+    const NamedArray& array = get(name);
+    const auto place = [&](std::string_view axis, std::size_t size) {
+        if (axis == "batch") return batch_;
+        // Keys and values have fewer heads where groups share them.
+        if (axis == "heads") return head * size / heads_;
+        if (axis == "q_len") return std::size_t{0};
+        return axis == "tokens" ? token_ : index;
+    };
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t rank = values.dimension();
+            const bool is_number = array.axes[rank - 1] == "q_len" || name == "token_ids";
+            const std::size_t length = is_number ? 1 : values.shape(rank - 1);
+            std::size_t at = 0;
+            for (std::size_t i = 0; i < rank - (is_number ? 0 : 1); ++i)
+                at = at * values.shape(i) + place(array.axes[i], values.shape(i));
+            const auto first = values.data() + at * length;
+            return Row(first, first + length);
+        },
+        array.values);
+}
+
+Row WalkArrays::weights_of(std::string_view name, std::size_t head, std::size_t out) const {
+    const NamedArray& array = get(name);
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t rank = values.dimension();
+            const std::size_t rows = values.shape(rank - 2), columns = values.shape(rank - 1);
+            const auto matrix = values.data() + (rank == 3 ? head * rows * columns : 0);
+            Row column;
+            if (array.axes.back() == "d_in") {
+                column.assign(matrix + out * columns, matrix + (out + 1) * columns);
+            } else {
+                for (std::size_t i = 0; i < rows; ++i)
+                    column.push_back(static_cast<double>(matrix[i * columns + out]));
+            }
+            return column;
+        },
+        array.values);
+}
+
+std::string NumberWords::number(double value) const {
+    return io::fixed_text(value, decimals_);
+}
+
+std::string NumberWords::factor(double value) const {
+    const std::string text = number(value);
+    return text.starts_with('-') ? "(" + text + ")" : text;
+}
+
+std::string NumberWords::row(const Row& values) const {
+    const std::string text =
+        "[" + joined(values.size(), ", ", [&](std::size_t i) { return number(values[i]); }) + "]";
+    return values.size() > most_shown ? text + " of " + std::to_string(values.size()) : text;
+}
+
+std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
+    const bool single = dtype_ == Dtype::float32;
+    require_same(single ? added_up<float>(sum) : added_up<double>(sum), result);
+    const std::size_t count = sum.factors.size();
+    std::string text = joined(count, " + ", [&](std::size_t i) {
+        return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
+    });
+    if (count == 0) text = "nothing";
+    if (count > most_shown) text += " (" + std::to_string(count) + " products)";
+    if (sum.bias) text += " + " + factor(*sum.bias);
+    return text + " = " + number(result);
+}
+
+std::string NumberWords::total(const Row& terms, std::optional<double> last, double result) const {
+    const bool single = dtype_ == Dtype::float32;
+    require_same(single ? added_up<float>(terms, last) : added_up<double>(terms, last), result);
+    std::string text = joined(terms.size(), " + ", [&](std::size_t i) { return factor(terms[i]); });
+    if (terms.size() > most_shown) text += " (" + std::to_string(terms.size()) + " terms)";
+    if (last) text += " + " + factor(*last);
+    return text + " = " + number(result);
+}
+
+std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre) {
+    std::vector<std::size_t> shown;
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool is_near = i + 1 >= centre && i <= centre + 1;
+        if (count <= most_shown || i < head_of_cut || i + tail_of_cut >= count || is_near)
+            shown.push_back(i);
+    }
+    return shown;
+}
+
+}  // namespace attn::cli

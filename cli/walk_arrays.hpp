@@ -1,0 +1,84 @@
+// The numbers of one query, out of the arrays that were computed for it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.hpp"
+
+namespace attn::cli {
+
+using Row = std::vector<double>;
+
+/// Arrays of one question with one query row, seen from one batch entry.
+class WalkArrays {
+public:
+    WalkArrays(const Result& result, std::size_t batch, std::size_t heads)
+        : arrays_(result.arrays), token_(result.settings.token.value_or(0)), batch_(batch),
+          heads_(heads) {}
+
+    bool has(std::string_view name) const { return find(name) != nullptr; }
+
+    /// "(heads 2, d_out 4)": every axis with its size.
+    std::string shape(std::string_view name) const;
+
+    /// The query's row along the last axis. Keys and values have a row for each `index`, parameters
+    /// for each index of their first axis; arrays of a number a query give that number.
+    Row row(std::string_view name, std::size_t head = 0, std::size_t index = 0) const;
+    double number(std::string_view name, std::size_t head) const { return row(name, head).front(); }
+
+    /// The column of a parameter that makes the number `out` of what comes out.
+    Row weights_of(std::string_view name, std::size_t head, std::size_t out) const;
+
+private:
+    const NamedArray* find(std::string_view name) const;
+    const NamedArray& get(std::string_view name) const;
+
+    const std::vector<NamedArray>& arrays_;
+    std::size_t token_, batch_, heads_;
+};
+
+/// Products that are added up, in the order and in the type that the program uses.
+struct SumOfProducts {
+    std::vector<std::pair<double, double>> factors;
+    std::optional<double> bias;  ///< added last
+};
+
+/// How numbers are written: digits after the point, and long rows cut.
+class NumberWords {
+public:
+    NumberWords(int decimals, Dtype dtype) : decimals_(decimals), dtype_(dtype) {}
+
+    int decimals() const { return decimals_; }
+
+    std::string number(double value) const;
+
+    /// "[0.4300, 0.1500, 0.8900]"; a long one is cut and says how many there are.
+    std::string row(const Row& values) const;
+
+    /// "0.43*0.12 + 0.15*0.33 = 0.1011". Throws std::logic_error where that is not the sum: nothing
+    /// but what was computed may be shown.
+    std::string sum(const SumOfProducts& sum, double result) const;
+
+    /// "1.0000 + 0.5000 = 1.5000", the last number of `terms` added last. Throws as `sum`.
+    std::string total(const Row& terms, std::optional<double> last, double result) const;
+
+private:
+    std::string factor(double value) const;
+
+    int decimals_;
+    Dtype dtype_;
+};
+
+/// Which of `count` things are shown: all where they are few; else the first, the last and those
+/// round `centre`, in order.
+std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre);
+
+/// More of them are cut.
+inline constexpr std::size_t most_shown = 12;
+
+}  // namespace attn::cli

@@ -1,0 +1,40 @@
+// One head of the walk, as its parts see it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/walk.hpp"
+
+namespace attn::cli {
+
+class HeadView {
+public:
+    HeadView(Walk& walk, std::size_t head);
+
+protected:
+    Row row(const std::string& name) const { return walk_.arrays.row(name, head_); }
+    double number(const std::string& name) const { return row(name).front(); }
+
+    /// "scores[1][3]": of this query.
+    std::string element(const std::string& name, std::size_t index) const {
+        return name + "[" + std::to_string(walk_.query()) + "][" + std::to_string(index) + "]";
+    }
+
+    void heading(const std::string& words) { page_.heading(g_.heads > 1 ? 3 : 2, words); }
+
+    Walk& walk_;
+    const WalkArrays& arrays_;
+    const NumberWords& words_;
+    Page& page_;
+    const Settings& s_;
+    const Geometry& g_;
+    std::size_t head_;
+    Row mask_;  // 1 where the query sees a key
+};
+
+void walk_scores(Walk& walk, std::size_t head);   ///< the query vector, its scores, their modifiers
+void walk_mask(Walk& walk, std::size_t head);     ///< which keys are blocked, and by what
+void walk_weights(Walk& walk, std::size_t head);  ///< softmax, dropout, the values mixed
+
+}  // namespace attn::cli

@@ -1,0 +1,189 @@
+// One head of the walk: the query vector, its scores and what modifies them.
+#include <cmath>
+
+#include "cli/walk_head.hpp"
+#include "core/modifiers.hpp"
+
+namespace attn::cli {
+namespace {
+
+class ScoresWalk : public HeadView {
+public:
+    using HeadView::HeadView;
+
+    void show() {
+        show_query();
+        show_scores();
+        show_scale();
+        show_softcap();
+        show_alibi();
+        show_additive_masks();
+    }
+
+private:
+    /// The array's name holds for what the operator takes.
+    std::string name_of_queries() const { return s_.rope ? "unrotated_queries" : "queries"; }
+
+    void show_query() {
+        heading("Query vector");
+        const Row query = row("unrotated_queries");
+        if (arrays_.has("W_query")) {
+            project_query(query);
+        } else {
+            page_.paragraph(std::string(s_.mode == Mode::sdpa ? "The query is given"
+                                                              : "The query is the input row") +
+                            (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
+            page_.formula({walk_.vector_line(name_of_queries(), query, "d_k")});
+        }
+        if (s_.rope) rotate_query(query);
+    }
+
+    void project_query(const Row& query) {
+        const std::string x = arrays_.has("normed_inputs") ? "normed_inputs" : "inputs";
+        const bool wrapper = s_.style == Style::wrapper;
+        const std::size_t first = wrapper ? 0 : head_ * g_.d_k;
+        std::string words = x + "[" + std::to_string(walk_.query()) + "] (" +
+                            sized("d_in", g_.d_in) + ") times W_query (" + sized("d_in", g_.d_in) +
+                            ", " + sized("d_k", g_.d_k) + ")";
+        if (!wrapper && g_.heads > 1)
+            words += ", which for this head are columns " + std::to_string(first) + " to " +
+                     std::to_string(first + g_.d_k - 1) + " of all that W_query gives";
+        if (arrays_.has("b_query")) words += ", plus b_query (" + walk_.source("qkv_bias") + ")";
+        page_.paragraph(words + ". The first number in full, then all of " + sized("d_k", g_.d_k) +
+                        ":");
+        const Row input = arrays_.row(x);
+        std::vector<std::string> lines;
+        for (std::size_t i = 0; i < g_.d_k; ++i) {
+            SumOfProducts sum;
+            const Row column = arrays_.weights_of("W_query", head_, first + i);
+            for (std::size_t j = 0; j < input.size(); ++j)
+                sum.factors.emplace_back(input[j], column[j]);
+            if (arrays_.has("b_query")) sum.bias = row("b_query")[first + i];
+            const std::string written = words_.sum(sum, query[i]);
+            if (i == 0) lines.push_back(element(name_of_queries(), 0) + " = " + written);
+        }
+        lines.push_back(walk_.vector_line(name_of_queries(), query, "d_k"));
+        page_.formula(lines);
+    }
+
+    void rotate_query(const Row& before) {
+        heading("Rotary embedding");
+        const std::size_t position = g_.past_len + walk_.query();
+        const std::string dims = std::to_string(*s_.rope_dims);
+        const std::string half = std::to_string(*s_.rope_dims / 2);
+        page_.paragraph(
+            "Queries and keys are turned by their position (" +
+            (walk_.request.has("rope") ? walk_.source("rope")
+                                       : "--rope half of the model's family") +
+            "): pair m, numbers " +
+            (*s_.rope == Rope::half ? "m and m + " + half : std::string("2m and 2m + 1")) +
+            ", by the angle position * base^(-2m/" + dims + "), base " +
+            setting_text(s_.rope_base) + " (" + walk_.source("rope_base") + ")" +
+            (s_.rope_scaling.empty() ? ""
+                                     : ", slowed down (" + walk_.source("rope_scaling") + ")") +
+            (*s_.rope_dims < g_.d_k ? "; only the first " + dims + " of d_k are turned" : "") +
+            ". This query stands at position " + std::to_string(position) +
+            (g_.past_len != 0 ? ", after the cached keys" : "") +
+            (position == 0 ? ", where nothing turns" : "") + ". Before and after:");
+        page_.formula({walk_.vector_line("unrotated_queries", before, "d_k"),
+                       walk_.vector_line("queries", row("queries"), "d_k")});
+    }
+
+    /// One score in full, then all of them.
+    void show_scores() {
+        heading("Scores: the query times every key");
+        const Row query = row("queries"), scores = row("scores");
+        std::string words = "Every key (" + sized("d_k", g_.d_k) +
+                            ") is multiplied with the query (" + sized("d_k", g_.d_k) +
+                            "), number by number, and the products are added.";
+        if (g_.past_len != 0)
+            words += " The first " + std::to_string(g_.past_len) + " keys are cached ones (" +
+                     walk_.operand_source("past_key") + ").";
+        const std::size_t own = walk_.own_key();
+        page_.paragraph(words + " In full for key " + walk_.key_label(own) + ", then all of " +
+                        sized("kv_len", g_.kv_len) + ":");
+        std::vector<Row> keys;
+        for (std::size_t key = 0; key < g_.kv_len; ++key)
+            keys.push_back(arrays_.row("present_key", head_, key));
+        std::vector<std::string> lines;
+        for (std::size_t key = 0; key < g_.kv_len; ++key) {
+            SumOfProducts sum;
+            for (std::size_t i = 0; i < g_.d_k; ++i)
+                sum.factors.emplace_back(query[i], keys[key][i]);
+            const std::string written = words_.sum(sum, scores[key]);
+            if (key == own) lines.push_back(element("scores", key) + " = " + written);
+        }
+        page_.formula(lines);
+        walk_.show_vectors("scores", scores, "present_key", keys, "(" + sized("d_k", g_.d_k) + ")");
+    }
+
+    void show_scale() {
+        heading("Scale");
+        const double root = std::sqrt(static_cast<double>(g_.d_k));
+        const std::string root_words = "sqrt(d_k) = sqrt(" + std::to_string(g_.d_k) + ")";
+        const bool is_bare = s_.init == Init::none;
+        std::string words;
+        if (*s_.scale == 1 / root)
+            words = "Every score is divided by " + root_words + ", that is scale " +
+                    words_.number(*s_.scale) + " (" + walk_.source("scale") +
+                    "). The more products a score adds up, the further scores lie apart: by about "
+                    "sqrt(d_k). Divided by that, they keep the softmax from giving nearly "
+                    "everything to one key.";
+        else if (walk_.request.has("scale"))
+            words = "Every score is multiplied by " + words_.number(*s_.scale) + " (" +
+                    walk_.source("scale") + "; the default would be " +
+                    (is_bare ? "1 without projections" : "1/" + root_words) + ").";
+        else
+            words = "The scores stay as they are: the scale is 1 without projections (" +
+                    walk_.source("init") + ").";
+        page_.paragraph(words);
+        latest_ = "scaled_scores";
+        walk_.show_by_key({{"scores", row("scores")}, {"scaled_scores", row("scaled_scores")}});
+    }
+
+    /// The scores before and after a step.
+    void show_step(const std::string& name) {
+        walk_.show_by_key({{latest_, row(latest_)}, {name, row(name)}});
+        latest_ = name;
+    }
+
+    void show_softcap() {
+        if (s_.softcap == 0) return;
+        const std::string cap = setting_text(s_.softcap);
+        heading("Soft cap");
+        page_.paragraph("C tanh(x / C) with C = " + cap + " (" + walk_.source("softcap") +
+                        ") keeps every score between -C and C.");
+        show_step("capped_scores");
+    }
+
+    void show_alibi() {
+        if (!s_.alibi) return;
+        heading("ALiBi");
+        page_.paragraph("slope * (j - p) is added to the score of key j (" + walk_.source("alibi") +
+                        "): keys lose the more, the further before the query they stand. slope = "
+                        "2^(-8 (h + 1) / heads) = 2^(-8 * " +
+                        std::to_string(head_ + 1) + " / " + std::to_string(g_.heads) +
+                        ") = " + words_.number(alibi_slope(head_, g_.heads)) + ", " +
+                        walk_.position_words() + ".");
+        show_step("alibi_scores");
+    }
+
+    void show_additive_masks() {
+        for (std::size_t i = 0; i < walk_.additive_masks.size(); ++i) {
+            heading("Additive mask");
+            page_.paragraph(walk_.operand_source(walk_.additive_masks[i]) +
+                            " is added to the scores. Where it is -Infinity it blocks the key.");
+            show_step("bias_" + std::to_string(i) + "_scores");
+        }
+    }
+
+    std::string latest_;  // the scores after the steps so far
+};
+
+}  // namespace
+
+void walk_scores(Walk& walk, std::size_t head) {
+    ScoresWalk(walk, head).show();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,165 @@
+// One head of the walk: softmax, dropout, and the values mixed by the weights.
+#include <algorithm>
+#include <limits>
+
+#include "cli/walk_head.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// More numbers of a vector are not written out as sums.
+constexpr std::size_t most_written = 4;
+
+class WeightsWalk : public HeadView {
+public:
+    using HeadView::HeadView;
+
+    void show() {
+        s_.mask_method == MaskMethod::neg_inf ? show_softmax() : show_renormalize();
+        show_dropout();
+        show_context();
+    }
+
+private:
+    bool sees_nothing() const {
+        return std::count(mask_.begin(), mask_.end(), 0.0) ==
+               static_cast<std::ptrdiff_t>(g_.kv_len);
+    }
+
+    /// Maximum, exponentials and denominator: the same in both ways to mask.
+    void show_powers() {
+        const double shift = number("softmax_shift");
+        const double total = number("softmax_total");
+        const Row powers = row("softmax_powers");
+        std::string words = "The largest score";
+        std::optional<double> sink_power;
+        if (!s_.sink.empty()) {
+            const double sink = s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
+            sink_power = number("sink_power");
+            words += ", the sink's logit " + setting_text(sink) + " (" + walk_.source("sink") +
+                     ") among them,";
+        }
+        words += " is " + words_.number(shift) +
+                 ". It is subtracted from every score, which changes no weight and keeps the "
+                 "exponentials from overflowing. Then e to the power of each";
+        words += sink_power ? ", of the sink too (" + words_.number(*sink_power) +
+                                  ", a part of the denominator without a key)"
+                            : "";
+        page_.paragraph(words + ":");
+        walk_.show_by_key({{"biased_scores", row("biased_scores")}, {"softmax_powers", powers}});
+        page_.paragraph("Their sum is the denominator; logsumexp = maximum + log(denominator) = " +
+                        words_.number(number("logsumexp")) + ":");
+        page_.formula({"softmax_total = " + words_.total(powers, sink_power, total)});
+    }
+
+    void show_softmax() {
+        heading("Softmax");
+        const bool is_masked = std::count(mask_.begin(), mask_.end(), 0.0) != 0;
+        if (sees_nothing()) {
+            page_.paragraph(
+                "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
+                "context; logsumexp is " +
+                words_.number(number("logsumexp")) + ".");
+        } else {
+            if (is_masked)
+                page_.paragraph("Blocked keys get the score -Infinity (" +
+                                walk_.source("mask_method") +
+                                "), whose exponential is 0, so that they get no weight.");
+            show_powers();
+            page_.paragraph("Each exponential times 1/denominator is a weight" +
+                            std::string(s_.sink.empty() ? "; together they make 1:"
+                                                        : "; the sink keeps the rest of 1:"));
+        }
+        show_weights();
+    }
+
+    void show_weights() {
+        walk_.show_by_key({{"weights_before_dropout", row("weights_before_dropout")}});
+    }
+
+    void show_renormalize() {
+        heading("Softmax, then mask, then renormalize");
+        page_.paragraph("The weights are masked after the softmax (" + walk_.source("mask_method") +
+                        "): first a softmax over all keys, blocked ones too.");
+        show_powers();
+        page_.paragraph("Each exponential times 1/denominator, then 0 for blocked keys:");
+        walk_.show_by_key({{"unmasked_weights", row("unmasked_weights")},
+                           {"masked_weights", row("masked_weights")}});
+        const double total = number("masked_total");
+        const bool single = s_.dtype == Dtype::float32;
+        const double least = single ? static_cast<double>(std::numeric_limits<float>::min())
+                                    : std::numeric_limits<double>::min();
+        if (sees_nothing())
+            page_.paragraph("Every key is blocked: the weights stay 0.");
+        else if (total >= least) {
+            page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
+            page_.formula(
+                {"masked_total = " + words_.total(row("masked_weights"), std::nullopt, total)});
+        } else
+            page_.paragraph(
+                "Next to nothing is left for the allowed keys, too little to divide by. Their "
+                "weights are the softmax over the allowed keys alone, which is the same without "
+                "rounding:");
+        show_weights();
+    }
+
+    void show_dropout() {
+        if (s_.dropout == 0) return;
+        heading("Dropout");
+        const Row kept = row("dropout_mask");
+        const double factor = *std::max_element(kept.begin(), kept.end());
+        const auto dropped = std::count(kept.begin(), kept.end(), 0.0);
+        std::string words =
+            "Each weight is dropped with probability p = " + setting_text(s_.dropout) + " (" +
+            walk_.source("dropout") + "); " + std::to_string(dropped) + " of " +
+            std::to_string(g_.kv_len) + " here. Those kept are multiplied by 1/(1 - p)";
+        if (factor != 0) words += " = " + words_.number(factor);
+        words += ", so that the sum stays the same on average. The draws (stream " +
+                 std::string(name_of(dropout_stream_names, s_.dropout_stream)) + ", " +
+                 walk_.source("dropout_stream") + ") ";
+        words += s_.dropout_seed
+                     ? "come from a generator of their own (" + walk_.source("dropout_seed") + ")"
+                     : (arrays_.has("W_query") && !walk_.request.has("weights")
+                            ? "go on after those of the parameters ("
+                            : "are the first ones (") +
+                           walk_.seed_source() + ")";
+        page_.paragraph(words + ".");
+        walk_.show_by_key({{"weights_before_dropout", row("weights_before_dropout")},
+                           {"dropout_mask", kept},
+                           {"attention_weights", row("attention_weights")}});
+    }
+
+    /// Only keys that are seen: what stands in a blocked value is not read.
+    void show_context() {
+        heading("Weighted sum of the values");
+        std::vector<Row> values;
+        for (std::size_t key = 0; key < g_.kv_len; ++key)
+            values.push_back(arrays_.row("present_value", head_, key));
+        const Row weights = row("attention_weights"), context = row("head_outputs");
+        page_.paragraph("Every value (" + sized("d_v", g_.d_v) +
+                        ") is multiplied with its key's weight (attention_weights), and the "
+                        "products are added; blocked keys take no part.");
+        walk_.show_vectors("attention_weights", weights, "present_value", values,
+                           "(" + sized("d_v", g_.d_v) + ")");
+        std::vector<std::string> lines;
+        for (std::size_t i = 0; i < g_.d_v; ++i) {
+            SumOfProducts sum;
+            for (std::size_t key = 0; key < g_.kv_len; ++key)
+                if (mask_[key] != 0) sum.factors.emplace_back(weights[key], values[key][i]);
+            const std::string written = words_.sum(sum, context[i]);
+            if (i < most_written) lines.push_back(element("head_outputs", i) + " = " + written);
+        }
+        if (g_.d_v > most_written)
+            lines.push_back("... and so on for all of " + sized("d_v", g_.d_v));
+        lines.push_back(walk_.vector_line("head_outputs", context, "d_v"));
+        page_.formula(lines);
+    }
+};
+
+}  // namespace
+
+void walk_weights(Walk& walk, std::size_t head) {
+    WeightsWalk(walk, head).show();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,526 @@
+// The walk through one query: its numbers are those that the modes write.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words first, const Words& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+}
+
+std::string joined(const Words& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    return text;
+}
+
+std::string good(const Words& arguments, const std::string& input = "") {
+    const Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "");
+    CHECK(outcome.code == 0);
+    return outcome.out;
+}
+
+Words lines_of(const std::string& text) {
+    Words lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+/// Paragraphs of text are broken at any blank.
+std::string in_one_line(std::string page) {
+    std::replace(page.begin(), page.end(), '\n', ' ');
+    return page;
+}
+
+std::vector<double> numbers_in(const std::string& text) {
+    std::vector<double> numbers;
+    for (const char* at = text.c_str(); *at != '\0';) {
+        char* end = nullptr;
+        const double number = std::strtod(at, &end);
+        if (end == at) {
+            ++at;
+            continue;
+        }
+        numbers.push_back(number);
+        at = end;
+    }
+    return numbers;
+}
+
+/// The numbers of a table's row "    scores  1.0  2.0".
+std::vector<double> table_row(const std::string& page, const std::string& name) {
+    for (const std::string& line : lines_of(page))
+        if (line.starts_with("    " + name + " ")) return numbers_in(line.substr(4 + name.size()));
+    return {};
+}
+
+/// The numbers in the brackets of "    queries[1] = [0.1, 0.2]".
+std::vector<double> vector_of(const std::string& page, const std::string& name) {
+    for (const std::string& line : lines_of(page)) {
+        const std::size_t open = line.find("] = [");
+        if (line.starts_with("    " + name + "[") && open != std::string::npos)
+            return numbers_in(line.substr(open + 5, line.rfind("]") - open - 5));
+    }
+    return {};
+}
+
+/// Row `key` of the table of vectors: the numbers in its brackets.
+std::vector<double> key_row(const std::string& page, const std::string& name, std::size_t key) {
+    const Words lines = lines_of(page);
+    const auto header = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+        return line.find("  " + name + " (d_") != std::string::npos && line.starts_with("    key");
+    });
+    if (lines.end() - header <= static_cast<std::ptrdiff_t>(key) + 1) return {};
+    const std::string& line = header[static_cast<std::ptrdiff_t>(key) + 1];
+    return numbers_in(line.substr(line.find('[') + 1));
+}
+
+/// The part of the page under "Head N", or all of it where there is one head.
+std::string head_part(const std::string& page, std::size_t head) {
+    const std::size_t start = page.find("\nHead " + std::to_string(head) + "\n");
+    if (start == std::string::npos) return page;
+    const std::size_t next = page.find("\nHead " + std::to_string(head + 1) + "\n");
+    return page.substr(start, next - start);
+}
+
+bool near(double shown, double written, bool single) {
+    if (std::isnan(written) || std::isinf(written))
+        return std::isnan(written) ? std::isnan(shown) : shown == written;
+    if (std::abs(shown - written) < 1e-19) return true;  // digits that the page does not show
+    return single ? static_cast<float>(shown) == static_cast<float>(written) : shown == written;
+}
+
+/// A result's arrays, seen from one batch entry and head.
+struct Written {
+    json result;
+    std::size_t batch, head;
+
+    std::size_t size(const char* name) const { return result["shapes"][name].get<std::size_t>(); }
+    bool has_batch() const { return size("batch") > 1; }
+    bool has_heads() const { return shape_of(result["scores"]).size() == (has_batch() ? 4u : 3u); }
+
+    json rows(const std::string& name, bool by_head) const {
+        json part = result[name];
+        if (has_batch()) part = json(part[batch]);
+        if (by_head && has_heads()) {
+            const std::size_t heads = part.size();
+            part = json(part[head * heads / size("heads")]);
+        }
+        return part;
+    }
+};
+
+void check_same(const std::vector<double>& shown, const json& written, bool single) {
+    const std::vector<double> numbers = flat(written);
+    REQUIRE(shown.size() == numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        CAPTURE(shown[i]);
+        CAPTURE(numbers[i]);
+        CHECK(near(shown[i], numbers[i], single));
+    }
+}
+
+/// "a*b + c*d + e = f" adds up, about.
+void check_sums(const std::string& page) {
+    std::size_t sums = 0;
+    for (const std::string& line : lines_of(page)) {
+        const std::size_t first = line.find("] = "), last = line.rfind(" = ");
+        if (!line.starts_with("    ") || line.find('*') == std::string::npos ||
+            first == std::string::npos || last <= first || line.find("...") != std::string::npos)
+            continue;
+        double total = 0;
+        std::string terms = line.substr(first + 4, last - first - 4) + " + ";
+        for (std::size_t at; (at = terms.find(" + ")) != std::string::npos;) {
+            const std::vector<double> factors = numbers_in(terms.substr(0, at));
+            total += factors.size() == 2 ? factors[0] * factors[1] : factors.at(0);
+            terms.erase(0, at + 3);
+        }
+        const std::vector<double> result = numbers_in(line.substr(last));
+        CAPTURE(line);
+        if (std::isfinite(result.at(0))) CHECK(std::abs(total - result.at(0)) < 1e-5);
+        ++sums;
+    }
+    CHECK(sums >= 2);
+}
+
+/// Holds every named number of the page of one head against the result.
+void check_head(const std::string& page, const Written& written, bool single) {
+    const std::string part = head_part(page, written.head);
+    for (const char* name :
+         {"scores", "scaled_scores", "capped_scores", "biased_scores", "mask", "masked_scores",
+          "masked_weights", "weights_before_dropout", "dropout_mask", "attention_weights"}) {
+        const std::vector<double> shown = table_row(part, name);
+        if (shown.empty()) continue;
+        CAPTURE(name);
+        check_same(shown, written.rows(name, true), single);
+    }
+    check_same(table_row(part, "scaled_scores"), written.rows("scaled_scores", true), single);
+    check_same(table_row(part, "weights_before_dropout"),
+               written.rows("weights_before_dropout", true), single);
+    check_same(vector_of(part, "queries"), written.rows("queries", true), single);
+    check_same(vector_of(part, "head_outputs"), written.rows("head_outputs", true), single);
+    for (const char* name : {"present_key", "present_value"})
+        for (std::size_t key = 0; key < written.size("kv_len"); ++key)
+            check_same(key_row(part, name, key), written.rows(name, true)[key], single);
+    const std::vector<double> powers = table_row(part, "softmax_powers");
+    const std::vector<double> weights = table_row(part, "unmasked_weights").empty()
+                                            ? table_row(part, "weights_before_dropout")
+                                            : table_row(part, "unmasked_weights");
+    if (powers.empty()) return;
+    const std::size_t total = part.find("softmax_total = ");
+    REQUIRE(total != std::string::npos);
+    const std::string line = part.substr(total, part.find('\n', total) - total);
+    const double denominator = numbers_in(line.substr(line.rfind('='))).at(0);
+    for (std::size_t key = 0; key < powers.size(); ++key)
+        if (!std::isnan(denominator))
+            CHECK(std::abs(powers[key] / denominator - weights[key]) < 1e-6);
+}
+
+void check_walk(const Words& arguments, std::size_t token, const std::string& input = "") {
+    CAPTURE(joined(arguments));
+    CAPTURE(input);
+    const Words asked = arguments + Words{"--token", std::to_string(token)};
+    const json result =
+        json::parse(good(asked + Words{"--emit", "all", "--kernel", "reference"}, input));
+    const bool single = result["config"]["dtype"] == "float32";
+    const auto size = [&](const char* name) { return result["shapes"][name].get<std::size_t>(); };
+    for (std::size_t batch = 0; batch < size("batch"); ++batch) {
+        const std::string page = good(
+            Words{"explain"} + asked + Words{"--precision", "20", "--batch", std::to_string(batch)},
+            input);
+        const Written all{result, batch, 0};
+        for (const char* name : {"inputs", "normed_inputs"})
+            if (result.contains(name))
+                check_same(vector_of(page, name), all.rows(name, false)[token], single);
+        const bool is_joined = size("d_out") != size("d_v") || result["mode"] != "sdpa";
+        if (is_joined)
+            check_same(vector_of(page, "context_vectors"), all.rows("context_vectors", false),
+                       single);
+        for (std::size_t head = 0; head < size("heads"); ++head)
+            check_head(page, {result, batch, head}, single);
+        check_sums(page);
+        CHECK(page.find("Check: ") != std::string::npos);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("explain: every array that the notebooks print for the journey, query by query") {
+    const json golden = load_data("golden/seeds.json");
+    int rows = 0;
+    for (const json& one : golden["cases"]) {
+        json request = one["config"];
+        if (request.value("input", "journey") != "journey" || request.contains("q") ||
+            request.contains("text"))
+            continue;
+        CAPTURE(one["id"].get<std::string>());
+        request.erase("input");
+        request["inputs"] = golden["inputs"]["journey"];
+        const std::string mode = request["mode"];
+        for (const std::size_t token : {1u, 4u}) {
+            if (request.contains("token") && request["token"] != token) continue;
+            const std::string page =
+                good({"explain", mode, "-", "--token", std::to_string(token), "--precision", "9"},
+                     request.dump());
+            for (const auto& item : one["expected"].items()) {
+                const std::string& name = item.key();
+                const json& values = item.value();
+                const std::size_t row = request.contains("token") ? 0 : token;
+                if (name.ends_with("first10") || !values[0].is_array() || row >= values.size())
+                    continue;
+                const bool in_table =
+                    name.ends_with("scores") || name.ends_with("weights") || name == "mask";
+                std::vector<double> shown =
+                    in_table ? table_row(page, name) : vector_of(page, name);
+                if (name == "dropout_mask" || name.starts_with("W_")) continue;
+                // Where nothing drops weights, they are in the table of the values.
+                if (shown.empty() && name == "attention_weights")
+                    shown = table_row(page, "weights_before_dropout");
+                if (shown.empty()) continue;
+                CAPTURE(name);
+                const std::vector<double> expected = flat(values[row]);
+                REQUIRE(shown.size() == expected.size());
+                for (std::size_t i = 0; i < expected.size(); ++i)
+                    CHECK((shown[i] == expected[i] ||
+                           std::abs(shown[i] - expected[i]) <=
+                               one["tolerance"][name].get<double>() + 1e-9));
+                ++rows;
+            }
+        }
+    }
+    CHECK(rows >= 20);
+}
+
+TEST_CASE("explain: the first notebook's query, as it is printed") {
+    const std::string page = good({"explain", "self", "--example", "journey", "--d-out", "2",
+                                   "--init", "rand", "--seed", "123", "--token", "1"});
+    for (const char* line :
+         {"Query 1 \"journey\" of attn self\n",
+          "    inputs[1] = [0.5500, 0.8700, 0.6600]   (d_in 3)",
+          "    W_query    (d_in 3, d_out 2) ",
+          "    queries[1][0] = 0.5500*0.2961 + 0.8700*0.2517 + 0.6600*0.0740 = 0.4306\n",
+          "    scores[1][1] = 0.4306*0.4433 + 1.4551*1.1419 = 1.8524\n",
+          "    scores         1.2705   1.8524  1.8111  1.0795  0.5577  1.5440\n",
+          "divided by sqrt(d_k) = sqrt(2)",
+          "    weights_before_dropout  0.1500   0.2264  0.2199  0.1311  0.0906  0.1820\n",
+          "    context_vectors[1] = [0.3061, 0.8210]   (d_out 2)\n"})
+        CHECK(page.find(line) != std::string::npos);
+}
+
+TEST_CASE("explain: every number is the mode's own, for every option of the operator") {
+    scratch_folder();
+    write_text("mask.json",
+               "[[true,false,true,true,true,true],[true,true,false,true,true,true],"
+               "[true,true,true,false,true,true],[true,true,true,true,false,true],"
+               "[false,false,false,false,false,false],[true,true,true,true,true,true]]");
+    write_text("bias.json", "[0.5,-1,\"-Infinity\",0.25,2,0]");
+    write_text("padding.json", "[[true,true,true,true,false,false]]");
+    write_text("bias_padding.json", "[[0,0,\"-Infinity\",0,0,\"-Infinity\"]]");
+    write_text("past.json", "[[0.5,-0.25],[1,0.125]]");
+    write_text("context.csv", "0.1,0.2,0.3,0.4\n-0.5,0.6,0.7,0.8\n0.9,1.0,-1.1,1.2\n");
+    const Words self{"self", "--example", "journey"}, causal{"causal", "--example", "journey"};
+    const Words heads{"multihead", "--example", "journey", "--d-out", "8", "--heads", "4"};
+    const Words pair{"multihead", "--example", "pair", "--heads", "2"};
+    const Words masked{"--mask", "mask.json", "--mask-true"};
+    for (const Words& arguments : std::vector<Words>{
+             self,
+             self + Words{"--init", "none"},
+             self + Words{"--init", "none", "--scale", "0.5"},
+             self + Words{"--init", "rand", "--qkv-bias", "--d-k", "2", "--d-v", "4"},
+             self + Words{"--init", "xavier", "--dtype", "float64"},
+             self + Words{"--scale", "8", "--softcap", "0.5"},
+             self + Words{"--alibi", "--window", "2,1"},
+             self + Words{"--d-out", "4", "--rope", "half", "--rope-base", "100"},
+             self + Words{"--d-out", "4", "--rope", "interleaved", "--rope-dims", "2"},
+             self + masked + Words{"keep"},
+             self + masked + Words{"drop"},
+             self + masked + Words{"keep", "--mask-method", "renormalize"},
+             self + Words{"--mask", "bias.json"},
+             self + Words{"--mask", "bias.json", "--mask-method", "renormalize"},
+             self + Words{"--mask", "bias.json", "--key-padding-mask", "bias_padding.json"},
+             self + Words{"--mask", "bias.json", "--key-padding-mask", "padding.json",
+                          "--mask-true", "keep"},
+             self + Words{"--kv-lengths", "3"},
+             self + Words{"--kv-lengths", "0"},
+             self + Words{"--sink", "0.5"},
+             self + Words{"--sink", "-2", "--kv-lengths", "0"},
+             self + Words{"--dropout", "0.5"},
+             self + Words{"--dropout", "1"},
+             self + Words{"--dropout", "0.3", "--dropout-seed", "7", "--dropout-stream", "mkl"},
+             self + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json"},
+             self + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json",
+                          "--rope", "half", "--alibi", "--causal-align", "bottom-right"},
+             causal,
+             causal + Words{"--mask-method", "renormalize", "--dropout", "0.5", "--seed", "3"},
+             causal + Words{"--mask-method", "renormalize", "--sink", "1", "--window", "0"},
+             causal + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json",
+                            "--causal-align", "top-left"},
+             heads,
+             heads + Words{"--no-out-proj", "--no-causal"},
+             heads + Words{"--no-out-bias", "--kv-heads", "2", "--rope", "half"},
+             heads + Words{"--kv-heads", "1", "--alibi", "--softcap", "2", "--sink", "1,2,3,4"},
+             heads + Words{"--d-k", "16", "--d-v", "4", "--qkv-bias"},
+             heads + Words{"--dropout", "0.5", "--dtype", "float64", "--window", "1,-1"},
+             Words{"multihead", "--example", "journey", "--heads", "3", "--init", "mha"},
+             Words{"multihead", "--example", "journey", "--heads", "3", "--init", "none"},
+             Words{"multihead", "--example", "journey", "--heads", "2", "--init", "none", "--style",
+                   "wrapper"},
+             Words{"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style",
+                   "wrapper", "--qkv-bias", "--init", "rand", "--dropout", "0.2"},
+             pair,
+             pair + Words{"--kv-lengths", "4,11", "--dropout", "0.5"},
+             pair + Words{"--init", "none", "--window", "3"},
+             Words{"cross", "--example", "journey", "--context", "context.csv"},
+             Words{"cross", "--example", "journey", "--context", "context.csv", "--heads", "2",
+                   "--d-out", "4", "--causal", "--causal-align", "top-left"},
+             Words{"cross", "--example", "journey", "--context", "context.csv", "--causal",
+                   "--causal-align", "bottom-right"}}) {
+        check_walk(arguments, 1);
+        check_walk(arguments, 4);
+    }
+    check_walk({"causal", "--text", "Life is short", "--embed-dim", "4"}, 2);
+    check_walk({"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"}, 2);
+    check_walk({"multihead", data_path("models/hidden.csv"), "--weights", data_path("models/gpt2"),
+                "--layer", "1", "--pre-norm"},
+               1);
+}
+
+TEST_CASE("explain: the bare operator, its ranks and what stands in blocked keys") {
+    const std::string one = R"({"query": [[1, 0.5], [0, 1]], "key": [[1, 2], [0, 1], [3, -1]],
+                                "value": [[1], [2], [3]])";
+    const std::string three =
+        R"({"query": [[[1, 0.5]], [[0, 1]]], "key": [[[1, 2], [0, 1]], [[3, -1], [1, 1]]],
+            "value": [[[1], [2]], [[3], [4]]])";
+    const std::string packed = R"({"query": [[1, 0.5, 0, 1]], "key": [[1, 2, 0, 1], [3, -1, 1, 1]],
+                                   "value": [[1, 2], [3, 4]], "heads": 2)";
+    check_walk({"sdpa"}, 1, one + "}");
+    check_walk({"sdpa"}, 1, one + R"(, "causal": true, "causal_align": "bottom-right"})");
+    check_walk({"sdpa"}, 0, three + R"(, "scale": 2, "rope": "half"})");
+    check_walk({"sdpa"}, 0, packed + "}");
+    check_walk({"sdpa"}, 0, R"({"query": [[1, 0.5]], "key": [[1, 2], [NaN, 1]],
+                                "value": [[1], [Infinity]], "mask": [0, -Infinity]})");
+    check_walk({"sdpa"}, 0, R"({"query": [[1e30]], "key": [[1e30], [1]], "value": [[1], [2]]})");
+}
+
+TEST_CASE("explain: says who blocks a key, and that nobody does") {
+    const Words ask{"explain", "causal", "--example", "journey", "--token", "2"};
+    const std::string page = good(ask + Words{"--window", "1", "--kv-lengths", "5"});
+    CHECK(page.find("causal (attn causal): key j is seen where j <= p; p = 2") !=
+          std::string::npos);
+    using Row = std::vector<double>;
+    CHECK(table_row(page, "allowed_by_causal") == Row{1, 1, 1, 0, 0, 0});
+    CHECK(table_row(page, "allowed_by_window") == Row{0, 1, 1, 1, 1, 1});
+    CHECK(table_row(page, "allowed_by_kv_lengths") == Row{1, 1, 1, 1, 1, 0});
+    CHECK(table_row(page, "mask") == Row{0, 1, 1, 0, 0, 0});
+    CHECK(good({"explain", "self", "--example", "journey"}).find("No rule blocks a key") !=
+          std::string::npos);
+    const std::string none = good(ask + Words{"--kv-lengths", "0"});
+    CHECK(none.find("It blocks every key.") != std::string::npos);
+    CHECK(none.find("Every key is blocked.") != std::string::npos);
+    CHECK(none.find("softmax_total") == std::string::npos);
+}
+
+TEST_CASE("explain: the last query, the first batch entry and few heads by default") {
+    const std::string page = good({"explain", "self", "--example", "journey"});
+    CHECK(page.starts_with("Query 5 \"step\" of attn self\n"));
+    CHECK(in_one_line(page).find("the last one, by default") != std::string::npos);
+    const std::string pair = good({"explain", "multihead", "--example", "pair", "--heads", "4"});
+    CHECK(in_one_line(pair).find("Batch entry 0 of 2 is shown") != std::string::npos);
+    CHECK(pair.find("\nHead 3\n") != std::string::npos);
+    const std::string many = good({"explain", "multihead", "--example", "pair", "--heads", "8"});
+    CHECK(in_one_line(many).find("Head 0 of 8 is shown") != std::string::npos);
+    CHECK(many.find("\nHead 1\n") == std::string::npos);
+    const std::string third =
+        good({"explain", "multihead", "--example", "pair", "--heads", "4", "--head", "2"});
+    CHECK(third.find("\nHead 2\n") != std::string::npos);
+    CHECK(third.find("\nHead 1\n") == std::string::npos);
+    CHECK(good({"explain", "--token", "1", "self", "--example", "journey"}) ==
+          good({"explain", "self", "--example", "journey", "--token", "1"}));
+}
+
+TEST_CASE("explain: long rows and long sums are cut, and say how long they are") {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += "w" + std::to_string(i) + " ";
+    const std::string page =
+        good({"explain", "causal", "--text", text, "--embed-dim", "20", "--token", "20"});
+    CHECK(page.find("] of 20   (d_in 20)") != std::string::npos);
+    CHECK(page.find(" + ... + ") != std::string::npos);
+    CHECK(page.find("(20 products)") != std::string::npos);
+    CHECK(page.find("(kv_len 40, 12 shown)") != std::string::npos);
+    for (const std::string& line : lines_of(page)) CHECK(line.size() < 400);
+    CHECK(table_row(page, "scores").size() == 12);
+}
+
+TEST_CASE("explain: a request's own settings, and what it says of the answer's form") {
+    const json result = json::parse(
+        good({"causal", "--example", "journey", "--emit", "all", "--nonfinite", "null"}));
+    json request = result["config"];
+    request["inputs"] = result["inputs"];
+    CHECK(good({"explain", "causal", "-", "--token", "3"}, request.dump()).find("Query 3") == 0);
+    request["kernel"] = "generic";
+    CHECK(run_attn({"explain", "causal"}, request.dump()).code == 2);
+}
+
+TEST_CASE("explain: Markdown with labels of every kind keeps its tables and headings") {
+    json request = {{"inputs", {{1, 2}, {3, 4}, {5, 6}}},
+                    {"tokens", {"a|b", "`c`\n# no heading\n```", "<b>[x](y)*_\\|"}}};
+    const std::string page =
+        good({"explain", "causal", "-", "--token", "1", "--format", "markdown"}, request.dump());
+    CHECK(page.starts_with(
+        "# Query 1 \"\\`c\\`\\\\x0a\\# no heading\\\\x0a\\`\\`\\`\" of attn causal\n"));
+    std::size_t cells = 0, tables = 0, headings = 0;
+    bool in_formula = false;
+    for (const std::string& line : lines_of(page)) {
+        CAPTURE(line);
+        if (line.starts_with("```")) {
+            CHECK(line == (in_formula ? "```" : "```text"));
+            in_formula = !in_formula;
+        }
+        if (in_formula || line.empty()) {
+            cells = 0;
+            continue;
+        }
+        headings += line.starts_with("#") ? 1u : 0u;
+        if (!line.starts_with("|")) continue;
+        std::size_t bars = 0;
+        for (std::size_t i = 0; i < line.size(); ++i) {
+            if (line[i] == '\\')
+                ++i;
+            else if (line[i] == '|')
+                ++bars;
+        }
+        if (cells == 0) ++tables;
+        if (cells != 0) CHECK(bars == cells);
+        cells = bars;
+    }
+    CHECK_FALSE(in_formula);
+    CHECK(tables >= 6);
+    CHECK(headings >= 8);
+    CHECK(page.find("\\<b\\>\\[x\\](y)\\*\\_\\\\\\|") != std::string::npos);
+    const std::string text = good({"explain", "causal", "-", "--token", "1"}, request.dump());
+    CHECK(text.find("\n# no") == std::string::npos);
+}
+
+TEST_CASE("explain: -o's suffix says how it is written") {
+    scratch_folder();
+    const Words ask{"explain", "self", "--example", "journey"};
+    CHECK(good(ask + Words{"-o", "walk.md"}) == "");
+    CHECK(read_text("walk.md") == good(ask + Words{"--format", "markdown"}));
+    good(ask + Words{"-o", "walk.txt"});
+    CHECK(read_text("walk.txt") == good(ask));
+}
+
+TEST_CASE("explain: wrong use is refused in one line") {
+    const Words self{"self", "--example", "journey"};
+    struct Case {
+        Words arguments;
+        const char* error;
+    };
+    for (const Case& bad : std::vector<Case>{
+             {{}, "attn explain: no mode; expected one of self, causal, multihead, cross, sdpa"},
+             {{"selfish"}, "selfish: no mode of attn; expected one of self"},
+             {self + Words{"--token", "6"}, "--token 6: there are 6 tokens; expected 0 to 5"},
+             {self + Words{"--head", "1"}, "--head 1: there is one head; expected 0"},
+             {self + Words{"--head", "x"}, "--head x: no such value; expected a whole number"},
+             {self + Words{"--batch", "1"}, "--batch 1: there is one batch entry; expected 0"},
+             {{"multihead", "--example", "pair", "--heads", "2", "--head", "2"},
+              "--head 2: there are 2 of them; expected 0 to 1"},
+             {self + Words{"--emit", "scores"}, "--emit: no flag of attn explain"},
+             {self + Words{"--average-heads"}, "--average-heads: no flag of attn explain"},
+             {self + Words{"--no-pretty"}, "--no-pretty: no flag of attn explain"},
+             {self + Words{"--nonfinite", "null"}, "--nonfinite: no flag of attn explain"},
+             {self + Words{"--save-weights", "w.npz"}, "--save-weights: no flag of attn explain"},
+             {self + Words{"--format", "json"},
+              "--format json: no such value; expected text or markdown"},
+             {self + Words{"-o", "walk.json"}, "--output walk.json: the walk is text or Markdown"},
+             {self + Words{"--kernel", "generic"},
+              "--kernel generic: a fused kernel writes no steps down; expected auto or reference"},
+             {self + Words{"--heads", "2"}, "--heads 2: mode self has no such setting"},
+             {self + Words{"--tokn", "2"},
+              "--tokn: unknown flag; the nearest known one is --token"},
+             {{"self", "a.csv", "b.csv"}, "b.csv: a second input; expected one"}}) {
+        CAPTURE(joined(bad.arguments));
+        const Outcome outcome = run_attn(Words{"explain"} + bad.arguments);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err.starts_with("attn: error: " + std::string(bad.error)));
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    CHECK(good({"help", "explain"}) == good({"explain", "--help"}));
+    CHECK(good({"explain", "self", "--help"}).starts_with("attn explain: "));
+}
