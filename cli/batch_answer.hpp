@@ -6,6 +6,7 @@
 #include "cli/batch_records.hpp"
 #include "cli/model_files.hpp"
 #include "cli/request.hpp"
+#include "core/layer.hpp"
 #include "core/workers.hpp"
 
 namespace attn::cli {
@@ -26,7 +27,12 @@ public:
     /// Whatever is wrong with the record stands in its answer.
     Answer answer(const Record& record);
 
+    /// What the line of an answer to this record starts with, up to its arrays; empty for a record
+    /// that fails.
+    std::string beginning(const Record& record);
+
 private:
+    Operands read(Request& request, const Record& record);
     std::string answer_line(Request& request, const Record& record);
 
     const Request& defaults_;

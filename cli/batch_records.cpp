@@ -1,7 +1,13 @@
 // The requests of a batch; see batch_records.hpp.
 #include "cli/batch_records.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -35,6 +41,24 @@ bool is_one_record(const BatchInput& input) {
     }
 }
 
+/// Now, not when its turn comes after hours.
+void check_lines(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored))
+        throw Error(ErrorKind::io, path,
+                    "is a folder; expected files, as in " +
+                        (std::filesystem::path(path) / "*.json").string());
+    const Names<Mode, 5>& modes = mode_names;
+    const bool is_mode = std::any_of(modes.begin(), modes.end(),
+                                     [&](const auto& mode) { return mode.second == path; });
+    if (is_mode && !std::filesystem::exists(path, ignored))
+        throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
+    if (::access(path.c_str(), R_OK) != 0 && !is_one_record({path, false}))
+        throw Error(
+            ErrorKind::io, path,
+            std::string("cannot be read (") + std::strerror(errno) + "); expected a readable file");
+}
+
 bool is_blank(std::string_view line) {
     return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
@@ -50,7 +74,7 @@ nlohmann::json id_of(const Record& record) {
         const io::DataFile file =
             record.line == 0
                 ? io::open_data_file(record.file)
-                : io::data_file_of(io::source_of_line(record.file, record.text, record.line));
+                : io::data_file_of_line(io::source_of_line(record.file, record.text, record.line));
         const io::JsonMember* member = file.holds_object() ? file.document->find("id") : nullptr;
         if (member == nullptr) return record.id;
         nlohmann::json id = file.document->read_value(*member);
@@ -61,10 +85,14 @@ nlohmann::json id_of(const Record& record) {
 }
 
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
-    : inputs_(std::move(inputs)), shard_(shard), stop_(stop) {}
+    : inputs_(std::move(inputs)), shard_(shard), stop_(stop) {
+    for (const BatchInput& input : inputs_)
+        if (!input.is_record && input.path != "-") check_lines(input.path);
+}
 
 bool RecordReader::is_ready() const {
-    return at_end() || lines_ == nullptr || lines_->is_ready();
+    if (lines_ != nullptr) return lines_->is_ready();
+    return at_end() || inputs_[input_].path != "-";
 }
 
 bool RecordReader::next(Record& record) {

@@ -59,7 +59,7 @@ public:
     Operands read(std::optional<io::Source> document) {
         check_standard_input();
         if (document)
-            input_ = io::data_file_of(std::move(*document));
+            input_ = io::data_file_of_line(std::move(*document));
         else if (reads_input())
             input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
                                         request_.input_format);
@@ -90,15 +90,15 @@ private:
         if (is_document) {
             request_.document = input_->source;
             document_ =
-                read_request_document(request_, *input_->document, input_->name, is_operand);
+                read_request_document(request_, *input_->document, input_->place, is_operand);
             return;
         }
         if (!request_.has_mode)
-            throw Error(ErrorKind::usage, input_->name,
+            throw Error(ErrorKind::usage, input_->place,
                         "no mode; expected --mode, since a matrix does not say it");
         if (request_.of_batch) check_defaults(request_);
         if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
-            request_.places["inputs"] = input_->name;
+            request_.places["inputs"] = input_->place;
             if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
             return;
         }
@@ -107,7 +107,7 @@ private:
                 request_.places[array.name] = array.place();
                 stored_operands_[array.name] = &array;
             }
-        if (stored_operands_.empty()) request_.places["inputs"] = input_->name;
+        if (stored_operands_.empty()) request_.places["inputs"] = input_->place;
     }
 
     /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
@@ -198,7 +198,7 @@ private:
             operands_.inputs =
                 input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
         } else if (!request_.has("inputs")) {
-            throw Error(ErrorKind::input, input_->name,
+            throw Error(ErrorKind::input, input_->place,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
             operands_.inputs = read_tokens_file(*input_);

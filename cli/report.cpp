@@ -180,6 +180,14 @@ void write_result(io::Output& out, const Request& request, Result result, Worker
     io::writer_for(request.format)(out, report, style);
 }
 
+std::string head_text(const Request& request, const Shapes& shapes) {
+    io::Report report;
+    report.head = head_of(request, shapes);
+    std::string text = io::head_text(report);
+    text.pop_back();  // its closing brace
+    return text;
+}
+
 namespace {
 
 /// Without a point, where the number is as small as numbers of things are.

@@ -19,10 +19,10 @@ struct DocumentArrays {
 using IsOperand = bool (*)(const std::string& key, Mode mode);
 
 /// Stores the settings of a request document, where no flag has set them, and finds its arrays; of
-/// a result, the context vectors become the inputs. `name` is the file's. Errors: kinds usage and
-/// input.
+/// a result, the context vectors become the inputs. `place` is the document's, for errors. Errors:
+/// kinds usage and input.
 DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
-                                     const std::string& name, IsOperand is_operand);
+                                     const std::string& place, IsOperand is_operand);
 
 /// Labels as a result or a request holds them. Errors: kind input at `place`.
 void store_tokens(Request& request, const nlohmann::json& value, const std::string& place);
