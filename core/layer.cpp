@@ -105,9 +105,9 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, Operands operands, Workers& workers, bool may_stream)
+    Layer(const Settings& settings, Operands&& operands, Workers& workers, bool may_stream)
         : settings_(settings), operands_(std::move(operands)), workers_(workers),
-          may_stream_(may_stream), g_(geometry_of(settings, operands_)),
+          may_stream_(may_stream), g_(geometry_of(settings, *operands_)),
           kernels_(choose_kernels(settings, g_)), generator_(settings.seed.bits),
           recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
@@ -125,9 +125,9 @@ public:
 
 private:
     std::size_t run_operator() {
-        call_.query = query_rows(unpack<T>(taken(operands_.query), g_, g_.heads, g_.packed));
-        call_.key = unpack<T>(taken(operands_.key), g_, g_.kv_heads, g_.packed);
-        call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
+        call_.query = query_rows(unpack<T>(taken(operands_->query), g_, g_.heads, g_.packed));
+        call_.key = unpack<T>(taken(operands_->key), g_, g_.kv_heads, g_.packed);
+        call_.value = unpack<T>(taken(operands_->value), g_, g_.kv_heads, g_.packed);
         prepare_call();
         if (g_.packed)
             keep_without_heads("context_vectors", attend_and_join(), "q_len", "d_out");
@@ -148,15 +148,15 @@ private:
 
     /// Fills query, key and value of the call.
     void make_queries_keys_values() {
-        Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
+        Tensor3<T> x = as_batch<T>(taken(operands_->inputs));
         keep_without_heads("inputs", x, "tokens", "d_in");
-        if (operands_.norm) {
+        if (operands_->norm) {
             for (std::size_t at = 0; at < x.size(); at += g_.d_in)
-                normalise(*operands_.norm, std::span<T>(x.data() + at, g_.d_in));
+                normalise(*operands_->norm, std::span<T>(x.data() + at, g_.d_in));
             keep_without_heads("normed_inputs", x, "tokens", "d_in");
         }
         Tensor3<T> context;
-        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
+        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_->context));
         const Tensor3<T>& source = settings_.mode == Mode::cross ? context : x;
         if (settings_.init == Init::none) {
             call_.query = query_rows(heads_of_inputs(x));
@@ -187,8 +187,8 @@ private:
     }
 
     std::shared_ptr<const LayerWeights<T>> given_or_drawn_weights() {
-        if (operands_.weights)
-            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_.weights);
+        if (operands_->weights)
+            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_->weights);
         return std::make_shared<const LayerWeights<T>>(
             draw_weights<T>(settings_, weight_sizes(), generator_));
     }
@@ -243,13 +243,13 @@ private:
         recorder_.keep("keys", call_.key, "kv_len", "d_k");
         recorder_.keep("values", call_.value, "kv_len", "d_v");
         if (g_.past_len != 0) {
-            prepend(taken(operands_.past_key), call_.key);
-            prepend(taken(operands_.past_value), call_.value);
+            prepend(taken(operands_->past_key), call_.key);
+            prepend(taken(operands_->past_value), call_.value);
         }
         recorder_.keep("present_key", call_.key, "kv_len", "d_k");
         recorder_.keep("present_value", call_.value, "kv_len", "d_v");
-        add_rules(call_, settings_, operands_, g_);
-        operands_ = {};
+        add_rules(call_, settings_, *operands_, g_);
+        operands_.reset();
         call_.dropout = dropout_of(settings_, g_, generator_);
     }
 
@@ -334,9 +334,9 @@ private:
     }
 
     void keep_token_ids() {
-        if (operands_.token_ids.empty()) return;
-        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
-        std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
+        if (operands_->token_ids.empty()) return;
+        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_->token_ids.size()});
+        std::copy(operands_->token_ids.begin(), operands_->token_ids.end(), ids.begin());
         recorder_.keep_as_is("token_ids", ids, {"tokens"});
     }
 
@@ -353,10 +353,10 @@ private:
     }
 
     /// An operand that is not needed any more once what is made from it is there.
-    static Array<double> taken(Array<double>& operand) { return std::exchange(operand, {}); }
+    static Array<double> taken(Array<double>& operand) { return std::move(operand); }
 
     const Settings& settings_;
-    Operands operands_;
+    std::optional<Operands> operands_;  // until the operator has all that it needs of them
     Workers& workers_;
     bool may_stream_;
     Geometry g_;
