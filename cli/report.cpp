@@ -44,6 +44,7 @@ std::string json_text(const T& value) {
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
                                                          const Shapes& shapes) {
     std::vector<std::pair<std::string, std::string>> head;
+    head.reserve(6);
     head.emplace_back("schema", "\"attn.result/1\"");
     if (!request.id.is_null()) head.emplace_back("id", json_text(request.id));
     head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));

@@ -38,12 +38,12 @@ void append_json(std::string& out, const T& value) {
     }
 }
 
-/// `"key":value`, after a comma where it is not the first member of its object.
+/// `"key":value`, after a comma where it is not the first member of its object. The key is attn's
+/// own and needs no escapes.
 template <class T>
 void append_member(std::string& out, std::string_view key, const T& value) {
     if (!out.empty() && out.back() != '{') out += ',';
-    append_json_string(out, key);
-    out += ':';
+    ((out += '"') += key) += "\":";
     append_json(out, value);
 }
 
