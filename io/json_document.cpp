@@ -27,6 +27,10 @@ constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
     return (difference - repeat(1)) & ~difference & repeat(0x80);
 }
 
+constexpr bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /// The first bracket or quote from `at` on, or the text's end.
 std::size_t find_structure(std::string_view text, std::size_t at) {
     for (; text.size() - at >= 8; at += 8) {
@@ -123,18 +127,17 @@ void JsonDocument::check_end(std::size_t at) const {
 }
 
 std::size_t JsonDocument::skip_space(std::size_t at) const {
-    return std::min(source_.text.find_first_not_of(" \t\r\n", at), source_.text.size());
+    while (at < source_.text.size() && is_space(source_.text[at])) ++at;
+    return at;
 }
 
 std::size_t JsonDocument::skip_string(std::size_t at) const {
-    const std::size_t start = at;
-    for (;;) {
-        at = source_.text.find_first_of("\"\\", at + 1);
-        if (at == std::string_view::npos)
-            fail(start, "a string that does not end; expected a closing '\"'");
-        if (source_.text[at] == '"') return at + 1;
-        ++at;
+    const std::string_view text = source_.text;
+    for (std::size_t end = at + 1; end < text.size(); ++end) {
+        if (text[end] == '"') return end + 1;
+        if (text[end] == '\\') ++end;
     }
+    fail(at, "a string that does not end; expected a closing '\"'");
 }
 
 /// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
@@ -160,8 +163,7 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
                              (open.back() == '[' ? ']' : '}') + "'");
             open.pop_back();
             ++at;
-        } else if (open.empty() &&
-                   (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
+        } else if (open.empty() && (c == ',' || is_space(c))) {
             break;
         } else {
             at = open.empty() ? std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size())
