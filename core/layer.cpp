@@ -76,10 +76,14 @@ Array<double> padding_as_mask(Array<double> padding) {
     return padding;
 }
 
+/// An operand that has no other use any more: it is gone once what is made from it is there.
+Array<double> taken(Array<double>& operand) {
+    return std::move(operand);
+}
+
 /// The masks and score modifiers that the settings and operands ask for.
 template <class T>
-void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operands,
-               const Geometry& g) {
+void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, const Geometry& g) {
     call.scale = *s.scale;
     call.softcap = s.softcap;
     call.alibi = s.alibi;
@@ -94,9 +98,10 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
         else
             call.biases.emplace_back(rounded<T>(mask), 0);
     };
-    if (operands.mask.dimension() != 0) add_mask(operands.mask, operands.mask_is_boolean);
+    if (operands.mask.dimension() != 0) add_mask(taken(operands.mask), operands.mask_is_boolean);
     if (operands.key_padding_mask.dimension() != 0)
-        add_mask(padding_as_mask(operands.key_padding_mask), operands.key_padding_mask_is_boolean);
+        add_mask(padding_as_mask(taken(operands.key_padding_mask)),
+                 operands.key_padding_mask_is_boolean);
     if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset));
     if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset));
     if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths));
@@ -105,10 +110,10 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, Operands&& operands, Workers& workers, bool may_stream)
-        : settings_(settings), operands_(std::move(operands)), workers_(workers),
-          may_stream_(may_stream), g_(geometry_of(settings, *operands_)),
-          kernels_(choose_kernels(settings, g_)), generator_(settings.seed.bits),
+    Layer(const Settings& settings, Operands& operands, Workers& workers, bool may_stream)
+        : settings_(settings), operands_(operands), workers_(workers), may_stream_(may_stream),
+          g_(geometry_of(settings, operands)), kernels_(choose_kernels(settings, g_)),
+          generator_(settings.seed.bits),
           recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
     }
@@ -125,9 +130,9 @@ public:
 
 private:
     std::size_t run_operator() {
-        call_.query = query_rows(unpack<T>(taken(operands_->query), g_, g_.heads, g_.packed));
-        call_.key = unpack<T>(taken(operands_->key), g_, g_.kv_heads, g_.packed);
-        call_.value = unpack<T>(taken(operands_->value), g_, g_.kv_heads, g_.packed);
+        call_.query = query_rows(unpack<T>(taken(operands_.query), g_, g_.heads, g_.packed));
+        call_.key = unpack<T>(taken(operands_.key), g_, g_.kv_heads, g_.packed);
+        call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
         prepare_call();
         if (g_.packed)
             keep_without_heads("context_vectors", attend_and_join(), "q_len", "d_out");
@@ -148,15 +153,15 @@ private:
 
     /// Fills query, key and value of the call.
     void make_queries_keys_values() {
-        Tensor3<T> x = as_batch<T>(taken(operands_->inputs));
+        Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
         keep_without_heads("inputs", x, "tokens", "d_in");
-        if (operands_->norm) {
+        if (operands_.norm) {
             for (std::size_t at = 0; at < x.size(); at += g_.d_in)
-                normalise(*operands_->norm, std::span<T>(x.data() + at, g_.d_in));
+                normalise(*operands_.norm, std::span<T>(x.data() + at, g_.d_in));
             keep_without_heads("normed_inputs", x, "tokens", "d_in");
         }
         Tensor3<T> context;
-        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_->context));
+        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
         const Tensor3<T>& source = settings_.mode == Mode::cross ? context : x;
         if (settings_.init == Init::none) {
             call_.query = query_rows(heads_of_inputs(x));
@@ -187,8 +192,8 @@ private:
     }
 
     std::shared_ptr<const LayerWeights<T>> given_or_drawn_weights() {
-        if (operands_->weights)
-            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_->weights);
+        if (operands_.weights)
+            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_.weights);
         return std::make_shared<const LayerWeights<T>>(
             draw_weights<T>(settings_, weight_sizes(), generator_));
     }
@@ -243,13 +248,12 @@ private:
         recorder_.keep("keys", call_.key, "kv_len", "d_k");
         recorder_.keep("values", call_.value, "kv_len", "d_v");
         if (g_.past_len != 0) {
-            prepend(taken(operands_->past_key), call_.key);
-            prepend(taken(operands_->past_value), call_.value);
+            prepend(taken(operands_.past_key), call_.key);
+            prepend(taken(operands_.past_value), call_.value);
         }
         recorder_.keep("present_key", call_.key, "kv_len", "d_k");
         recorder_.keep("present_value", call_.value, "kv_len", "d_v");
-        add_rules(call_, settings_, *operands_, g_);
-        operands_.reset();
+        add_rules(call_, settings_, operands_, g_);
         call_.dropout = dropout_of(settings_, g_, generator_);
     }
 
@@ -334,9 +338,9 @@ private:
     }
 
     void keep_token_ids() {
-        if (operands_->token_ids.empty()) return;
-        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_->token_ids.size()});
-        std::copy(operands_->token_ids.begin(), operands_->token_ids.end(), ids.begin());
+        if (operands_.token_ids.empty()) return;
+        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
+        std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
         recorder_.keep_as_is("token_ids", ids, {"tokens"});
     }
 
@@ -352,11 +356,8 @@ private:
         recorder_.keep_as_is(name, std::move(shown), std::move(axes));
     }
 
-    /// An operand that is not needed any more once what is made from it is there.
-    static Array<double> taken(Array<double>& operand) { return std::move(operand); }
-
     const Settings& settings_;
-    std::optional<Operands> operands_;  // until the operator has all that it needs of them
+    Operands& operands_;  // each is taken when it is used
     Workers& workers_;
     bool may_stream_;
     Geometry g_;
@@ -371,8 +372,8 @@ private:
 
 Result compute(const Settings& settings, Operands operands, Workers& workers, bool may_stream) {
     if (settings.dtype == Dtype::float32)
-        return Layer<float>(settings, std::move(operands), workers, may_stream).run();
-    return Layer<double>(settings, std::move(operands), workers, may_stream).run();
+        return Layer<float>(settings, operands, workers, may_stream).run();
+    return Layer<double>(settings, operands, workers, may_stream).run();
 }
 
 }  // namespace attn
