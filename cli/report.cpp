@@ -56,6 +56,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
 
 /// The format that a name's suffix promises, or none.
 std::optional<io::Format> format_of_suffix(const std::string& path) {
+    if (path == "-") return std::nullopt;
     std::string suffix = std::filesystem::path(path).extension();
     for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (const char* known : {".tsv", ".pt", ".pth", ".pkl", ".h5", ".gguf", ".onnx", ".parquet"})

@@ -36,6 +36,12 @@ public:
         return *this;
     }
 
+    RowText& operator+=(char c) {
+        *room(1) = c;
+        ++size_;
+        return *this;
+    }
+
 private:
     void grow(std::size_t capacity) {
         auto memory = std::make_unique_for_overwrite<char[]>(capacity);
