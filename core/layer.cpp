@@ -24,8 +24,9 @@ namespace {
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
     const bool grouped = settings.style == Style::wrapper;
-    const auto keep = [&](const std::string& name, const Projection<T>& p) {
-        if (!recorder.wants("W_" + name) && !recorder.wants("b_" + name)) return;
+    const auto keep = [&](std::string_view weight_name, std::string_view bias_name,
+                          const Projection<T>& p) {
+        if (!recorder.wants(weight_name) && !recorder.wants(bias_name)) return;
         std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
                                            p.in_out ? "d_out" : "d_in"};
         std::vector<std::size_t> shape{p.weight.shape(1), p.weight.shape(2)};
@@ -34,18 +35,18 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
             shape.insert(shape.begin(), p.weight.shape(0));
         }
         Array<T> weight = p.weight;
-        recorder.keep_as_is("W_" + name, weight.reshape(shape), axes);
+        recorder.keep_as_is(weight_name, weight.reshape(shape), axes);
         if (!p.has_bias()) return;
         Array<T> bias = p.bias;
         if (!grouped) bias.reshape({p.bias.shape(1)});
-        recorder.keep_as_is("b_" + name, bias,
+        recorder.keep_as_is(bias_name, bias,
                             grouped ? std::vector<std::string_view>{"heads", "d_out"}
                                     : std::vector<std::string_view>{"d_out"});
     };
-    keep("query", weights.query);
-    keep("key", weights.key);
-    keep("value", weights.value);
-    if (weights.out) keep("out", *weights.out);
+    keep("W_query", "b_query", weights.query);
+    keep("W_key", "b_key", weights.key);
+    keep("W_value", "b_value", weights.value);
+    if (weights.out) keep("W_out", "b_out", *weights.out);
 }
 
 /// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper

@@ -19,7 +19,10 @@ void append_json_number(std::string& out, double value);
 template <class T>
 void append_json(std::string& out, const T& value) {
     if constexpr (std::is_same_v<T, nlohmann::json>) {
-        out += value.dump();
+        if (value.is_string())
+            append_json_string(out, value.template get_ref<const std::string&>());
+        else
+            out += value.dump();
     } else if constexpr (std::is_same_v<T, bool>) {
         out += value ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {
