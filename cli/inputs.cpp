@@ -45,7 +45,7 @@ constexpr OperandRule operand_rules[] = {
      &Operands::key_padding_mask_is_boolean, 1, 2, true},
 };
 
-bool is_operand(const std::string& key, Mode mode) {
+bool is_operand(std::string_view key, Mode mode) {
     return std::any_of(
         std::begin(operand_rules), std::end(operand_rules),
         [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
@@ -53,10 +53,10 @@ bool is_operand(const std::string& key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Workers& workers, ModelFiles& models)
-        : request_(request), workers_(workers), models_(models) {}
+    OperandReader(Request& request, Operands& operands, Workers& workers, ModelFiles& models)
+        : request_(request), operands_(operands), workers_(workers), models_(models) {}
 
-    Operands read(std::optional<io::Source> document) {
+    void read(std::optional<io::Source> document) {
         check_standard_input();
         if (document)
             input_ = io::data_file_of_line(std::move(*document));
@@ -73,7 +73,6 @@ public:
         if (!request_.token_ids.empty()) embed_token_ids();
         settle_numeric_masks();
         check_tokens();
-        return std::move(operands_);
     }
 
 private:
@@ -132,12 +131,15 @@ private:
     /// Two sources for the same matrix contradict each other; settings of a source that is not
     /// there would be ignored.
     void check_sources() const {
-        std::vector<std::string> sources;
-        for (const char* key : {"inputs", "example", "text", "token_ids"})
-            if (request_.has(key)) sources.push_back(place_of(request_, key));
-        if (sources.size() > 1)
-            throw Error(ErrorKind::usage, sources[1],
-                        "a second input beside " + sources[0] + "; expected one");
+        const char* source = nullptr;
+        for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+            if (!request_.has(key)) continue;
+            if (source != nullptr)
+                throw Error(
+                    ErrorKind::usage, place_of(request_, key),
+                    "a second input beside " + place_of(request_, source) + "; expected one");
+            source = key;
+        }
         if (request_.settings.mode == Mode::sdpa && request_.has("inputs"))
             throw Error(
                 ErrorKind::usage, place_of(request_, "inputs"),
@@ -374,12 +376,12 @@ private:
     }
 
     Request& request_;
+    Operands& operands_;
     Workers& workers_;
     ModelFiles& models_;
-    Operands operands_;
     std::optional<io::DataFile> input_;
     DocumentArrays document_;
-    std::map<std::string, const io::StoredArray*> stored_operands_;
+    std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
     std::vector<const OperandRule*> numeric_masks_;
 };
@@ -388,7 +390,8 @@ private:
 
 Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
                        std::optional<io::Source> document) {
-    Operands operands = OperandReader(request, workers, models).read(std::move(document));
+    Operands operands;
+    OperandReader(request, operands, workers, models).read(std::move(document));
     apply_environment(request);
     if (!request.of_batch) settle_places(request);
     return operands;

@@ -160,11 +160,11 @@ std::optional<InputNorm> ModelInput::read_norm() const {
 }
 
 void check_no_model(const Request& request) {
-    for (const char* key : {"family", "layer", "weights_layout", "weights_shapes", "model_config",
-                            "token_ids", "pre_norm", "norm_eps"}) {
-        const bool of_saved = std::string(key) == "family" || std::string(key) == "layer";
+    for (std::string_view key : {"family", "layer", "weights_layout", "weights_shapes",
+                                 "model_config", "token_ids", "pre_norm", "norm_eps"}) {
+        const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, place_of(request, std::string(key)),
                         "there are no weights; expected --weights beside it");
     }
 }

@@ -361,7 +361,9 @@ void apply_environment(Request& request) {
 }
 
 std::string config_of(const Request& request) {
-    std::string config = "{";
+    std::string config;
+    config.reserve(1024);  // longer than most
+    config = '{';
     io::append_member(config, "mode", name_of(mode_names, request.settings.mode));
     if (!request.id.is_null()) io::append_member(config, "id", request.id);
     const bool tokens_of_text = request.text && !request.has("tokens");
@@ -369,12 +371,13 @@ std::string config_of(const Request& request) {
         io::append_member(config, "tokens", request.tokens);
     const bool drawn = !request.has("weights");
     for (const Option& option : options()) {
-        const bool of_draws = option.name == "init" || option.name == "rng-skip";
-        const bool of_model = option.name == "family" || option.name == "layer";
-        if (drawn ? of_model : of_draws) continue;
         if (!option.write || (option.modes & in(request.settings.mode)) == 0) continue;
+        const std::string_view key = option.key;
+        const bool of_draws = key == "init" || key == "rng_skip";
+        const bool of_model = key == "family" || key == "layer";
+        if (drawn ? of_model : of_draws) continue;
         const std::size_t before = config.size();
-        (((config += ",\"") += option.key) += "\":");
+        config += option.key_in_config;
         const std::size_t without_value = config.size();
         option.write(config, request);
         if (config.size() == without_value) config.resize(before);
