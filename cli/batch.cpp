@@ -2,11 +2,15 @@
 // over; there is no thread that only reads or only writes.
 #include "cli/batch.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -100,13 +104,15 @@ private:
         run.count = 0;
         run.records.resize(length);
         while (run.count < length && !stop_.wanted()) {
-            const bool waits = !records_.is_ready();
-            if (waits && run.count != 0) break;
-            if (waits) results_.set_idle(true);
-            const bool found = records_.next(run.records[run.count]);
-            if (waits) results_.set_idle(false);
-            if (!found) break;
-            Record& record = run.records[run.count++];
+            Record& record = run.records[run.count];
+            io::Next next = records_.next(record, false);
+            if (next == io::Next::none_yet && run.count == 0) {
+                results_.set_idle(true);
+                next = records_.next(record);
+                results_.set_idle(false);
+            }
+            if (next != io::Next::found) break;
+            ++run.count;
             if (known_ != nullptr) record.answer = known_->take(record);
         }
         taken_ += run.count;
@@ -127,12 +133,27 @@ private:
     std::exception_ptr fault_;
 };
 
+/// The file of a path, or of standard input or output where it is "-"; nothing for what is no
+/// regular file, such as a pipe.
+std::optional<std::pair<dev_t, ino_t>> identity(const std::string& path, int standard) {
+    struct stat status {};
+    const int failed = path == "-" ? ::fstat(standard, &status) : ::stat(path.c_str(), &status);
+    if (failed != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    return std::pair(status.st_dev, status.st_ino);
+}
+
 void check_output(const BatchRequest& request) {
-    std::error_code ignored;
+    const auto output = identity(request.output, STDOUT_FILENO);
     for (const BatchInput& input : request.inputs)
-        if (input.path != "-" && std::filesystem::equivalent(input.path, request.output, ignored))
-            throw Error(ErrorKind::usage, request.output,
+        if (output && identity(input.path, STDIN_FILENO) == output)
+            throw Error(ErrorKind::usage,
+                        request.output == "-" ? std::string("<stdout>") : request.output,
                         "is read and written; expected another file for the answers");
+    struct stat status {};
+    const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
+    if (holds_answers && !S_ISREG(status.st_mode))
+        throw Error(ErrorKind::io, request.output,
+                    "is no regular file; expected one that holds answers, or will");
 }
 
 void report(const std::string& text) {

@@ -8,16 +8,20 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/layer.hpp"
+#include "io/bytes.hpp"
+#include "io/data_file.hpp"
 #include "io/json_text.hpp"
 #include "io/output.hpp"
 
 namespace attn::cli {
 namespace {
 
+constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
+
 std::string error_line(const Record& record, const Failure& failure) {
     std::string error = "{";
     io::append_member(error, "kind", failure.kind);
-    io::append_member(error, "where", io::one_line(failure.where));
+    io::append_member(error, "where", io::one_line(io::shortened(failure.where, longest_place)));
     io::append_member(error, "message", io::one_line(failure.message));
     std::string line = "{";
     io::append_member(line, "id", id_of(record));
@@ -39,7 +43,7 @@ void check_line(const Record& record) {
     if (record.text.size() < record.size)
         throw Error(ErrorKind::input, record.place(),
                     "a line of " + std::to_string(record.size) + " bytes; expected at most " +
-                        std::to_string(io::LineReader::longest_line));
+                        std::to_string(io::LineReader::longest_line) + ", and memory for it");
     const std::size_t first = record.text.find_first_not_of(" \t");
     const std::size_t last = record.text.find_last_not_of(" \t\r");
     const std::string text = record.text.substr(first, last - first + 1);
@@ -62,7 +66,8 @@ Answer Answerer::answer(const Record& record) {
         return {answer_line(request, record), {}};
     } catch (...) {
         const Failure failure = current_failure(request);
-        return {error_line(record, failure), failure.where + ": " + failure.message};
+        return {error_line(record, failure),
+                io::shortened(failure.where, longest_place) + ": " + failure.message};
     }
 }
 
@@ -80,6 +85,7 @@ Operands Answerer::read(Request& request, const Record& record) {
     request.id = record.id;
     std::optional<io::Source> document;
     if (record.line == 0) {
+        io::require_regular_file(io::split_data_path(record.file).file);
         request.input = record.file;
     } else {
         check_line(record);

@@ -45,12 +45,10 @@ public:
     /// lines that are not there or may not be read.
     RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop);
 
-    /// Whether `next` need not wait.
-    bool is_ready() const;
-
-    /// False at the end, or where the wish to stop ended a wait. Blank lines are no records.
+    /// The next record; `end` also where the end is wished for. Where it may not wait, `none_yet`
+    /// says that it would have to. Blank lines are no records.
     /// Errors: kind io where reading a file of lines fails.
-    bool next(Record& record);
+    io::Next next(Record& record, bool may_wait = true);
 
     bool at_end() const { return input_ == inputs_.size(); }
 
@@ -58,8 +56,8 @@ public:
     std::optional<double> part() const;
 
 private:
-    bool next_of_any_shard(Record& record);
-    bool next_line(Record& record);
+    io::Next next_of_any_shard(Record& record, bool may_wait);
+    io::Next next_line(Record& record, bool may_wait);
 
     std::vector<BatchInput> inputs_;
     Shard shard_;

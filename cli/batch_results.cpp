@@ -64,8 +64,12 @@ void BatchResults::append(std::vector<Answer>& answers) {
     }
 }
 
+/// After a write that failed nothing more is written: the output stays a beginning of the whole.
 void BatchResults::write_ready() {
+    if (is_broken_) return;
+    is_broken_ = true;
     out_.write(std::exchange(ready_, {}));
+    is_broken_ = false;
     last_write_ = std::chrono::steady_clock::now();
     progress_.show(count_.records - before_);
 }

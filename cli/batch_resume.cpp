@@ -65,18 +65,18 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
     Record record, last;
     std::string last_line;
     std::size_t last_number = 0;
-    while (lines.next(line)) {
+    while (lines.next(line) == io::Next::found) {
         if (!line.is_whole) {
             check_torn(path, line);
             break;
         }
-        if (!records.next(record)) {
+        if (records.next(record) != io::Next::found) {
             if (!records.at_end()) return answered;  // stopped
             fail(path, line.number, "an answer more than there are records");
         }
         AnswerHead head = head_of(path, line);
         const nlohmann::json wanted = id_of(record);
-        if (head.id != wanted)
+        if (head.id.dump() != wanted.dump())  // nlohmann takes -1 and 2^64-1 for equal
             fail(path, line.number,
                  "the answer has id " + io::shortened(head.id.dump()) + ", but " + record.place() +
                      " has id " + io::shortened(wanted.dump()));
@@ -103,7 +103,7 @@ GoodAnswers::GoodAnswers(const std::string& path) : path_(path), lines_(path, -1
 void GoodAnswers::find_next() {
     io::Line line;
     line_.clear();
-    while (line_.empty() && lines_.next(line)) {
+    while (line_.empty() && lines_.next(line) == io::Next::found) {
         if (!line.is_whole) return check_torn(path_, line);
         AnswerHead head = head_of(path_, line);
         if (!head.problem.empty()) continue;
@@ -114,7 +114,7 @@ void GoodAnswers::find_next() {
 }
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
-    if (line_.empty() || id_of(record) != id_) return std::nullopt;
+    if (line_.empty() || id_of(record).dump() != id_.dump()) return std::nullopt;
     std::string line = std::move(line_);
     find_next();
     return line;

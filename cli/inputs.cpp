@@ -12,6 +12,7 @@
 #include "core/embedding.hpp"
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "io/bytes.hpp"
 #include "io/data_file.hpp"
 #include "io/examples.hpp"
 
@@ -319,6 +320,12 @@ private:
 
     /// Where an operand's file is: a request's paths start from the request's folder.
     std::string path_of(const std::string& key) const {
+        const std::string path = path_from(key);
+        if (request_.of_batch) io::require_regular_file(io::split_data_path(path).file);
+        return path;
+    }
+
+    std::string path_from(const std::string& key) const {
         const std::string& path = request_.operand_files.at(key);
         if (io::split_data_path(path).file == "-") {
             if (request_.of_batch || (input_ && input_->name == "<stdin>"))

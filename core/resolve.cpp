@@ -243,8 +243,17 @@ std::string widest_given(const Settings& s) {
     return name;
 }
 
+/// Questions of which no array has a million numbers, whatever they ask for.
+bool is_small(const Settings& s, const Geometry& g) {
+    const double longest = static_cast<double>(
+        std::max({g.q_len, g.kv_len, g.d_in, g.d_context, g.heads * (g.d_k + g.d_v),
+                  static_cast<std::size_t>(s.d_out.value_or(0))}));
+    return static_cast<double>(g.batch) * static_cast<double>(g.heads) * longest * longest < 1e6;
+}
+
 void check_memory(const Settings& s, const Operands& operands, const Geometry& g,
                   const std::string& widest, bool may_stream) {
+    if (is_small(s, g)) return;
     const MemoryNeed need = memory_need(s, operands, g, may_stream);
     if (s.mode != Mode::sdpa) require_memory(need.layer, widest, "a layer of this width");
     require_memory(need.steps, s.mode == Mode::sdpa ? "query" : "inputs",

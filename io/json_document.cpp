@@ -88,6 +88,18 @@ JsonDocument::JsonDocument(const Source& source, const JsonMember& member)
     if (!is_array_) read_members(begin_ + 1);
 }
 
+JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
+    JsonDocument document(source, Unread{});
+    try {
+        document.begin_ = document.skip_space(0);
+        if (document.begin_ < source.text.size() && source.text[document.begin_] == '{')
+            document.read_members(document.begin_ + 1);
+    } catch (const Error&) {
+        // The members that were read stand in the document.
+    }
+    return document;
+}
+
 const JsonMember* JsonDocument::find(const std::string& key) const {
     const auto found = std::find_if(members_.begin(), members_.end(),
                                     [&](const JsonMember& m) { return m.key == key; });
