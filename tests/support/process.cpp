@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto hangs = 120s;
+constexpr auto hangs = 60s;
 constexpr auto pause = 200us;
 
 std::array<int, 2> pipe_for_one_child() {
