@@ -600,6 +600,8 @@ TEST_CASE("batch: a wrong command line is one line of error and no answer") {
         check_usage({"requests.ndjson", "--resume", same}, "requests.ndjson");
         check_usage({"--mode", "self", "--each", "requests.ndjson", "-o", same}, "requests.ndjson");
     }
+    const Outcome redirected = run_shell("attn batch -o requests.ndjson <requests.ndjson");
+    CHECK(redirected.code == 2);
     CHECK(read_text("requests.ndjson") == good() + "\n");
     CHECK_FALSE(std::filesystem::exists("results.ndjson"));
     CHECK_FALSE(std::filesystem::exists("w.npz"));
