@@ -141,6 +141,7 @@ TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undi
     make_operands(scratch_folder());
     const std::string text = mixed_requests(160) + quick_requests(3000) + mixed_requests(160);
     const std::string whole = answers_to(text, {"--jobs", "1"});
+    REQUIRE(whole.size() > 1000);
     std::mt19937 random(2);
     for (const std::string jobs : {"1", "3"}) {
         CAPTURE(jobs);
@@ -159,7 +160,6 @@ TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undi
             REQUIRE(kills < 1000);
         }
         CHECK((read_text(results) == whole));
-        MESSAGE(kills, " kills");
     }
 }
 
@@ -169,6 +169,7 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
     write_text(requests, text);
     // Standard input is a second file of requests and stays open: no run ends by itself.
     const std::string whole = run_attn({"batch", requests, "-"}).out;
+    REQUIRE(whole.size() > 1000);
     std::mt19937 random(3);
     for (int signal : {SIGINT, SIGTERM, SIGHUP})
         for (const std::string jobs : {"1", "2"})
