@@ -292,9 +292,12 @@ private:
             read = io::read_numbers(*stored->second, allowed);
             check_polarity(read, rule, read.integers);
         } else if (rule.required) {
-            throw Error(
-                ErrorKind::usage, std::string("--") + rule.key,
-                "is missing; expected a file, or \"" + std::string(rule.key) + "\" in the request");
+            const std::string key = rule.key;
+            const std::string expected =
+                "is missing; expected a file, or \"" + key + "\" in the request";
+            if (request_.of_batch)
+                throw Error(ErrorKind::usage, input_->place, key + " " + expected);
+            throw Error(ErrorKind::usage, "--" + key, expected);
         } else {
             return;
         }
