@@ -1,6 +1,7 @@
 // One record of a batch; see batch_answer.hpp.
 #include "cli/batch_answer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/failure.hpp"
@@ -16,6 +17,7 @@
 namespace attn::cli {
 namespace {
 
+constexpr std::size_t most_room = std::size_t{1} << 20, extra_room = 128;
 constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
 
 std::string error_line(const Record& record, const Failure& failure) {
@@ -94,7 +96,7 @@ Operands Answerer::read(Request& request, const Record& record) {
     workers_.set_threads(threads_);
     Operands operands = read_operands(request, workers_, models_, std::move(document));
     check_output(request);
-    request.settings = resolve(request.settings, operands, true);
+    request.settings = resolve(std::move(request.settings), operands, true);
     return operands;
 }
 
@@ -103,7 +105,10 @@ std::string Answerer::answer_line(Request& request, const Record& record) {
     if (dry_run_) return cost_line(request, cost_of(request.settings, operands, true));
     Result result = compute(request.settings, std::move(operands), workers_, true);
     io::TextOutput out;
+    out.text().reserve(usual_length_);
     write_result(out, request, std::move(result), workers_);
+    // Records of a batch are much alike.
+    usual_length_ = std::min(out.text().size(), most_room) + extra_room;
     return std::move(out.text());
 }
 

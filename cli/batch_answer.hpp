@@ -39,6 +39,7 @@ private:
     bool dry_run_;
     std::size_t threads_;
     Workers workers_;
+    std::size_t usual_length_ = 0;  // of an answer's text: that of the one before, about
     ModelFiles& models_;
 };
 

@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <unordered_map>
@@ -360,6 +361,29 @@ void apply_environment(Request& request) {
     request.places["kernel"] = where;
 }
 
+namespace {
+
+/// What `config` may say of a question in this mode, whose weights are given or drawn.
+const std::vector<const Option*>& config_options(Mode mode, bool given) {
+    static const auto lists = [] {
+        std::array<std::array<std::vector<const Option*>, 2>, mode_names.size()> all;
+        for (const Option& option : options()) {
+            const bool of_draws = option.key == "init" || option.key == "rng_skip";
+            const bool of_model = option.key == "family" || option.key == "layer";
+            for (const auto& [at_mode, name] : mode_names) {
+                if (!option.write || (option.modes & in(at_mode)) == 0) continue;
+                auto& [drawn, read] = all[static_cast<std::size_t>(at_mode)];
+                if (!of_model) drawn.push_back(&option);
+                if (!of_draws) read.push_back(&option);
+            }
+        }
+        return all;
+    }();
+    return lists[static_cast<std::size_t>(mode)][given ? 1 : 0];
+}
+
+}  // namespace
+
 std::string config_of(const Request& request) {
     std::string config;
     config.reserve(1024);  // longer than most
@@ -369,17 +393,11 @@ std::string config_of(const Request& request) {
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text)
         io::append_member(config, "tokens", request.tokens);
-    const bool drawn = !request.has("weights");
-    for (const Option& option : options()) {
-        if (!option.write || (option.modes & in(request.settings.mode)) == 0) continue;
-        const std::string_view key = option.key;
-        const bool of_draws = key == "init" || key == "rng_skip";
-        const bool of_model = key == "family" || key == "layer";
-        if (drawn ? of_model : of_draws) continue;
+    for (const Option* option : config_options(request.settings.mode, request.has("weights"))) {
         const std::size_t before = config.size();
-        config += option.key_in_config;
+        config += option->key_in_config;
         const std::size_t without_value = config.size();
-        option.write(config, request);
+        option->write(config, request);
         if (config.size() == without_value) config.resize(before);
     }
     return config += '}';

@@ -130,7 +130,8 @@ std::optional<DataFormat> format_of_name(const std::string& path) {
 
 DataPath split_data_path(const std::string& path) {
     std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return {path, ""};
+    const bool is_whole = path.find(':') == std::string::npos;
+    if (is_whole || std::filesystem::exists(path, ignored)) return {path, ""};
     for (std::size_t colon = path.find(':'); colon != std::string::npos;
          colon = path.find(':', colon + 1)) {
         const std::string file = path.substr(0, colon);
