@@ -33,8 +33,8 @@ public:
 
     const std::string& name() const { return name_; }  ///< the path, or <stdin>
 
-    /// The next line; `end` also where a wait was ended. Where it may not wait, `none_yet` says that
-    /// it would have to.
+    /// The next line; `end` also where a wait was ended. Where it may not wait, `none_yet` says
+    /// that it would have to.
     Next next(Line& line, bool may_wait = true);
 
     /// Bytes of the file, 0 where nobody knows; and bytes of the lines that were given out.
