@@ -2,11 +2,15 @@
 // over; there is no thread that only reads or only writes.
 #include "cli/batch.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -35,12 +39,20 @@ struct Run {
 constexpr std::size_t longest_run = 64;
 constexpr auto quick_run = 500us;
 
+/// Jobs share the processors; one job may use them all.
+Answerer make_answerer(const BatchRequest& request, ModelFiles& models) {
+    const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
+    return {request.defaults, request.dry_run, std::max<std::size_t>(1, processors / request.jobs),
+            models};
+}
+
 class Batch {
 public:
-    Batch(const BatchRequest& request, RecordReader& records, BatchResults& results,
-          Progress& progress, Stop& stop)
-        : request_(request), records_(records), results_(results), progress_(progress),
-          stop_(stop) {}
+    /// `known` holds answers that need not be made; null: none.
+    Batch(const BatchRequest& request, ModelFiles& models, RecordReader& records,
+          GoodAnswers* known, BatchResults& results, Progress& progress, Stop& stop)
+        : request_(request), models_(models), records_(records), known_(known), results_(results),
+          progress_(progress), stop_(stop) {}
 
     /// All jobs until the end. An exception of any of them ends all and comes out here.
     void run() {
@@ -70,9 +82,7 @@ private:
     }
 
     void answer_runs() {
-        const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
-        Answerer answerer(request_.defaults, request_.dry_run,
-                          std::max<std::size_t>(1, processors / request_.jobs), models_);
+        Answerer answerer = make_answerer(request_, models_);
         Run run;
         for (std::size_t length = 1; take(run, length);) {
             const auto begin = std::chrono::steady_clock::now();
@@ -94,13 +104,16 @@ private:
         run.count = 0;
         run.records.resize(length);
         while (run.count < length && !stop_.wanted()) {
-            const bool waits = !records_.is_ready();
-            if (waits && run.count != 0) break;
-            if (waits) results_.set_idle(true);
-            const bool found = records_.next(run.records[run.count]);
-            if (waits) results_.set_idle(false);
-            if (!found) break;
+            Record& record = run.records[run.count];
+            io::Next next = records_.next(record, false);
+            if (next == io::Next::none_yet && run.count == 0) {
+                results_.set_idle(true);
+                next = records_.next(record);
+                results_.set_idle(false);
+            }
+            if (next != io::Next::found) break;
             ++run.count;
+            if (known_ != nullptr) record.answer = known_->take(record);
         }
         taken_ += run.count;
         progress_.set_part(records_.part());
@@ -108,27 +121,100 @@ private:
     }
 
     const BatchRequest& request_;
+    ModelFiles& models_;
     RecordReader& records_;
+    GoodAnswers* known_;
     BatchResults& results_;
     Progress& progress_;
     Stop& stop_;
-    ModelFiles models_;
 
     std::mutex taking_;
     std::uint64_t taken_ = 0;
     std::exception_ptr fault_;
 };
 
+/// The file of a path, or of standard input or output where it is "-"; nothing for what is no
+/// regular file, such as a pipe.
+std::optional<std::pair<dev_t, ino_t>> identity(const std::string& path, int standard) {
+    struct stat status {};
+    const int failed = path == "-" ? ::fstat(standard, &status) : ::stat(path.c_str(), &status);
+    if (failed != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    return std::pair(status.st_dev, status.st_ino);
+}
+
 void check_output(const BatchRequest& request) {
-    std::error_code ignored;
+    const auto output = identity(request.output, STDOUT_FILENO);
     for (const BatchInput& input : request.inputs)
-        if (input.path != "-" && std::filesystem::equivalent(input.path, request.output, ignored))
-            throw Error(ErrorKind::usage, request.output,
+        if (output && identity(input.path, STDIN_FILENO) == output)
+            throw Error(ErrorKind::usage,
+                        request.output == "-" ? std::string("<stdout>") : request.output,
                         "is read and written; expected another file for the answers");
+    struct stat status {};
+    const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
+    if (holds_answers && !S_ISREG(status.st_mode))
+        throw Error(ErrorKind::io, request.output,
+                    "is no regular file; expected one that holds answers, or will");
 }
 
 void report(const std::string& text) {
     std::fprintf(stderr, "attn: %s\n", io::one_line(text).c_str());
+}
+
+void report_failures(const BatchRequest& request, const BatchCount& count, std::uint64_t before) {
+    if (count.failed == 0) return;
+    const std::string of_before =
+        before == 0 ? "" : ", " + std::to_string(before) + " of them in an earlier run";
+    const bool ended = request.max_failures && count.failed >= *request.max_failures;
+    report(std::to_string(count.failed) + " of " + std::to_string(count.records) +
+           " records failed" + of_before + (ended ? ", and the batch ended there" : "") +
+           "; the first: " + count.first_problem +
+           (before == 0 ? "" : " (--retry-failed answers them anew)"));
+}
+
+void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t records) {
+    const int signal = stop.signal();
+    if (signal == 0) return;
+    report("ended by a signal after " + std::to_string(records) + " records" +
+           (request.output == "-" ? "" : "; --resume " + request.output + " goes on"));
+    Stop::end_by(signal);
+}
+
+/// Answers what has no good answer yet into a file beside the output, which replaces it when it is
+/// whole: answers stand in the order of their records.
+BatchCount retry_failed(const BatchRequest& request, ModelFiles& models, RecordReader& records,
+                        Stop& stop) {
+    GoodAnswers good(request.output);
+    const std::string beside = request.output + ".retry";
+    io::LineOutput out(beside);
+    out.start_at(0);
+    BatchCount count;
+    try {
+        Progress progress;
+        BatchResults results(out, {}, request.max_failures, progress, stop);
+        Batch(request, models, records, &good, results, progress, stop).run();
+        count = results.count();
+        if (!stop.wanted()) good.check_end();
+    } catch (...) {
+        std::filesystem::remove(beside);
+        throw;
+    }
+    if (stop.wanted())
+        std::filesystem::remove(beside);
+    else
+        std::filesystem::rename(beside, std::filesystem::canonical(request.output));
+    return count;
+}
+
+/// Answers behind what the output holds already.
+BatchCount go_on(const BatchRequest& request, ModelFiles& models, RecordReader& records,
+                 io::LineOutput& out, const Answered& answered, Stop& stop) {
+    const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
+    if (stop.wanted() || has_failed) return answered.count;
+    out.start_at(answered.bytes);
+    Progress progress;
+    BatchResults results(out, answered.count, request.max_failures, progress, stop);
+    Batch(request, models, records, nullptr, results, progress, stop).run();
+    return results.count();
 }
 
 }  // namespace
@@ -136,30 +222,22 @@ void report(const std::string& text) {
 bool run_batch(const BatchRequest& request) {
     check_output(request);
     Stop stop;
+    ModelFiles models;
     RecordReader records(request.inputs, request.shard, stop);
     io::LineOutput out(request.output);
-    Answered answered;
-    if (request.resume) answered = skip_answered(records, request.output);
-    BatchCount count = answered.count;
-    const auto has_too_many_failures = [&] {
-        return request.max_failures && count.failed >= *request.max_failures;
-    };
-    if (!stop.wanted() && !has_too_many_failures()) {
-        out.start_at(answered.bytes);
-        Progress progress;
-        BatchResults results(out, count, request.max_failures, progress, stop);
-        Batch(request, records, results, progress, stop).run();
-        count = results.count();
+    BatchCount count;
+    std::uint64_t failed_before = 0;
+    if (request.retry_failed) {
+        count = retry_failed(request, models, records, stop);
+    } else {
+        Answered answered;
+        Answerer answerer = make_answerer(request, models);
+        if (request.resume) answered = skip_answered(records, request.output, answerer);
+        failed_before = answered.count.failed;
+        count = go_on(request, models, records, out, answered, stop);
     }
-    if (count.failed != 0)
-        report(std::to_string(count.failed) + " of " + std::to_string(count.records) +
-               " records failed" + (has_too_many_failures() ? ", and the batch ended there" : "") +
-               "; the first: " + count.first_problem);
-    if (const int signal = stop.signal(); signal != 0) {
-        report("ended by a signal after " + std::to_string(count.records) + " records" +
-               (request.output == "-" ? "" : "; --resume " + request.output + " goes on"));
-        Stop::end_by(signal);
-    }
+    report_failures(request, count, failed_before);
+    end_by_signal(request, stop, count.records);
     return count.failed == 0;
 }
 

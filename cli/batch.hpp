@@ -18,8 +18,9 @@ struct BatchRequest {
     std::size_t jobs = 1;
     std::optional<std::uint64_t> max_failures;  ///< the batch ends with this many
     std::string output = "-";
-    bool resume = false;   ///< the output holds answers already
-    bool dry_run = false;  ///< costs instead of answers
+    bool resume = false;        ///< the output holds answers already
+    bool retry_failed = false;  ///< those that failed are made anew, in their places
+    bool dry_run = false;       ///< costs instead of answers
 };
 
 /// Answers every record; true where none failed. The bytes do not depend on the jobs, and memory

@@ -1,6 +1,7 @@
 // One record of a batch; see batch_answer.hpp.
 #include "cli/batch_answer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/failure.hpp"
@@ -8,16 +9,21 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/layer.hpp"
+#include "io/bytes.hpp"
+#include "io/data_file.hpp"
 #include "io/json_text.hpp"
 #include "io/output.hpp"
 
 namespace attn::cli {
 namespace {
 
+constexpr std::size_t most_room = std::size_t{1} << 20, extra_room = 128;
+constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
+
 std::string error_line(const Record& record, const Failure& failure) {
     std::string error = "{";
     io::append_member(error, "kind", failure.kind);
-    io::append_member(error, "where", io::one_line(failure.where));
+    io::append_member(error, "where", io::one_line(io::shortened(failure.where, longest_place)));
     io::append_member(error, "message", io::one_line(failure.message));
     std::string line = "{";
     io::append_member(line, "id", id_of(record));
@@ -34,37 +40,75 @@ void check_output(const Request& request) {
                     "an answer of a batch is one line; expected false");
 }
 
+/// Texts of requests that are no lines of requests.
+void check_line(const Record& record) {
+    if (record.text.size() < record.size)
+        throw Error(ErrorKind::input, record.place(),
+                    "a line of " + std::to_string(record.size) + " bytes; expected at most " +
+                        std::to_string(io::LineReader::longest_line) + ", and memory for it");
+    const std::size_t first = record.text.find_first_not_of(" \t");
+    const std::size_t last = record.text.find_last_not_of(" \t\r");
+    const std::string text = record.text.substr(first, last - first + 1);
+    if (text == "{" || text == "[")
+        throw Error(ErrorKind::input, record.place(),
+                    "'" + text +
+                        "' on a line by itself; expected a whole request on each line, as "
+                        "jq -c writes them");
+    if (text.starts_with("[{"))
+        throw Error(ErrorKind::input, record.place(),
+                    "a list of requests; expected one request a line, as jq -c '.[]' writes them");
+}
+
 }  // namespace
 
 Answer Answerer::answer(const Record& record) {
+    if (record.answer) return {*record.answer, {}};
     Request request = defaults_;
     try {
         return {answer_line(request, record), {}};
     } catch (...) {
         const Failure failure = current_failure(request);
-        return {error_line(record, failure), failure.where + ": " + failure.message};
+        return {error_line(record, failure),
+                io::shortened(failure.where, longest_place) + ": " + failure.message};
     }
 }
 
-std::string Answerer::answer_line(Request& request, const Record& record) {
+std::string Answerer::beginning(const Record& record) {
+    Request request = defaults_;
+    try {
+        const Operands operands = read(request, record);
+        return head_text(request, cost_of(request.settings, operands, true).shapes);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+Operands Answerer::read(Request& request, const Record& record) {
     request.id = record.id;
     std::optional<io::Source> document;
-    if (record.line == 0)
+    if (record.line == 0) {
+        io::require_regular_file(io::split_data_path(record.file).file);
         request.input = record.file;
-    else if (record.text.size() < record.size)
-        throw Error(ErrorKind::input, record.place(),
-                    "a line of " + std::to_string(record.size) + " bytes; expected at most " +
-                        std::to_string(io::LineReader::longest_line));
-    else
+    } else {
+        check_line(record);
         document = io::source_of_line(record.file, record.text, record.line);
+    }
     workers_.set_threads(threads_);
     Operands operands = read_operands(request, workers_, models_, std::move(document));
     check_output(request);
-    request.settings = resolve(request.settings, operands, true);
+    request.settings = resolve(std::move(request.settings), operands, true);
+    return operands;
+}
+
+std::string Answerer::answer_line(Request& request, const Record& record) {
+    Operands operands = read(request, record);
     if (dry_run_) return cost_line(request, cost_of(request.settings, operands, true));
-    io::TextOutput out;
     Result result = compute(request.settings, std::move(operands), workers_, true);
+    io::TextOutput out;
+    out.text().reserve(usual_length_);
     write_result(out, request, std::move(result), workers_);
+    // Records of a batch are much alike.
+    usual_length_ = std::min(out.text().size(), most_room) + extra_room;
     return std::move(out.text());
 }
 

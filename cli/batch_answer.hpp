@@ -6,6 +6,7 @@
 #include "cli/batch_records.hpp"
 #include "cli/model_files.hpp"
 #include "cli/request.hpp"
+#include "core/layer.hpp"
 #include "core/workers.hpp"
 
 namespace attn::cli {
@@ -26,13 +27,19 @@ public:
     /// Whatever is wrong with the record stands in its answer.
     Answer answer(const Record& record);
 
+    /// What the line of an answer to this record starts with, up to its arrays; empty for a record
+    /// that fails.
+    std::string beginning(const Record& record);
+
 private:
+    Operands read(Request& request, const Record& record);
     std::string answer_line(Request& request, const Record& record);
 
     const Request& defaults_;
     bool dry_run_;
     std::size_t threads_;
     Workers workers_;
+    std::size_t usual_length_ = 0;  // of an answer's text: that of the one before, about
     ModelFiles& models_;
 };
 

@@ -9,6 +9,9 @@
 
 #include "cli/commands.hpp"
 #include "core/error.hpp"
+#include "core/nearest.hpp"
+#include "core/result.hpp"
+#include "io/data_file.hpp"
 #include "io/source.hpp"
 
 namespace attn::cli {
@@ -36,12 +39,28 @@ std::optional<Shard> shard_of(const std::string& text) {
     return fits ? std::optional(shard) : std::nullopt;
 }
 
+/// A name that promises another format.
+void check_suffix(const std::string& output) {
+    const std::optional<io::DataFormat> format = io::format_of_name(output);
+    if (format && *format != io::DataFormat::json && *format != io::DataFormat::ndjson)
+        throw Error(ErrorKind::usage, output,
+                    "answers of a batch are lines of JSON; expected a name that ends in .ndjson");
+}
+
 /// Settings that no record of a batch can have.
 void refuse_defaults(const Request& defaults) {
     if (defaults.has("format") && defaults.format != io::Format::json &&
         defaults.format != io::Format::ndjson)
         throw Error(ErrorKind::usage, place_of(defaults, "format"),
                     "is no line of a batch; expected json or ndjson");
+    // Of a name that no mode knows every record would say so.
+    for (const std::string& name : defaults.settings.emit)
+        if (name != "all" &&
+            std::find(array_names.begin(), array_names.end(), name) == array_names.end())
+            throw Error(ErrorKind::usage, place_of(defaults, "emit"),
+                        "unknown array \"" + io::shortened(name) + "\"; the nearest is " +
+                            nearest(name, {array_names.begin(), array_names.end()}));
+    if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")
             throw Error(ErrorKind::usage, place_of(defaults, key),
@@ -63,6 +82,9 @@ BatchCommand::BatchCommand(CLI::App& program, bool is_named)
     own_.add("shard", "I/N", "answer every N-th record, from the I-th on (default 1/1)");
     own_.add("output", "FILE", "write there, line by line (default -, standard output)");
     own_.add("resume", "FILE", "the same, after the answers that the file holds already");
+    own_.add_switch("retry-failed",
+                    "with --resume: answer anew what has no good answer, in its place (default "
+                    "off)");
     own_.add_switch("fail-fast", "end with the first record that fails (default off)");
     own_.add("max-failures", "N", "end with the N-th record that fails (default none)");
     own_.add_switch("dry-run", "costs of each record instead of its answer (default off)");
@@ -149,6 +171,10 @@ CommandLine BatchCommand::read() const {
     }
     batch.resume = own_.has("resume");
     batch.dry_run = own_.has("dry-run");
+    batch.retry_failed = own_.has("retry-failed");
+    if (batch.retry_failed && !batch.resume)
+        throw Error(ErrorKind::usage, "--retry-failed",
+                    "there is nothing to try again; expected --resume FILE beside it");
     if (batch.resume && (own_.has("output") || batch.dry_run))
         throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
                     "contradicts --resume, which writes answers to its own file; expected one of "
@@ -157,6 +183,7 @@ CommandLine BatchCommand::read() const {
     if (batch.output.empty() || (batch.resume && batch.output == "-"))
         throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
+    check_suffix(batch.output);
     if (batch.inputs.empty()) {
         if (::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
         batch.inputs.push_back({"-", false});

@@ -1,10 +1,18 @@
 // The requests of a batch; see batch_records.hpp.
 #include "cli/batch_records.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "io/bytes.hpp"
 #include "io/data_file.hpp"
 #include "io/json_document.hpp"
 #include "io/ndjson.hpp"
@@ -29,10 +37,29 @@ bool is_one_record(const BatchInput& input) {
     try {
         const std::optional<io::DataFormat> format = io::format_of_name(input.path);
         if (!format || format == io::DataFormat::ndjson) return false;
+        io::require_regular_file(input.path);
         return format != io::DataFormat::json || !holds_lines(input.path);
     } catch (const Error&) {
         return true;  // one that cannot be read: its answer says why
     }
+}
+
+/// Now, not when its turn comes after hours.
+void check_lines(const std::string& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored))
+        throw Error(ErrorKind::io, path,
+                    "is a folder; expected files, as in " +
+                        (std::filesystem::path(path) / "*.json").string());
+    const Names<Mode, 5>& modes = mode_names;
+    const bool is_mode = std::any_of(modes.begin(), modes.end(),
+                                     [&](const auto& mode) { return mode.second == path; });
+    if (is_mode && !std::filesystem::exists(path, ignored))
+        throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
+    if (::access(path.c_str(), R_OK) != 0 && !is_one_record({path, false}))
+        throw Error(
+            ErrorKind::io, path,
+            std::string("cannot be read (") + std::strerror(errno) + "); expected a readable file");
 }
 
 bool is_blank(std::string_view line) {
@@ -47,69 +74,80 @@ std::string Record::place() const {
 
 nlohmann::json id_of(const Record& record) {
     try {
-        const io::DataFile file =
-            record.line == 0
-                ? io::open_data_file(record.file)
-                : io::data_file_of(io::source_of_line(record.file, record.text, record.line));
-        const io::JsonMember* member = file.holds_object() ? file.document->find("id") : nullptr;
+        io::Source line{record.file, record.text, nullptr, record.line};
+        if (record.line == 0) {
+            io::require_regular_file(record.file);
+            line = io::read_source(record.file);
+        }
+        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
+        const io::JsonMember* member = document.find("id");
         if (member == nullptr) return record.id;
-        nlohmann::json id = file.document->read_value(*member);
-        return id.is_string() || id.is_number_integer() ? id : record.id;
+        nlohmann::json id = document.read_value(*member);
+        const bool is_text =
+            id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
+        return is_text || id.is_number_integer() ? id : record.id;
     } catch (const Error&) {
         return record.id;  // what is wrong with the record, its answer says
     }
 }
 
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
-    : inputs_(std::move(inputs)), shard_(shard), stop_(stop) {}
-
-bool RecordReader::is_ready() const {
-    return at_end() || lines_ == nullptr || lines_->is_ready();
+    : inputs_(std::move(inputs)), shard_(shard), stop_(stop) {
+    for (const BatchInput& input : inputs_)
+        if (!input.is_record && input.path != "-") check_lines(input.path);
 }
 
-bool RecordReader::next(Record& record) {
-    while (!stop_.wanted() && next_of_any_shard(record))
-        if (given_++ % shard_.shards == shard_.shard - 1) return true;
-    return false;
+io::Next RecordReader::next(Record& record, bool may_wait) {
+    while (!stop_.wanted()) {
+        const io::Next next = next_of_any_shard(record, may_wait);
+        if (next != io::Next::found) return next;
+        if (given_++ % shard_.shards == shard_.shard - 1) return next;
+    }
+    return io::Next::end;
 }
 
-bool RecordReader::next_of_any_shard(Record& record) {
+io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
     for (; !at_end(); ++input_) {
         const BatchInput& input = inputs_[input_];
         if (lines_ == nullptr && is_one_record(input)) {
-            record.file = record.id = input.path;
+            record.file = input.path;
+            record.id = io::one_line(input.path);
             record.line = 0;
             ++input_;
-            return true;
+            return io::Next::found;
         }
         if (lines_ == nullptr) lines_ = std::make_unique<io::LineReader>(input.path, stop_.file());
-        if (next_line(record)) return true;
-        if (stop_.wanted()) return false;
+        const io::Next next = next_line(record, may_wait);
+        if (next != io::Next::end || stop_.wanted()) return next;
         lines_.reset();
     }
-    return false;
+    return io::Next::end;
 }
 
-bool RecordReader::next_line(Record& record) {
+io::Next RecordReader::next_line(Record& record, bool may_wait) {
     io::Line line;
-    while (lines_->next(line)) {
+    for (;;) {
+        const io::Next next = lines_->next(line, may_wait);
+        if (next != io::Next::found) return next;
         const bool too_long = line.text.size() < line.size;
         if (!too_long && is_blank(line.text)) continue;
         record.file = lines_->name();
         record.line = line.number;
-        record.text = line.text;
         record.size = line.size;
-        if (inputs_.size() == 1)
-            record.id = line.number;
-        else
-            record.id = record.place();
-        return true;
+        try {
+            record.text = line.text;
+        } catch (const std::bad_alloc&) {
+            record.text.clear();  // as a line that is too long
+        }
+        record.id = line.number;
+        if (inputs_.size() > 1) record.id = io::one_line(record.place());
+        return next;
     }
-    return false;
 }
 
 std::optional<double> RecordReader::part() const {
-    if (lines_ != nullptr && lines_->size() == 0) return std::nullopt;
+    // A file that grows while it is read has no known end.
+    if (lines_ != nullptr && lines_->position() >= lines_->size()) return std::nullopt;
     const double of_input = lines_ == nullptr ? 0
                                               : static_cast<double>(lines_->position()) /
                                                     static_cast<double>(lines_->size());

@@ -30,6 +30,7 @@ struct Record {
     std::string text;      ///< of the line
     std::size_t size = 0;  ///< of the line in bytes; where the text is missing, there were too many
     nlohmann::json id;     ///< that it has where it does not say one itself
+    std::optional<std::string> answer;  ///< its line, where that is known already
 
     /// "requests.ndjson:7", or the file.
     std::string place() const;
@@ -40,15 +41,14 @@ nlohmann::json id_of(const Record& record);
 
 class RecordReader {
 public:
-    /// Files are opened one after the other, as their turn comes.
+    /// Files are opened one after the other, as their turn comes. Errors: kind io for files of
+    /// lines that are not there or may not be read.
     RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop);
 
-    /// Whether `next` need not wait.
-    bool is_ready() const;
-
-    /// False at the end, or where the wish to stop ended a wait. Blank lines are no records.
-    /// Errors: kind io where a file of lines cannot be read.
-    bool next(Record& record);
+    /// The next record; `end` also where the end is wished for. Where it may not wait, `none_yet`
+    /// says that it would have to. Blank lines are no records.
+    /// Errors: kind io where reading a file of lines fails.
+    io::Next next(Record& record, bool may_wait = true);
 
     bool at_end() const { return input_ == inputs_.size(); }
 
@@ -56,8 +56,8 @@ public:
     std::optional<double> part() const;
 
 private:
-    bool next_of_any_shard(Record& record);
-    bool next_line(Record& record);
+    io::Next next_of_any_shard(Record& record, bool may_wait);
+    io::Next next_line(Record& record, bool may_wait);
 
     std::vector<BatchInput> inputs_;
     Shard shard_;

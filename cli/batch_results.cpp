@@ -64,8 +64,13 @@ void BatchResults::append(std::vector<Answer>& answers) {
     }
 }
 
+/// After a write that failed nothing more is written: the output stays a beginning of the whole.
 void BatchResults::write_ready() {
-    out_.write(std::exchange(ready_, {}));
+    if (is_broken_ || ready_.empty()) return;
+    is_broken_ = true;
+    out_.write(ready_);
+    ready_.clear();
+    is_broken_ = false;
     last_write_ = std::chrono::steady_clock::now();
     progress_.show(count_.records - before_);
 }
@@ -73,12 +78,12 @@ void BatchResults::write_ready() {
 void BatchResults::set_idle(bool idle) {
     const std::lock_guard lock(mutex_);
     idle_ = idle;
-    if (idle && !ready_.empty()) write_ready();
+    if (idle) write_ready();
 }
 
 void BatchResults::flush() {
     const std::lock_guard lock(mutex_);
-    if (!ready_.empty()) write_ready();
+    write_ready();
 }
 
 BatchCount BatchResults::count() const {

@@ -63,7 +63,8 @@ private:
     std::string ready_;
     std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
     bool idle_ = false;
-    bool ended_ = false;  // by too many failures
+    bool ended_ = false;      // by too many failures
+    bool is_broken_ = false;  // the output
 };
 
 }  // namespace attn::cli

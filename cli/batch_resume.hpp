@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "cli/batch_answer.hpp"
 #include "cli/batch_records.hpp"
 #include "cli/batch_results.hpp"
+#include "io/line_reader.hpp"
 
 namespace attn::cli {
 
@@ -15,7 +18,30 @@ struct Answered {
 };
 
 /// Passes over the records whose answers the file holds, id by id; a last line without its break is
-/// torn and does not count. Errors: kind input where the file holds anything else.
-Answered skip_answered(RecordReader& records, const std::string& path);
+/// torn and does not count. The last answer must have the settings that this batch would give it.
+/// Errors: kind input where the file holds anything else.
+Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer);
+
+/// The answers of an earlier run that did not fail, in the order of the records.
+class GoodAnswers {
+public:
+    explicit GoodAnswers(const std::string& path);
+
+    /// The line of this record's answer; nothing where it failed or is missing. Records must come
+    /// in their order. Errors: kind input for lines that are no answers.
+    std::optional<std::string> take(const Record& record);
+
+    /// Errors: kind input where an answer is left that goes with no record.
+    void check_end();
+
+private:
+    void find_next();
+
+    std::string path_;
+    io::LineReader lines_;
+    std::string line_;  // of the next good answer; empty at the end
+    std::size_t number_ = 0;
+    nlohmann::json id_;
+};
 
 }  // namespace attn::cli

@@ -12,6 +12,7 @@
 #include "core/embedding.hpp"
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "io/bytes.hpp"
 #include "io/data_file.hpp"
 #include "io/examples.hpp"
 
@@ -45,7 +46,7 @@ constexpr OperandRule operand_rules[] = {
      &Operands::key_padding_mask_is_boolean, 1, 2, true},
 };
 
-bool is_operand(const std::string& key, Mode mode) {
+bool is_operand(std::string_view key, Mode mode) {
     return std::any_of(
         std::begin(operand_rules), std::end(operand_rules),
         [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
@@ -53,13 +54,13 @@ bool is_operand(const std::string& key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Workers& workers, ModelFiles& models)
-        : request_(request), workers_(workers), models_(models) {}
+    OperandReader(Request& request, Operands& operands, Workers& workers, ModelFiles& models)
+        : request_(request), operands_(operands), workers_(workers), models_(models) {}
 
-    Operands read(std::optional<io::Source> document) {
+    void read(std::optional<io::Source> document) {
         check_standard_input();
         if (document)
-            input_ = io::data_file_of(std::move(*document));
+            input_ = io::data_file_of_line(std::move(*document));
         else if (reads_input())
             input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
                                         request_.input_format);
@@ -73,7 +74,6 @@ public:
         if (!request_.token_ids.empty()) embed_token_ids();
         settle_numeric_masks();
         check_tokens();
-        return std::move(operands_);
     }
 
 private:
@@ -90,15 +90,15 @@ private:
         if (is_document) {
             request_.document = input_->source;
             document_ =
-                read_request_document(request_, *input_->document, input_->name, is_operand);
+                read_request_document(request_, *input_->document, input_->place, is_operand);
             return;
         }
         if (!request_.has_mode)
-            throw Error(ErrorKind::usage, input_->name,
+            throw Error(ErrorKind::usage, input_->place,
                         "no mode; expected --mode, since a matrix does not say it");
         if (request_.of_batch) check_defaults(request_);
         if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
-            request_.places["inputs"] = input_->name;
+            request_.places["inputs"] = input_->place;
             if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
             return;
         }
@@ -107,7 +107,7 @@ private:
                 request_.places[array.name] = array.place();
                 stored_operands_[array.name] = &array;
             }
-        if (stored_operands_.empty()) request_.places["inputs"] = input_->name;
+        if (stored_operands_.empty()) request_.places["inputs"] = input_->place;
     }
 
     /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
@@ -132,12 +132,15 @@ private:
     /// Two sources for the same matrix contradict each other; settings of a source that is not
     /// there would be ignored.
     void check_sources() const {
-        std::vector<std::string> sources;
-        for (const char* key : {"inputs", "example", "text", "token_ids"})
-            if (request_.has(key)) sources.push_back(place_of(request_, key));
-        if (sources.size() > 1)
-            throw Error(ErrorKind::usage, sources[1],
-                        "a second input beside " + sources[0] + "; expected one");
+        const char* source = nullptr;
+        for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+            if (!request_.has(key)) continue;
+            if (source != nullptr)
+                throw Error(
+                    ErrorKind::usage, place_of(request_, key),
+                    "a second input beside " + place_of(request_, source) + "; expected one");
+            source = key;
+        }
         if (request_.settings.mode == Mode::sdpa && request_.has("inputs"))
             throw Error(
                 ErrorKind::usage, place_of(request_, "inputs"),
@@ -198,7 +201,7 @@ private:
             operands_.inputs =
                 input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
         } else if (!request_.has("inputs")) {
-            throw Error(ErrorKind::input, input_->name,
+            throw Error(ErrorKind::input, input_->place,
                         "a request without \"inputs\"; expected a matrix under that key");
         } else {
             operands_.inputs = read_tokens_file(*input_);
@@ -289,9 +292,12 @@ private:
             read = io::read_numbers(*stored->second, allowed);
             check_polarity(read, rule, read.integers);
         } else if (rule.required) {
-            throw Error(
-                ErrorKind::usage, std::string("--") + rule.key,
-                "is missing; expected a file, or \"" + std::string(rule.key) + "\" in the request");
+            const std::string key = rule.key;
+            const std::string expected =
+                "is missing; expected a file, or \"" + key + "\" in the request";
+            if (request_.of_batch)
+                throw Error(ErrorKind::usage, input_->place, key + " " + expected);
+            throw Error(ErrorKind::usage, "--" + key, expected);
         } else {
             return;
         }
@@ -317,6 +323,12 @@ private:
 
     /// Where an operand's file is: a request's paths start from the request's folder.
     std::string path_of(const std::string& key) const {
+        const std::string path = path_from(key);
+        if (request_.of_batch) io::require_regular_file(io::split_data_path(path).file);
+        return path;
+    }
+
+    std::string path_from(const std::string& key) const {
         const std::string& path = request_.operand_files.at(key);
         if (io::split_data_path(path).file == "-") {
             if (request_.of_batch || (input_ && input_->name == "<stdin>"))
@@ -374,12 +386,12 @@ private:
     }
 
     Request& request_;
+    Operands& operands_;
     Workers& workers_;
     ModelFiles& models_;
-    Operands operands_;
     std::optional<io::DataFile> input_;
     DocumentArrays document_;
-    std::map<std::string, const io::StoredArray*> stored_operands_;
+    std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
     std::vector<const OperandRule*> numeric_masks_;
 };
@@ -388,7 +400,8 @@ private:
 
 Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
                        std::optional<io::Source> document) {
-    Operands operands = OperandReader(request, workers, models).read(std::move(document));
+    Operands operands;
+    OperandReader(request, operands, workers, models).read(std::move(document));
     apply_environment(request);
     if (!request.of_batch) settle_places(request);
     return operands;

@@ -1,4 +1,7 @@
 // attn: parse, read, attend, write. Errors become one line and an exit code here and nowhere else.
+#include <fcntl.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -19,6 +22,14 @@ namespace {
 using namespace attn;
 
 constexpr int found_difference = 1, some_failed = 1;
+
+/// Where one of the three standard files was closed, another file would get its number and be taken
+/// for it. What stands there instead can be neither read (0) nor written (1, 2).
+void hold_standard_files() {
+    for (int file = 0; file < 3; ++file)
+        if (::fcntl(file, F_GETFD) == -1 && errno == EBADF)
+            ::open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
+}
 
 int complain(const std::string& message, int code) {
     std::fprintf(stderr, "attn: error: %s\n", attn::io::one_line(message).c_str());
@@ -50,6 +61,7 @@ int run(int argc, char** argv, cli::Request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    hold_standard_files();
     // A closed pipe and a file that grows too large are seen as failed writes.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     attn::cli::Request request;

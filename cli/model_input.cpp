@@ -6,6 +6,7 @@
 
 #include "cli/model_config.hpp"
 #include "core/error.hpp"
+#include "io/bytes.hpp"
 #include "io/data_file.hpp"
 #include "io/model_inputs.hpp"
 #include "io/model_weights.hpp"
@@ -30,6 +31,7 @@ std::string file_in_folder(const std::string& path) {
 /// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
 /// or stand in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
+    if (request.model_config && request.of_batch) io::require_regular_file(*request.model_config);
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
     const fs::path beside = fs::path(path).parent_path() / "config.json";
     std::error_code ignored;
@@ -160,11 +162,11 @@ std::optional<InputNorm> ModelInput::read_norm() const {
 }
 
 void check_no_model(const Request& request) {
-    for (const char* key : {"family", "layer", "weights_layout", "weights_shapes", "model_config",
-                            "token_ids", "pre_norm", "norm_eps"}) {
-        const bool of_saved = std::string(key) == "family" || std::string(key) == "layer";
+    for (std::string_view key : {"family", "layer", "weights_layout", "weights_shapes",
+                                 "model_config", "token_ids", "pre_norm", "norm_eps"}) {
+        const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, place_of(request, std::string(key)),
                         "there are no weights; expected --weights beside it");
     }
 }

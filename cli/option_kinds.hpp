@@ -69,6 +69,7 @@ inline Option describe(std::string name, std::string group, Modes modes, Kind ki
     option.name = std::move(name);
     option.key = option.name;
     std::replace(option.key.begin(), option.key.end(), '-', '_');
+    option.key_in_config = ",\"" + option.key + "\":";
     option.group = std::move(group);
     option.modes = modes;
     option.kind = kind;

@@ -2,6 +2,7 @@
 #include "cli/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <unordered_map>
@@ -375,23 +376,43 @@ void apply_environment(Request& request) {
     request.places["kernel"] = where;
 }
 
+namespace {
+
+/// What `config` may say of a question in this mode, whose weights are given or drawn.
+const std::vector<const Option*>& config_options(Mode mode, bool given) {
+    static const auto lists = [] {
+        std::array<std::array<std::vector<const Option*>, 2>, mode_names.size()> all;
+        for (const Option& option : options()) {
+            const bool of_draws = option.key == "init" || option.key == "rng_skip";
+            const bool of_model = option.key == "family" || option.key == "layer";
+            for (const auto& [at_mode, name] : mode_names) {
+                if (!option.write || (option.modes & in(at_mode)) == 0) continue;
+                auto& [drawn, read] = all[static_cast<std::size_t>(at_mode)];
+                if (!of_model) drawn.push_back(&option);
+                if (!of_draws) read.push_back(&option);
+            }
+        }
+        return all;
+    }();
+    return lists[static_cast<std::size_t>(mode)][given ? 1 : 0];
+}
+
+}  // namespace
+
 std::string config_of(const Request& request) {
-    std::string config = "{";
+    std::string config;
+    config.reserve(1024);  // longer than most
+    config = '{';
     io::append_member(config, "mode", name_of(mode_names, request.settings.mode));
     if (!request.id.is_null()) io::append_member(config, "id", request.id);
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text)
         io::append_member(config, "tokens", request.tokens);
-    const bool drawn = !request.has("weights");
-    for (const Option& option : options()) {
-        const bool of_draws = option.name == "init" || option.name == "rng-skip";
-        const bool of_model = option.name == "family" || option.name == "layer";
-        if (drawn ? of_model : of_draws) continue;
-        if (!option.write || (option.modes & in(request.settings.mode)) == 0) continue;
+    for (const Option* option : config_options(request.settings.mode, request.has("weights"))) {
         const std::size_t before = config.size();
-        (((config += ",\"") += option.key) += "\":");
+        config += option->key_in_config;
         const std::size_t without_value = config.size();
-        option.write(config, request);
+        option->write(config, request);
         if (config.size() == without_value) config.resize(before);
     }
     return config += '}';

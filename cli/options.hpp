@@ -25,8 +25,9 @@ constexpr Modes in(Mode mode) {
 enum class Kind { boolean, whole, seed, real, text };
 
 struct Option {
-    std::string name;  ///< the flag without its dashes
-    std::string key;   ///< the name with '_' for '-'
+    std::string name;           ///< the flag without its dashes
+    std::string key;            ///< the name with '_' for '-'
+    std::string key_in_config;  ///< `,"key":`
     std::string group;
     Modes modes = 0;  ///< where it may stand
     Kind kind = Kind::text;

@@ -44,6 +44,7 @@ std::string json_text(const T& value) {
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
                                                          const Shapes& shapes) {
     std::vector<std::pair<std::string, std::string>> head;
+    head.reserve(6);
     head.emplace_back("schema", "\"attn.result/1\"");
     if (!request.id.is_null()) head.emplace_back("id", json_text(request.id));
     head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));
@@ -55,6 +56,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
 
 /// The format that a name's suffix promises, or none.
 std::optional<io::Format> format_of_suffix(const std::string& path) {
+    if (path == "-") return std::nullopt;
     std::string suffix = std::filesystem::path(path).extension();
     for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (const char* known : {".tsv", ".pt", ".pth", ".pkl", ".h5", ".gguf", ".onnx", ".parquet"})
@@ -178,6 +180,14 @@ void write_result(io::Output& out, const Request& request, Result result, Worker
     style.nonfinite = request.nonfinite;
     style.pretty = request.pretty;
     io::writer_for(request.format)(out, report, style);
+}
+
+std::string head_text(const Request& request, const Shapes& shapes) {
+    io::Report report;
+    report.head = head_of(request, shapes);
+    std::string text = io::head_text(report);
+    text.pop_back();  // its closing brace
+    return text;
 }
 
 namespace {

@@ -21,6 +21,9 @@ bool takes_streams(const Request& request);
 /// The result in the request's format.
 void write_result(io::Output& out, const Request& request, Result result, Workers& workers);
 
+/// What the JSON of a result starts with: all of it up to its arrays.
+std::string head_text(const Request& request, const Shapes& shapes);
+
 /// What the request's answer would cost, as a line of JSON. The bytes of its numbers are about what
 /// numbers of their type take.
 std::string cost_line(const Request& request, const Cost& cost);

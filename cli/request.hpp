@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,7 +76,7 @@ struct Request {
     std::optional<io::Family> save_family;
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
-    std::map<std::string, std::string> operand_files;
+    std::map<std::string, std::string, std::less<>> operand_files;
 
     bool heatmap = false;  ///< on the terminal
     std::string plot;      ///< a path, or empty
@@ -93,15 +94,15 @@ struct Request {
     nlohmann::json id;                ///< null where there is none
     std::vector<std::string> tokens;  ///< one label a token, or empty
 
-    std::map<std::string, Place> places;         ///< where each setting was given, by key
-    std::shared_ptr<const io::Source> document;  ///< that places lie in; else null
+    std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
+    std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
 
     /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
     bool of_batch = false;
     bool has_mode = true;  ///< else the document has to say it
 
-    bool has(const std::string& setting) const { return places.contains(setting); }
-    bool has_file(const std::string& operand) const { return operand_files.contains(operand); }
+    bool has(std::string_view setting) const { return places.contains(setting); }
+    bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 };
 
 /// The place of the setting `key` as an error shows it.

@@ -12,9 +12,9 @@ using nlohmann::json;
 
 class DocumentReader {
 public:
-    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& name,
+    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
                    IsOperand is_operand)
-        : request_(request), document_(document), name_(name), is_operand_(is_operand) {}
+        : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
 
     DocumentArrays read() {
         const io::JsonMember* schema = document_.find("schema");
@@ -31,7 +31,7 @@ public:
 private:
     void read_request() {
         if (document_.find("error") != nullptr)
-            throw Error(ErrorKind::input, name_,
+            throw Error(ErrorKind::input, place_,
                         "a record that failed in an earlier batch; expected a request or a result");
         // First, so that no other key is blamed for standing in the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
@@ -64,10 +64,10 @@ private:
         if (const io::JsonMember* id = document_.find("id")) store_id(*id);
         const io::JsonMember* vectors = document_.find("context_vectors");
         if (vectors == nullptr)
-            throw Error(ErrorKind::input, name_,
+            throw Error(ErrorKind::input, place_,
                         "a result without context_vectors; expected it among its arrays (--emit)");
         arrays_.members["inputs"] = vectors;
-        request_.places["inputs"] = name_;
+        request_.places["inputs"] = place_;
         if (const io::JsonMember* tokens = document_.find("tokens")) {
             store_tokens(request_, document_.read_value(*tokens), document_.place(*tokens));
             const io::JsonMember* config = document_.find("config");
@@ -78,7 +78,7 @@ private:
 
     void check_mode() const {
         if (!request_.has_mode)
-            throw Error(ErrorKind::usage, name_,
+            throw Error(ErrorKind::usage, place_,
                         "no mode; expected \"mode\" in the request, or --mode beside it");
         check_defaults(request_);
     }
@@ -131,7 +131,7 @@ private:
 
     Request& request_;
     const io::JsonDocument& document_;
-    const std::string& name_;
+    const std::string& place_;
     IsOperand is_operand_;
     DocumentArrays arrays_;
 };
@@ -139,8 +139,8 @@ private:
 }  // namespace
 
 DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
-                                     const std::string& name, IsOperand is_operand) {
-    return DocumentReader(request, document, name, is_operand).read();
+                                     const std::string& place, IsOperand is_operand) {
+    return DocumentReader(request, document, place, is_operand).read();
 }
 
 void store_tokens(Request& request, const json& value, const std::string& place) {

@@ -5,9 +5,11 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/choose_kernel.hpp"
+#include "core/kernels/kernel.hpp"
 
 namespace attn {
 namespace {
@@ -125,6 +127,10 @@ MemoryNeed memory_need(const Settings& s, const Operands& operands, const Geomet
     // Projections read the tokens and lay their parameters out anew; neither outlives them.
     double layer = query + key + value + parameters + std::max(tokens + parameters, context);
     double steps = 0;
+    // Every thread of a fused kernel has a tile of queries and one of their context.
+    if (fused)
+        layer += product<double>(
+            {std::thread::hardware_concurrency(), kernels::most_lanes, g.d_k + g.d_v});
     if (!fused) {
         // The reference gives every head keys of its own, has them transposed while it makes the
         // scores, and values after that; at most so many steps are there at once.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <xtensor/xmanipulation.hpp>
-
 #include "core/geometry.hpp"
 #include "core/tensor.hpp"
 
@@ -24,16 +22,27 @@ Tensor3<T> as_batch(const Array<double>& values) {
 /// (batch, rows, heads * d) to (batch, heads, rows, d).
 template <class T>
 Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
-    const Tensor4<T> split =
-        xt::reshape_view(x, {x.shape(0), x.shape(1), heads, x.shape(2) / heads});
-    return xt::transpose(split, {0, 2, 1, 3});
+    const std::size_t rows = x.shape(1), d = x.shape(2) / heads;
+    Tensor4<T> split = Tensor4<T>::from_shape({x.shape(0), heads, rows, d});
+    const T* from = x.data();
+    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t head = 0; head < heads; ++head, from += d)
+                std::copy_n(from, d, &split(batch, head, row, 0));
+    return split;
 }
 
 /// (batch, heads, rows, d) to (batch, rows, heads * d).
 template <class T>
 Tensor3<T> join_heads(const Tensor4<T>& x) {
-    const Tensor4<T> rows_first = xt::transpose(x, {0, 2, 1, 3});
-    return xt::reshape_view(rows_first, {x.shape(0), x.shape(2), x.shape(1) * x.shape(3)});
+    const std::size_t heads = x.shape(1), rows = x.shape(2), d = x.shape(3);
+    Tensor3<T> joined = Tensor3<T>::from_shape({x.shape(0), rows, heads * d});
+    T* to = joined.data();
+    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t head = 0; head < heads; ++head)
+                to = std::copy_n(&x(batch, head, row, 0), d, to);
+    return joined;
 }
 
 /// An operand of sdpa, or cached keys or values, of any rank that the geometry admits, as

@@ -24,8 +24,9 @@ namespace {
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
     const bool grouped = settings.style == Style::wrapper;
-    const auto keep = [&](const std::string& name, const Projection<T>& p) {
-        if (!recorder.wants("W_" + name) && !recorder.wants("b_" + name)) return;
+    const auto keep = [&](std::string_view weight_name, std::string_view bias_name,
+                          const Projection<T>& p) {
+        if (!recorder.wants(weight_name) && !recorder.wants(bias_name)) return;
         std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
                                            p.in_out ? "d_out" : "d_in"};
         std::vector<std::size_t> shape{p.weight.shape(1), p.weight.shape(2)};
@@ -34,18 +35,18 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
             shape.insert(shape.begin(), p.weight.shape(0));
         }
         Array<T> weight = p.weight;
-        recorder.keep_as_is("W_" + name, weight.reshape(shape), axes);
+        recorder.keep_as_is(weight_name, weight.reshape(shape), axes);
         if (!p.has_bias()) return;
         Array<T> bias = p.bias;
         if (!grouped) bias.reshape({p.bias.shape(1)});
-        recorder.keep_as_is("b_" + name, bias,
+        recorder.keep_as_is(bias_name, bias,
                             grouped ? std::vector<std::string_view>{"heads", "d_out"}
                                     : std::vector<std::string_view>{"d_out"});
     };
-    keep("query", weights.query);
-    keep("key", weights.key);
-    keep("value", weights.value);
-    if (weights.out) keep("out", *weights.out);
+    keep("W_query", "b_query", weights.query);
+    keep("W_key", "b_key", weights.key);
+    keep("W_value", "b_value", weights.value);
+    if (weights.out) keep("W_out", "b_out", *weights.out);
 }
 
 /// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper
@@ -76,10 +77,14 @@ Array<double> padding_as_mask(Array<double> padding) {
     return padding;
 }
 
+/// An operand that has no other use any more: it is gone once what is made from it is there.
+Array<double> taken(Array<double>& operand) {
+    return std::move(operand);
+}
+
 /// The masks and score modifiers that the settings and operands ask for.
 template <class T>
-void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operands,
-               const Geometry& g) {
+void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, const Geometry& g) {
     call.scale = *s.scale;
     call.softcap = s.softcap;
     call.alibi = s.alibi;
@@ -94,9 +99,10 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
         else
             call.biases.emplace_back(rounded<T>(mask), 0);
     };
-    if (operands.mask.dimension() != 0) add_mask("mask", operands.mask, operands.mask_is_boolean);
+    if (operands.mask.dimension() != 0)
+        add_mask("mask", taken(operands.mask), operands.mask_is_boolean);
     if (operands.key_padding_mask.dimension() != 0)
-        add_mask("key_padding_mask", padding_as_mask(operands.key_padding_mask),
+        add_mask("key_padding_mask", padding_as_mask(taken(operands.key_padding_mask)),
                  operands.key_padding_mask_is_boolean);
     if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset), "causal");
     if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset), "window");
@@ -106,10 +112,10 @@ void add_rules(AttentionCall<T>& call, const Settings& s, const Operands& operan
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, Operands operands, Workers& workers, bool may_stream)
-        : settings_(settings), operands_(std::move(operands)), workers_(workers),
-          may_stream_(may_stream), g_(geometry_of(settings, operands_)),
-          kernels_(choose_kernels(settings, g_)), generator_(settings.seed.bits),
+    Layer(const Settings& settings, Operands& operands, Workers& workers, bool may_stream)
+        : settings_(settings), operands_(operands), workers_(workers), may_stream_(may_stream),
+          g_(geometry_of(settings, operands)), kernels_(choose_kernels(settings, g_)),
+          generator_(settings.seed.bits),
           recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
         generator_.skip(settings.rng_skip);
     }
@@ -247,7 +253,6 @@ private:
         recorder_.keep("present_key", call_.key, "kv_len", "d_k");
         recorder_.keep("present_value", call_.value, "kv_len", "d_v");
         add_rules(call_, settings_, operands_, g_);
-        operands_ = {};
         call_.dropout = dropout_of(settings_, g_, generator_);
     }
 
@@ -341,11 +346,8 @@ private:
         recorder_.keep_as_is(name, std::move(shown), std::move(axes));
     }
 
-    /// An operand that is not needed any more once what is made from it is there.
-    static Array<double> taken(Array<double>& operand) { return std::exchange(operand, {}); }
-
     const Settings& settings_;
-    Operands operands_;
+    Operands& operands_;  // each is taken when it is used
     Workers& workers_;
     bool may_stream_;
     Geometry g_;
@@ -359,16 +361,21 @@ private:
 }  // namespace
 
 Mask mask_of(const Settings& settings, const Operands& operands) {
+    Operands masks;  // which are used up
+    masks.mask = operands.mask;
+    masks.key_padding_mask = operands.key_padding_mask;
+    masks.mask_is_boolean = operands.mask_is_boolean;
+    masks.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
     AttentionCall<double> call;
-    add_rules(call, settings, operands, geometry_of(settings, operands));
-    for (Broadcast& bias : call.biases) call.mask.add(BiasRule(std::move(bias)));
+    add_rules(call, settings, masks, geometry_of(settings, operands));
+    for (Broadcast& bias : call.biases) call.mask.add(BiasRule(std::move(bias)), "mask");
     return std::move(call.mask);
 }
 
 Result compute(const Settings& settings, Operands operands, Workers& workers, bool may_stream) {
     if (settings.dtype == Dtype::float32)
-        return Layer<float>(settings, std::move(operands), workers, may_stream).run();
-    return Layer<double>(settings, std::move(operands), workers, may_stream).run();
+        return Layer<float>(settings, operands, workers, may_stream).run();
+    return Layer<double>(settings, operands, workers, may_stream).run();
 }
 
 }  // namespace attn

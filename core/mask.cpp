@@ -115,9 +115,9 @@ bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
 }
 
 bool Mask::allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const {
-    return std::all_of(rules_.begin(), rules_.end(), [&](const auto& named) {
-        return named.rule->allows(batch, head, query, key);
-    });
+    for (const auto& [name, rule] : rules_)
+        if (!rule->allows(batch, head, query, key)) return false;
+    return true;
 }
 
 Coverage Mask::cover(const Block& block) const {

@@ -28,6 +28,8 @@ T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& 
     if (!wants(name)) return nullptr;
     std::vector<std::size_t> sizes;
     std::vector<std::string_view> axes;
+    sizes.reserve(shape.size());
+    axes.reserve(shape.size());
     const auto add = [&](std::size_t size, std::string_view axis) {
         sizes.push_back(size);
         axes.push_back(axis);
@@ -66,6 +68,7 @@ template void Recorder::keep(std::string_view, const Tensor4<double>&, std::stri
 
 void Recorder::keep_as_is(std::string_view name, AnyArray values,
                           std::vector<std::string_view> axes) {
+    kept_.reserve(wanted_.size());
     if (wants(name)) kept_.push_back({std::string(name), std::move(values), std::move(axes)});
 }
 

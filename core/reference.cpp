@@ -8,7 +8,6 @@
 #include <xtensor/xeval.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
-#include <xtensor/xrepeat.hpp>
 
 #include "core/attention.hpp"
 #include "core/modifiers.hpp"
@@ -17,64 +16,48 @@
 namespace attn {
 namespace {
 
-/// Every head's own copy of the keys or values that it shares with its group.
-template <class T>
-Tensor4<T> repeat_heads(const Tensor4<T>& x, std::size_t heads) {
-    if (x.shape(1) == heads) return x;
-    return xt::repeat(x, heads / x.shape(1), 1);
-}
-
-/// (batch, heads, m, k) times (batch, heads, k, n).
+/// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
 Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
+    const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
     std::vector<T> sums(n);
     for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row) {
-        multiply_row(a.data() + row * k, k, b.data() + row / m * k * n, sums);
+        multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, sums);
         std::copy(sums.begin(), sums.end(), product.data() + row * n);
     }
     return product;
 }
 
-/// Weights times values, (batch, heads, q_len, d_v). Blocked keys are stepped over: their weight is
-/// 0, but 0 times NaN would be NaN.
+/// Weights times values, (batch, heads, q_len, d_v), a group of heads sharing each matrix of
+/// values. Blocked keys are stepped over: their weight is 0, but 0 times NaN would be NaN.
 template <class T>
 Tensor4<T> mix_values(const Tensor4<T>& weights, const Tensor4<T>& mask, const Tensor4<T>& values) {
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
+    const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
     context.fill(T{0});
     for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
         for (std::size_t k = 0; k < keys; ++k) {
             if (mask.data()[row * keys + k] == T{0}) continue;
             const T weight = weights.data()[row * keys + k];
-            const T* value = values.data() + (row / rows * keys + k) * d_v;
+            const T* value = values.data() + (row / rows / group * keys + k) * d_v;
             for (std::size_t j = 0; j < d_v; ++j)
                 context.data()[row * d_v + j] += weight * value[j];
         }
     return context;
 }
 
-/// One number a row, (batch, heads, q_len, 1): `reduce` gets each row's first element and length.
-// Not xtensor's own reductions: left lazy inside a larger expression, those of 0.24 read outside
-// their buffer, and its amax starts from the lowest finite number instead of -Infinity.
-template <class T, class Reduce>
-Tensor4<T> reduce_rows(const Tensor4<T>& x, Reduce reduce) {
-    Tensor4<T> reduced = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
-    for (std::size_t row = 0; row < reduced.size(); ++row)
-        reduced.data()[row] = reduce(x.data() + row * x.shape(3), x.shape(3));
-    return reduced;
-}
-
+/// One number a row, (batch, heads, q_len, 1).
+// Not xtensor's own reduction: left lazy inside a larger expression, that of 0.24 reads outside its
+// buffer.
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
-    return reduce_rows(x, [](const T* row, std::size_t length) { return row_sum(row, length); });
-}
-
-template <class T>
-Tensor4<T> row_maxima(const Tensor4<T>& x) {
-    return reduce_rows(
-        x, [](const T* row, std::size_t length) { return *std::max_element(row, row + length); });
+    Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
+    for (std::size_t row = 0; row < sums.size(); ++row)
+        sums.data()[row] = row_sum(x.data() + row * x.shape(3), x.shape(3));
+    return sums;
 }
 
 /// The scores times the scale. The default scale divides by sqrt(d_k), as PyTorch programs write
@@ -92,41 +75,75 @@ struct Softmax {
     Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
 };
 
+/// What a softmax goes through row by row, for a recorder that wants it.
+template <class T>
+class SoftmaxSteps {
+public:
+    SoftmaxSteps(const Tensor4<T>& scores, Recorder* recorder)
+        : recorder_(recorder != nullptr && recorder->wants("softmax_powers") ? recorder : nullptr) {
+        if (recorder_ == nullptr) return;
+        powers_ = Tensor4<T>::from_shape(scores.shape());
+        shift_ = sink_power_ = total_ =
+            Tensor4<T>::from_shape({scores.shape(0), scores.shape(1), scores.shape(2), 1});
+    }
+
+    void note(std::size_t row, T shift, const T* powers, T sink_power, T total) {
+        if (recorder_ == nullptr) return;
+        shift_.data()[row] = shift;
+        const std::size_t keys = powers_.shape(3);
+        std::copy_n(powers, keys, powers_.data() + row * keys);
+        sink_power_.data()[row] = sink_power;
+        total_.data()[row] = total;
+    }
+
+    void keep(bool has_sink) const {
+        if (recorder_ == nullptr) return;
+        recorder_->keep("softmax_shift", shift_, "q_len", "");
+        recorder_->keep("softmax_powers", powers_, "q_len", "kv_len");
+        recorder_->keep("softmax_total", total_, "q_len", "");
+        if (has_sink) recorder_->keep("sink_power", sink_power_, "q_len", "");
+    }
+
+private:
+    Recorder* recorder_;
+    Tensor4<T> shift_, powers_, sink_power_, total_;
+};
+
 /// Along the last axis, with the row maximum subtracted; a sink is one more logit, without a
 /// weight. Only a row that the mask blocks wholly gives zeros; scores that overflowed give NaN, as
 /// in PyTorch. The steps go to the recorder, where there is one.
 template <class T>
 Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
                    const std::vector<double>& sink, Recorder* recorder = nullptr) {
-    const Tensor4<T> peak = row_maxima(scores);
-    const Tensor4<T> has_key = row_maxima(mask);
-    Tensor4<T> shift = xt::where(has_key > T{0}, peak, T{0});
-    const auto sink_of = [&](std::size_t row) {
-        return static_cast<T>(sink[row / shift.shape(2) % shift.shape(1)]);
-    };
-    if (!sink.empty())
-        for (std::size_t row = 0; row < shift.size(); ++row)
-            shift.data()[row] = has_key.data()[row] > T{0}
-                                    ? std::max(shift.data()[row], sink_of(row))
-                                    : sink_of(row);
-    Tensor4<T> powers = scores - shift;
-    for (T& x : powers) x = torch_exp(x);
-    Tensor4<T> total = row_sums(powers);
-    if (!sink.empty()) {
-        Tensor4<T> sink_power = Tensor4<T>::from_shape(total.shape());
-        for (std::size_t row = 0; row < total.size(); ++row)
-            sink_power.data()[row] = torch_exp(static_cast<T>(sink_of(row) - shift.data()[row]));
-        total += sink_power;
-        if (recorder != nullptr) recorder->keep("sink_power", sink_power, "q_len", "");
+    const std::size_t heads = scores.shape(1), rows = scores.shape(2), keys = scores.shape(3);
+    Tensor4<T> weights = Tensor4<T>::from_shape(scores.shape());
+    Tensor4<T> logsumexp = Tensor4<T>::from_shape({scores.shape(0), heads, rows, 1});
+    SoftmaxSteps<T> steps(scores, recorder);
+    for (std::size_t row = 0; row < logsumexp.size(); ++row) {
+        const T* score = scores.data() + row * keys;
+        const T* allowed = mask.data() + row * keys;
+        T* weight = weights.data() + row * keys;
+        const bool has_sink = !sink.empty();
+        const T sink_logit = has_sink ? static_cast<T>(sink[row / rows % heads]) : T{0};
+        if (std::all_of(allowed, allowed + keys, [](T x) { return x == T{0}; })) {
+            std::fill_n(weight, keys, T{0});
+            logsumexp.data()[row] = -std::numeric_limits<T>::infinity();
+            steps.note(row, sink_logit, weight, has_sink ? T{1} : T{0}, has_sink ? T{1} : T{0});
+            continue;
+        }
+        T shift = *std::max_element(score, score + keys);
+        if (has_sink) shift = std::max(shift, sink_logit);
+        for (std::size_t k = 0; k < keys; ++k) weight[k] = torch_exp(score[k] - shift);
+        T total = row_sum(weight, keys);
+        const T sink_power = has_sink ? torch_exp(sink_logit - shift) : T{0};
+        if (has_sink) total += sink_power;
+        steps.note(row, shift, weight, sink_power, total);
+        const T reciprocal = T{1} / total;
+        for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
+        logsumexp.data()[row] = shift + std::log(total);
     }
-    if (recorder != nullptr) {
-        recorder->keep("softmax_shift", shift, "q_len", "");
-        recorder->keep("softmax_powers", powers, "q_len", "kv_len");
-        recorder->keep("softmax_total", total, "q_len", "");
-    }
-    const Tensor4<T> reciprocal = xt::where(has_key > T{0}, T{1} / total, T{0});
-    const T empty = -std::numeric_limits<T>::infinity();
-    return {powers * reciprocal, xt::where(has_key > T{0}, shift + xt::log(total), empty)};
+    steps.keep(!sink.empty());
+    return {std::move(weights), std::move(logsumexp)};
 }
 
 /// Every score modifier in turn, in place; those that name an array are kept under it.
@@ -218,9 +235,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         recorder.keep(name, values, "q_len", "kv_len");
     };
 
-    const std::size_t heads = call.query.shape(1);
-    const Tensor4<T> key = repeat_heads(call.key, heads);
-    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(key, {0, 1, 3, 2}));
+    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(call.key, {0, 1, 3, 2}));
     keep("scores", scores);
     Tensor4<T> modified = scale_scores(scores, call.scale, call.query.shape(3));
     keep("scaled_scores", modified);
@@ -258,7 +273,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     }
     keep("attention_weights", weights);
 
-    Tensor4<T> context = mix_values(weights, mask, repeat_heads(call.value, heads));
+    Tensor4<T> context = mix_values(weights, mask, call.value);
     recorder.keep("head_outputs", context, "q_len", "d_v");
     return context;
 }

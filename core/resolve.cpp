@@ -171,8 +171,9 @@ void resolve_scores(Settings& s, const Geometry& g) {
 }
 
 /// The arrays that this question has, in order.
-std::vector<std::string> available_arrays(const Settings& s, const Operands& operands) {
-    std::vector<std::string> names;
+std::vector<std::string_view> available_arrays(const Settings& s, const Operands& operands) {
+    std::vector<std::string_view> names;
+    names.reserve(array_names.size());
     const bool layer = s.mode != Mode::sdpa;
     const bool projected = layer && s.init != Init::none;
     const bool out_proj = projected && *s.out_proj;
@@ -187,39 +188,36 @@ std::vector<std::string> available_arrays(const Settings& s, const Operands& ope
                          : bias                     ? projected && s.qkv_bias
                          : name == "masked_weights" ? s.mask_method == MaskMethod::renormalize
                                                     : true;
-        if (has) names.emplace_back(name);
+        if (has) names.push_back(name);
     }
     return names;
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string joined(const std::vector<std::string_view>& names) {
     std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    for (std::string_view name : names) (text += text.empty() ? "" : ", ") += name;
     return text;
 }
 
-std::string missing_array(const std::string& name, const std::vector<std::string>& available) {
+std::string missing_array(const std::string& name, const std::vector<std::string_view>& available) {
     const bool known = std::find(array_names.begin(), array_names.end(), name) != array_names.end();
     if (known) return name + " does not exist with these settings; there are " + joined(available);
     return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
-           nearest(name, available);
+           nearest(name, {available.begin(), available.end()});
 }
 
 void resolve_emit(Settings& s, const Operands& operands) {
-    const std::vector<std::string> available = available_arrays(s, operands);
-    const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    const std::vector<std::string_view> available = available_arrays(s, operands);
+    const auto has = [](const auto& names, std::string_view name) {
         return std::find(names.begin(), names.end(), name) != names.end();
     };
     for (const std::string& name : s.emit)
         if (name != "all" && !has(available, name)) fail("emit", missing_array(name, available));
-    if (has(s.emit, "all")) {
-        s.emit = available;
-        return;
-    }
+    const bool all = has(s.emit, "all");
     std::vector<std::string> in_order;
-    for (const std::string& name : available)
-        if (has(s.emit, name)) in_order.push_back(name);
-    s.emit = in_order;
+    for (std::string_view name : available)
+        if (all || has(s.emit, name)) in_order.emplace_back(name);
+    s.emit = std::move(in_order);
 }
 
 void check_dropout(const Settings& s) {
@@ -245,8 +243,17 @@ std::string widest_given(const Settings& s) {
     return name;
 }
 
+/// Questions of which no array has a million numbers, whatever they ask for.
+bool is_small(const Settings& s, const Geometry& g) {
+    const double longest = static_cast<double>(
+        std::max({g.q_len, g.kv_len, g.d_in, g.d_context, g.heads * (g.d_k + g.d_v),
+                  static_cast<std::size_t>(s.d_out.value_or(0))}));
+    return static_cast<double>(g.batch) * static_cast<double>(g.heads) * longest * longest < 1e6;
+}
+
 void check_memory(const Settings& s, const Operands& operands, const Geometry& g,
                   const std::string& widest, bool may_stream) {
+    if (is_small(s, g)) return;
     const MemoryNeed need = memory_need(s, operands, g, may_stream);
     if (s.mode != Mode::sdpa) require_memory(need.layer, widest, "a layer of this width");
     require_memory(need.steps, s.mode == Mode::sdpa ? "query" : "inputs",

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -57,7 +58,10 @@ inline float torch_exp(float x) {
     float u = 0.00019852762f;
     for (float coefficient : {0.0013930436f, 0.008333361f, 0.04166649f, 0.16666667f, 0.5f})
         u = std::fma(u, s, coefficient);
-    return std::ldexp(1.0f + std::fma(s * s, u, s), static_cast<int>(q));
+    // As SLEEF scales: by two powers, since 2^q may lie outside float32. The first step is exact.
+    const auto power = [](int exponent) { return std::bit_cast<float>((exponent + 127) << 23); };
+    const int exponent = static_cast<int>(q), half = exponent / 2;
+    return (1.0f + std::fma(s * s, u, s)) * power(half) * power(exponent - half);
 }
 
 }  // namespace attn

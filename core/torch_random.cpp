@@ -41,26 +41,29 @@ Mt19937::Mt19937(std::uint32_t seed) {
 }
 
 // In three ranges, so that no word is read within a vector's length of where it was written.
-void Mt19937::twist() {
+void Mt19937::twist(std::size_t first, std::size_t end) {
     constexpr std::size_t ahead = 397;
     constexpr std::size_t behind = block_size - ahead;
-    for (std::size_t i = 0; i < behind; ++i)
+    std::size_t i = first;
+    for (; i < std::min(end, behind); ++i)
         state_[i] = state_[i + ahead] ^ twisted(state_[i], state_[i + 1]);
-    for (std::size_t i = behind; i < block_size - 1; ++i)
+    for (; i < std::min(end, block_size - 1); ++i)
         state_[i] = state_[i - behind] ^ twisted(state_[i], state_[i + 1]);
-    state_[block_size - 1] = state_[ahead - 1] ^ twisted(state_[block_size - 1], state_[0]);
+    if (i < end) state_[i] = state_[i - behind] ^ twisted(state_[i], state_[0]);
 }
 
-void Mt19937::refill() {
-    twist();
-    for (std::size_t i = 0; i < block_size; ++i) outputs_[i] = tempered(state_[i]);
-    next_ = 0;
+void Mt19937::make_more() {
+    const std::size_t first = made_ % block_size;
+    made_ = first + part_size;
+    twist(first, made_);
+    for (std::size_t i = first; i < made_; ++i) outputs_[i] = tempered(state_[i]);
+    next_ = first;
 }
 
 void Mt19937::fill(std::span<std::uint32_t> out) {
     while (!out.empty()) {
-        if (next_ == block_size) refill();
-        const std::size_t taken = std::min(out.size(), block_size - next_);
+        if (next_ == made_) make_more();
+        const std::size_t taken = std::min(out.size(), made_ - next_);
         std::copy_n(outputs_ + next_, taken, out.begin());
         next_ += taken;
         out = out.subspan(taken);
@@ -68,11 +71,11 @@ void Mt19937::fill(std::span<std::uint32_t> out) {
 }
 
 void Mt19937::skip(std::uint64_t count) {
-    const std::size_t left = block_size - next_;
-    if (count > left) {
-        count -= left;
-        for (; count > block_size; count -= block_size) twist();
-        refill();
+    while (count > made_ - next_) {
+        count -= made_ - next_;
+        if (made_ == block_size)
+            for (; count > block_size; count -= block_size) twist(0, block_size);
+        make_more();
     }
     next_ += count;
 }

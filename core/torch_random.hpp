@@ -13,13 +13,13 @@
 namespace attn {
 
 /// MT19937 (Matsumoto & Nishimura 1998) with the seeding of their init_genrand: the outputs of
-/// std::mt19937, made a whole block at a time by loops that compilers vectorise.
+/// std::mt19937, made many at a time by loops that compilers vectorise.
 class Mt19937 {
 public:
     explicit Mt19937(std::uint32_t seed);
 
     std::uint32_t draw() {
-        if (next_ == block_size) refill();
+        if (next_ == made_) make_more();
         return outputs_[next_++];
     }
 
@@ -31,13 +31,16 @@ public:
 
 private:
     static constexpr std::size_t block_size = 624;
+    /// Of a block: a small layer draws few numbers and should not wait for more.
+    static constexpr std::size_t part_size = block_size / 6;
 
-    void twist();
-    void refill();
+    /// Words [first, end) of the next block's state.
+    void twist(std::size_t first, std::size_t end);
+    void make_more();
 
     alignas(16) std::uint32_t state_[block_size];
     alignas(16) std::uint32_t outputs_[block_size] = {};
-    std::size_t next_ = block_size;  // of outputs_
+    std::size_t made_ = block_size, next_ = block_size;  // of outputs_
 };
 
 /// PyTorch's CPU generator after `torch.manual_seed(seed)`. Only the low 32 bits of the seed count.

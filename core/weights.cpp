@@ -4,9 +4,6 @@
 #include <span>
 #include <vector>
 
-#include <xtensor/xmanipulation.hpp>
-#include <xtensor/xview.hpp>
-
 #include "core/init.hpp"
 #include "core/torch_math.hpp"
 
@@ -73,9 +70,12 @@ void draw_mha(LayerWeights<T>& weights, TorchGenerator& generator) {
 /// One group's weight as x is multiplied by it: (1, d_in, d_out).
 template <class T>
 Tensor3<T> applied_matrix(const Projection<T>& p, std::size_t group) {
-    const auto stored = xt::view(p.weight, xt::range(group, group + 1));
-    if (p.in_out) return stored;
-    return xt::transpose(stored, {0, 2, 1});
+    const std::size_t d_in = p.d_in(), d_out = p.d_out();
+    Tensor3<T> matrix = Tensor3<T>::from_shape({1, d_in, d_out});
+    for (std::size_t i = 0; i < d_in; ++i)
+        for (std::size_t o = 0; o < d_out; ++o)
+            matrix(0, i, o) = p.in_out ? p.weight(group, i, o) : p.weight(group, o, i);
+    return matrix;
 }
 
 }  // namespace

@@ -120,10 +120,4 @@ void Workers::run(std::size_t items,
     team_->run(items, work);
 }
 
-void share(Workers* workers, std::size_t items, const std::function<void(std::size_t)>& work) {
-    if (workers != nullptr)
-        return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
-    for (std::size_t item = 0; item < items; ++item) work(item);
-}
-
 }  // namespace attn

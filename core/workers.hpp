@@ -35,6 +35,11 @@ private:
 };
 
 /// work(item) for each item from 0 to items - 1 on these workers; without any, by the caller.
-void share(Workers* workers, std::size_t items, const std::function<void(std::size_t item)>& work);
+template <class Work>
+void share(Workers* workers, std::size_t items, const Work& work) {
+    if (workers != nullptr && items > 1)
+        return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
+    for (std::size_t item = 0; item < items; ++item) work(item);
+}
 
 }  // namespace attn

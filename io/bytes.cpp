@@ -29,7 +29,9 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path) {
     std::shared_ptr<Bytes> bytes(new Bytes);
     const bool standard = path == "-";
     bytes->name_ = standard ? "<stdin>" : path;
-    const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    int fd = STDIN_FILENO;
+    while (!standard && (fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0 && errno == EINTR) {
+    }
     if (fd < 0) fail_to_read(path, errno);
     bytes->fd_ = fd;
     struct stat status {};
@@ -108,6 +110,15 @@ std::string Bytes::read(std::uint64_t offset, std::size_t count) const {
     std::string bytes(count, '\0');
     read(offset, count, bytes.data());
     return bytes;
+}
+
+void require_regular_file(const std::string& path) {
+    struct stat status {};
+    const bool is_other =
+        ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+    if (is_other)
+        throw Error(ErrorKind::io, path,
+                    "is a pipe or device, which a batch may not wait for; expected a regular file");
 }
 
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {

@@ -44,6 +44,10 @@ private:
     AlignedArray<char> memory_;  // of everything else
 };
 
+/// Errors: kind io for a path of anything but a regular file or a folder: a pipe or device would be
+/// waited for, or give other bytes each time. A path of nothing is for whoever opens it.
+void require_regular_file(const std::string& path);
+
 /// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
 /// zip, npy and safetensors have them.
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size);

@@ -33,7 +33,7 @@ void write_csv(Output& out, const Report& report, const NumberStyle& style) {
         out << "# shape: " << text << "\n";
     }
     const auto nothing = [](RowText&, const auto&, std::size_t) {};
-    const auto end_line = [](RowText& text, const auto&, std::size_t) { text += "\n"; };
+    const auto end_line = [](RowText& text, const auto&, std::size_t) { text += '\n'; };
     const RowFormat format{",", "nan", "inf", "-inf", style.decimals, nothing, end_line};
     write_rows(out, array, format, report.workers);
 }

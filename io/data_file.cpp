@@ -130,7 +130,8 @@ std::optional<DataFormat> format_of_name(const std::string& path) {
 
 DataPath split_data_path(const std::string& path) {
     std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return {path, ""};
+    const bool is_whole = path.find(':') == std::string::npos;
+    if (is_whole || std::filesystem::exists(path, ignored)) return {path, ""};
     for (std::size_t colon = path.find(':'); colon != std::string::npos;
          colon = path.find(':', colon + 1)) {
         const std::string file = path.substr(0, colon);
@@ -146,13 +147,13 @@ DataFile open_data_file(const std::string& path, std::optional<DataFormat> forma
     file.array = parts.array;
     if (!format && parts.file != "-") format = format_of_name(parts.file);
     if (format == DataFormat::safetensors && parts.file.ends_with(index_suffix)) {
-        file.name = parts.file;
+        file.name = file.place = parts.file;
         file.format = *format;
         file.arrays = open_safetensors_index(parts.file);
         return file;
     }
     const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file);
-    file.name = bytes->name();
+    file.name = file.place = bytes->name();
     file.format = format ? *format : format_of_bytes(*bytes);
     switch (file.format) {
         case DataFormat::npy: file.arrays = open_npy(bytes); return file;
@@ -171,10 +172,11 @@ DataFile open_data_file(const std::string& path, std::optional<DataFormat> forma
     return file;
 }
 
-DataFile data_file_of(Source text) {
+DataFile data_file_of_line(Source line) {
     DataFile file;
-    file.name = text.name;
-    file.source = std::make_shared<const Source>(std::move(text));
+    file.name = line.name;
+    file.place = line.name + ":" + std::to_string(line.first_line);
+    file.source = std::make_shared<const Source>(std::move(line));
     file.document = std::make_unique<const JsonDocument>(*file.source);
     return file;
 }

@@ -29,6 +29,7 @@ DataPath split_data_path(const std::string& path);
 /// Exactly one of `document`, `csv` and `arrays` is there, or none for NDJSON of several lines.
 struct DataFile {
     std::string name;   ///< the path, or <stdin>
+    std::string place;  ///< what errors call it: the name, or "name:line" of a line
     std::string array;  ///< the array that the path names, or empty
     DataFormat format = DataFormat::json;
     std::shared_ptr<const Source> source;          ///< of the text formats
@@ -43,8 +44,8 @@ struct DataFile {
 /// its format.
 DataFile open_data_file(const std::string& path, std::optional<DataFormat> format = {});
 
-/// A JSON text that is here already, as a file. Errors: kind input.
-DataFile data_file_of(Source text);
+/// A line of JSON that is here already, as a file. Errors: kind input.
+DataFile data_file_of_line(Source line);
 
 /// The arrays of a JSON object, all read at once: for weights, which have names. A result's schema
 /// and config become the metadata. Errors: as JsonDocument::read_array.

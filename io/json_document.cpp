@@ -27,6 +27,10 @@ constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
     return (difference - repeat(1)) & ~difference & repeat(0x80);
 }
 
+constexpr bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /// The first bracket or quote from `at` on, or the text's end.
 std::size_t find_structure(std::string_view text, std::size_t at) {
     for (; text.size() - at >= 8; at += 8) {
@@ -39,15 +43,19 @@ std::size_t find_structure(std::string_view text, std::size_t at) {
     return std::min(text.find_first_of("\"[]{}", at), text.size());
 }
 
+/// What stands between the quotes of a text without escapes.
+std::optional<std::string_view> plain_text(std::string_view text) {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
+    const std::string_view inside = text.substr(1, text.size() - 2);
+    const bool plain = std::all_of(inside.begin(), inside.end(), [](char c) {
+        return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+    });
+    return plain ? std::optional(inside) : std::nullopt;
+}
+
 /// The values that requests are full of: texts without escapes, short whole numbers, true, false.
 std::optional<nlohmann::json> plain_value(std::string_view text) {
-    if (text.size() >= 2 && text.front() == '"') {
-        const std::string_view inside = text.substr(1, text.size() - 2);
-        const bool plain = std::all_of(inside.begin(), inside.end(), [](char c) {
-            return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-        });
-        if (plain && text.back() == '"') return inside;
-    }
+    if (const auto inside = plain_text(text)) return *inside;
     constexpr std::size_t most_digits = 18;
     const bool digits =
         !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
@@ -80,6 +88,18 @@ JsonDocument::JsonDocument(const Source& source, const JsonMember& member)
     if (!is_array_) read_members(begin_ + 1);
 }
 
+JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
+    JsonDocument document(source, Unread{});
+    try {
+        document.begin_ = document.skip_space(0);
+        if (document.begin_ < source.text.size() && source.text[document.begin_] == '{')
+            document.read_members(document.begin_ + 1);
+    } catch (const Error&) {
+        // The members that were read stand in the document.
+    }
+    return document;
+}
+
 const JsonMember* JsonDocument::find(const std::string& key) const {
     const auto found = std::find_if(members_.begin(), members_.end(),
                                     [&](const JsonMember& m) { return m.key == key; });
@@ -98,8 +118,8 @@ NumberArray JsonDocument::read_array(const ArrayRules& rules, Workers* workers,
 
 NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
                                      Workers* workers, std::size_t piece_size) const {
-    auto regular = read_json_rows(source_.text.substr(member.begin, member.end - member.begin),
-                                  rules, Outermost::list, workers, piece_size);
+    auto regular = read_json_rows(text(member), rules, Outermost::list, workers, piece_size,
+                                  source_.text.size() - member.end);
     if (regular) return std::move(*regular);
     return JsonArrayReader(source_, member.begin, rules).read();
 }
@@ -119,18 +139,17 @@ void JsonDocument::check_end(std::size_t at) const {
 }
 
 std::size_t JsonDocument::skip_space(std::size_t at) const {
-    return std::min(source_.text.find_first_not_of(" \t\r\n", at), source_.text.size());
+    while (at < source_.text.size() && is_space(source_.text[at])) ++at;
+    return at;
 }
 
 std::size_t JsonDocument::skip_string(std::size_t at) const {
-    const std::size_t start = at;
-    for (;;) {
-        at = source_.text.find_first_of("\"\\", at + 1);
-        if (at == std::string_view::npos)
-            fail(start, "a string that does not end; expected a closing '\"'");
-        if (source_.text[at] == '"') return at + 1;
-        ++at;
+    const std::string_view text = source_.text;
+    for (std::size_t end = at + 1; end < text.size(); ++end) {
+        if (text[end] == '"') return end + 1;
+        if (text[end] == '\\') ++end;
     }
+    fail(at, "a string that does not end; expected a closing '\"'");
 }
 
 /// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
@@ -156,8 +175,7 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
                              (open.back() == '[' ? ']' : '}') + "'");
             open.pop_back();
             ++at;
-        } else if (open.empty() &&
-                   (c == ',' || std::string_view(" \t\r\n").find(c) != std::string_view::npos)) {
+        } else if (open.empty() && (c == ',' || is_space(c))) {
             break;
         } else {
             at = open.empty() ? std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size())
@@ -176,7 +194,14 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
 /// Reads "key": value, ... up to the closing brace; returns the offset after it.
 std::size_t JsonDocument::read_members(std::size_t at) {
     const std::string_view text = source_.text;
-    std::unordered_set<std::string> keys;
+    std::unordered_set<std::string> later_keys;
+    const auto stands_already = [&](const std::string& key) {
+        // Most objects are small and need no set.
+        const auto early = std::min<std::ptrdiff_t>(16, std::ssize(members_));
+        return std::any_of(members_.begin(), members_.begin() + early,
+                           [&](const JsonMember& m) { return m.key == key; }) ||
+               (early == 16 && !later_keys.insert(key).second);
+    };
     at = skip_space(at);
     if (at < text.size() && text[at] == '}') return at + 1;
     for (;;) {
@@ -185,8 +210,9 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         if (at == text.size() || text[at] != '"')
             fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
         at = skip_string(at);
-        member.key = parse(member.key_offset, at).get<std::string>();
-        if (!keys.insert(member.key).second)
+        const auto plain_key = plain_text(text.substr(member.key_offset, at - member.key_offset));
+        member.key = plain_key ? *plain_key : parse(member.key_offset, at).get<std::string>();
+        if (stands_already(member.key))
             fail(member.key_offset,
                  "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
         at = skip_space(at);

@@ -32,6 +32,9 @@ public:
     /// A member that is an array or an object, as a document of its own.
     JsonDocument(const Source& source, const JsonMember& member);
 
+    /// Of an object that is broken somewhere, the members before that place; of anything else none.
+    static JsonDocument as_far_as_it_reads(const Source& source);
+
     bool is_array() const { return is_array_; }
     const std::vector<JsonMember>& members() const { return members_; }
     const JsonMember* find(const std::string& key) const;
@@ -59,6 +62,9 @@ public:
     nlohmann::json read_value(const JsonMember& member) const;
 
 private:
+    struct Unread {};
+    JsonDocument(const Source& source, Unread) : source_(source) {}
+
     [[noreturn]] void fail(std::size_t offset, const std::string& message) const;
     std::size_t skip_space(std::size_t at) const;
     std::size_t skip_string(std::size_t at) const;

@@ -18,9 +18,10 @@ namespace {
 class JsonRows {
 public:
     JsonRows(std::string_view text, const ArrayRules& rules, Outermost outermost, Workers* workers,
-             std::size_t piece_size)
-        : begin_(text.data()), end_(text.data() + text.size()), rules_(rules),
-          lines_(outermost == Outermost::lines), workers_(workers), piece_size_(piece_size) {}
+             std::size_t piece_size, std::size_t bytes_after)
+        : begin_(text.data()), end_(text.data() + text.size()), readable_end_(end_ + bytes_after),
+          rules_(rules), lines_(outermost == Outermost::lines), workers_(workers),
+          piece_size_(piece_size) {}
 
     std::optional<NumberArray> read() {
         if (begin_ == end_ || *begin_ != '[' || end_[-1] != ']') return {};
@@ -135,7 +136,7 @@ private:
 
     /// The end of the element, null where none is expected here.
     const char* read_element(const char* at, double& value, std::size_t& booleans) const {
-        if (end_ - at >= decimal_reach) {
+        if (readable_end_ - at >= decimal_reach) {
             // What it reads is below 1e38 and needs no rule.
             const char* const after = read_decimal(at, value);
             if (after != nullptr) return after;
@@ -158,6 +159,7 @@ private:
 
     const char* begin_;
     const char* end_;
+    const char* readable_end_;
     const ArrayRules& rules_;
     bool lines_;
     Workers* workers_;
@@ -171,8 +173,8 @@ private:
 
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
                                           Outermost outermost, Workers* workers,
-                                          std::size_t piece_size) {
-    return JsonRows(text, rules, outermost, workers, piece_size).read();
+                                          std::size_t piece_size, std::size_t bytes_after) {
+    return JsonRows(text, rules, outermost, workers, piece_size, bytes_after).read();
 }
 
 }  // namespace attn::io

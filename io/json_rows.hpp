@@ -15,10 +15,12 @@ namespace attn::io {
 enum class Outermost { list, lines };
 
 /// The array that `text` is, from its first bracket to its last; nothing where anything in it is
-/// unexpected. What is read is read as JsonArrayReader reads it.
+/// unexpected. What is read is read as JsonArrayReader reads it. `bytes_after` the text may be
+/// looked at: then its last numbers are read as quickly as the others.
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
                                           Outermost outermost = Outermost::list,
                                           Workers* workers = nullptr,
-                                          std::size_t piece_size = default_piece);
+                                          std::size_t piece_size = default_piece,
+                                          std::size_t bytes_after = 0);
 
 }  // namespace attn::io

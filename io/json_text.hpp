@@ -19,7 +19,10 @@ void append_json_number(std::string& out, double value);
 template <class T>
 void append_json(std::string& out, const T& value) {
     if constexpr (std::is_same_v<T, nlohmann::json>) {
-        out += value.dump();
+        if (value.is_string())
+            append_json_string(out, value.template get_ref<const std::string&>());
+        else
+            out += value.dump();
     } else if constexpr (std::is_same_v<T, bool>) {
         out += value ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {
@@ -38,12 +41,12 @@ void append_json(std::string& out, const T& value) {
     }
 }
 
-/// `"key":value`, after a comma where it is not the first member of its object.
+/// `"key":value`, after a comma where it is not the first member of its object. The key is attn's
+/// own and needs no escapes.
 template <class T>
 void append_member(std::string& out, std::string_view key, const T& value) {
     if (!out.empty() && out.back() != '{') out += ',';
-    append_json_string(out, key);
-    out += ':';
+    ((out += '"') += key) += "\":";
     append_json(out, value);
 }
 

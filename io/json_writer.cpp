@@ -33,19 +33,19 @@ RowFormat row_format(const NumberStyle& style) {
     format.open = [pretty](RowText& text, const auto& shape, std::size_t row) {
         const std::size_t depth = shape.size() - 1;
         const std::size_t opened = depth - axes_that_turn(shape, row, 0);  // the outermost
-        if (opened > 0) text += ",";
+        if (opened > 0) text += ',';
         for (std::size_t axis = opened; axis <= depth; ++axis) {
             if (axis > 0) break_line(text, axis + 1, pretty);
-            text += "[";
+            text += '[';
         }
     };
     format.close = [pretty](RowText& text, const auto& shape, std::size_t row) {
         const std::size_t depth = shape.size() - 1;
-        text += "]";
+        text += ']';
         const std::size_t closed = axes_that_turn(shape, row, 1);
         for (std::size_t i = 0; i < closed; ++i) {
             break_line(text, depth - i, pretty);
-            text += "]";
+            text += ']';
         }
     };
     return format;

@@ -16,6 +16,8 @@ struct Line {
     bool is_whole = true;    ///< a line break ended it, not the end of the file
 };
 
+enum class Next { found, none_yet, end };
+
 /// Memory holds one line, or the piece that was read last.
 class LineReader {
 public:
@@ -31,19 +33,17 @@ public:
 
     const std::string& name() const { return name_; }  ///< the path, or <stdin>
 
-    /// Whether the next line, or the end, is here already.
-    bool is_ready() const;
-
-    /// The next line; false at the end, or where the wait was ended.
-    bool next(Line& line);
+    /// The next line; `end` also where a wait was ended. Where it may not wait, `none_yet` says
+    /// that it would have to.
+    Next next(Line& line, bool may_wait = true);
 
     /// Bytes of the file, 0 where nobody knows; and bytes of the lines that were given out.
     std::uint64_t size() const { return size_; }
     std::uint64_t position() const { return position_; }
 
 private:
-    bool read_more();
-    bool wait() const;
+    Next read_more(bool may_wait);
+    Next wait(bool may_wait) const;
 
     std::string name_;
     int fd_ = -1, wake_;

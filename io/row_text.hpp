@@ -25,13 +25,20 @@ public:
 
     /// The end, with room for `bytes` more; `end_at` says how far they were used.
     char* room(std::size_t bytes) {
-        if (capacity_ - size_ < bytes) grow(std::max(2 * capacity_, size_ + bytes));
+        constexpr std::size_t least = 4096;
+        if (capacity_ - size_ < bytes) grow(std::max({2 * capacity_, size_ + bytes, least}));
         return memory_.get() + size_;
     }
     void end_at(const char* end) { size_ = static_cast<std::size_t>(end - memory_.get()); }
 
     RowText& operator+=(std::string_view text) {
         end_at(std::copy(text.begin(), text.end(), room(text.size())));
+        return *this;
+    }
+
+    RowText& operator+=(char c) {
+        *room(1) = c;
+        ++size_;
         return *this;
     }
 

@@ -50,7 +50,8 @@ std::size_t sequence_length(std::string_view text) {
 
 /// The source, once its text is known to be some.
 Source checked(Source source) {
-    if (source.text.starts_with("\xef\xbb\xbf")) source.text.remove_prefix(3);
+    const bool has_mark = source.first_line == 1 && source.text.starts_with("\xef\xbb\xbf");
+    if (has_mark) source.text.remove_prefix(3);
     if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
         throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
     const std::size_t bad = find_invalid_utf8(source.text);
@@ -117,9 +118,8 @@ Source make_source(std::string name, std::string text) {
 }
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
-    Source source{std::move(name), text, nullptr, line};
-    refuse_zero_bytes(source.name, text, 0);
-    return checked(std::move(source));
+    refuse_zero_bytes(name + ":" + std::to_string(line), text, 0);
+    return checked({std::move(name), text, nullptr, line});
 }
 
 std::size_t find_invalid_utf8(std::string_view text) {
@@ -151,8 +151,7 @@ std::string one_line(std::string_view text) {
     return line;
 }
 
-std::string shortened(std::string_view text) {
-    constexpr std::size_t longest = 40;
+std::string shortened(std::string_view text, std::size_t longest) {
     if (text.size() <= longest) return std::string(text);
     std::size_t cut = longest;
     while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;

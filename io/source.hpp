@@ -44,7 +44,7 @@ std::string excerpt(std::string_view text, std::size_t offset);
 /// terminal and for one line.
 std::string one_line(std::string_view text);
 
-/// The text itself, or its first 40 bytes and "..." where it is longer; no character is cut.
-std::string shortened(std::string_view text);
+/// The text itself, or its first bytes and "..." where it is longer; no character is cut.
+std::string shortened(std::string_view text, std::size_t longest = 40);
 
 }  // namespace attn::io

@@ -36,16 +36,19 @@ const Row table[] = {
 
 }  // namespace
 
-std::vector<const Kernel*> supported() {
-    std::vector<const Kernel*> kernels;
-    for (const Row& row : table)
-        if (row.supported()) kernels.push_back(row.kernel);
-    return kernels;
+const std::vector<const Kernel*>& supported() {
+    static const auto all = [] {
+        std::vector<const Kernel*> kernels;
+        for (const Row& row : table)
+            if (row.supported()) kernels.push_back(row.kernel);
+        return kernels;
+    }();
+    return all;
 }
 
 const Kernel* find(KernelChoice choice) {
     if (choice == KernelChoice::reference) return nullptr;
-    const std::vector<const Kernel*> usable = supported();
+    const std::vector<const Kernel*>& usable = supported();
     if (choice == KernelChoice::automatic) return usable.back();
     std::string names = "auto, reference";
     for (const Kernel* kernel : usable) {

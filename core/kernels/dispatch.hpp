@@ -10,7 +10,7 @@
 namespace attn::kernels {
 
 /// The kernels that this processor can run, the fastest last.
-std::vector<const Kernel*> supported();
+const std::vector<const Kernel*>& supported();
 
 /// The kernel that is asked for by name, or for `automatic` the fastest; null for `reference`.
 /// Errors: SettingError of kind unsupported where this processor cannot run it.

@@ -95,7 +95,6 @@ private:
         map_.row_labels = labels(rank - 2, map_.rows, map_.row_step, map_.tokens_on_rows);
         map_.column_labels =
             labels(rank - 1, map_.columns, map_.column_step, map_.tokens_on_columns);
-        if (array_.axes[rank - 2] == "q_len") map_.first_row = report_.first_query;
         map_.row_axis = axis_text(array_.axes[rank - 2]);
         map_.column_axis = axis_text(array_.axes[rank - 1]);
     }

@@ -1,0 +1,383 @@
+// How a batch ends before its records do, and goes on: signals, kills, full disks, closed pipes.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <random>
+
+#include "tests/support/process.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string requests = "requests.ndjson", results = "results.ndjson";
+
+Outcome batch(const std::vector<std::string>& flags) {
+    std::vector<std::string> words{"batch", requests};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return run_attn(words);
+}
+
+/// Puts the requests in their place and answers them undisturbed.
+std::string answers_to(const std::string& text, const std::vector<std::string>& flags = {}) {
+    scratch_folder();
+    write_text(requests, text);
+    std::filesystem::remove(results);
+    return batch(flags).out;
+}
+
+/// Some records that succeed and some that fail, with few bytes of answers.
+const std::string few_requests =
+    "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n\n"
+    "{\"id\": \"a\", \"mode\": \"self\", \"inputs\": \"no\"}\n";
+
+/// What stands there are the first of these answers, and no part of one.
+void check_whole_lines(const std::string& text, const std::string& whole) {
+    CHECK((text.empty() || text.back() == '\n'));
+    CHECK((whole.compare(0, text.size(), text) == 0));
+    answers_of(text);  // throws for what is no JSON
+}
+
+}  // namespace
+
+TEST_CASE("batch: --resume completes what was cut at any byte") {
+    const std::string whole = answers_to(few_requests);
+    CHECK(lines_of(whole).size() == 3);
+    for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
+        write_text(results, whole.substr(0, cut));
+        const Outcome outcome = batch({"--resume", results, "--jobs", std::to_string(1 + cut % 2)});
+        CAPTURE(cut);
+        REQUIRE(read_text(results) == whole);
+        REQUIRE(outcome.out == "");
+        REQUIRE(outcome.code == 1);
+        REQUIRE(outcome.err.find("attn: 2 of 3 records failed") == 0);
+    }
+}
+
+TEST_CASE("batch: --resume completes shards that were cut") {
+    for (const std::string shard : {"1/2", "2/2"}) {
+        CAPTURE(shard);
+        const std::string whole = answers_to(few_requests, {"--shard", shard});
+        CHECK(lines_of(whole).size() == (shard == "1/2" ? 2 : 1));
+        for (std::size_t cut = 0; cut <= whole.size(); cut += 7) {
+            CAPTURE(cut);
+            write_text(results, whole.substr(0, cut));
+            batch({"--resume", results, "--shard", shard, "--jobs", "2"});
+            REQUIRE(read_text(results) == whole);
+        }
+    }
+}
+
+TEST_CASE("batch: --resume completes a mixed batch") {
+    make_operands(scratch_folder());
+    const std::string whole = answers_to(mixed_requests(200), {"--jobs", "1"});
+    std::mt19937 random(1);
+    for (int i = 0; i < 6; ++i) {
+        const std::size_t cut = random() % whole.size();
+        CAPTURE(cut);
+        write_text(results, whole.substr(0, cut));
+        batch({"--resume", results, "--jobs", "4"});
+        CHECK((read_text(results) == whole));
+    }
+}
+
+TEST_CASE(
+    "batch: --resume of a file that is not there begins it, and of a whole one adds nothing") {
+    const std::string whole = answers_to(few_requests);
+    CHECK_FALSE(std::filesystem::exists(results));
+    for (int time = 0; time < 3; ++time) {
+        CHECK(batch({"--resume", results}).code == 1);
+        CHECK(read_text(results) == whole);
+    }
+    // -o begins anew, whatever stood there.
+    write_text(results, whole + whole + "more");
+    CHECK(batch({"-o", results}).code == 1);
+    CHECK(read_text(results) == whole);
+}
+
+TEST_CASE("batch: --retry-failed answers anew, in its place, what failed or is missing") {
+    scratch_folder();
+    const auto request = [](int i) {
+        return R"({"id": "r)" + std::to_string(i) + R"(", "mode": "self", "inputs": [[1, )" +
+               std::to_string(i) + "]]}\n";
+    };
+    std::string mended, broken;
+    for (int i = 0; i < 60; ++i) {
+        mended += request(i);
+        broken += i % 20 == 7 ? "torn\n" : request(i);
+    }
+    write_text("mended.ndjson", mended);
+    write_text("broken.ndjson", broken);
+    const std::string whole = run_attn({"batch", "mended.ndjson"}).out;
+    CHECK(run_attn({"batch", "broken.ndjson", "-o", "out.ndjson"}).code == 1);
+    const Outcome retried =
+        run_attn({"batch", "mended.ndjson", "--resume", "out.ndjson", "--retry-failed"});
+    CHECK(retried.err == "");
+    CHECK(retried.code == 0);
+    CHECK(read_text("out.ndjson") == whole);
+
+    // Lines that were taken out, and a torn last one.
+    const std::size_t first = whole.find('\n') + 1, second = whole.find('\n', first) + 1;
+    write_text("out.ndjson",
+               whole.substr(0, first) + whole.substr(second, whole.size() - second - 9));
+    CHECK(run_attn(
+              {"batch", "mended.ndjson", "--resume", "out.ndjson", "--retry-failed", "--jobs", "3"})
+              .code == 0);
+    CHECK(read_text("out.ndjson") == whole);
+
+    // Answers of other requests, or in another order, are not thrown away.
+    const std::string turned = whole.substr(first) + whole.substr(0, first);
+    write_text("out.ndjson", turned);
+    const Outcome refused =
+        run_attn({"batch", "mended.ndjson", "--resume", "out.ndjson", "--retry-failed"});
+    CHECK(refused.code == 3);
+    CHECK(read_text("out.ndjson") == turned);
+    CHECK_FALSE(std::filesystem::exists("out.ndjson.retry"));
+}
+
+TEST_CASE("batch: --resume is refused where the settings, or the file, are others") {
+    scratch_folder();
+    write_text("r.ndjson", "{\"id\": 1, \"mode\": \"self\", \"inputs\": [[1]]}\n");
+    run_attn({"batch", "r.ndjson", "-o", "out.ndjson"});
+    const std::string answers = read_text("out.ndjson");
+    const Outcome other = run_attn({"batch", "r.ndjson", "--resume", "out.ndjson", "--seed", "1"});
+    CHECK(other.code == 3);
+    CHECK(other.err.find("out.ndjson:1: the answer's settings are not those") != std::string::npos);
+    CHECK(read_text("out.ndjson") == answers);
+    for (const char* text : {"precious", "[[1, 2], [3, 4]]"}) {
+        write_text("out.ndjson", text);
+        CHECK(run_attn({"batch", "r.ndjson", "--resume", "out.ndjson"}).code == 3);
+        CHECK(read_text("out.ndjson") == text);
+    }
+    CHECK(run_shell("mkfifo pipe3; attn batch r.ndjson --resume pipe3").code == 4);
+}
+
+TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures before") {
+    const std::string whole = answers_to(few_requests);
+    const std::string first = lines_of(whole)[0] + "\n", second = lines_of(whole)[1] + "\n";
+    batch({"-o", results, "--fail-fast"});
+    CHECK(read_text(results) == first + second);
+    const Outcome again = batch({"--resume", results, "--fail-fast"});
+    CHECK(again.code == 1);
+    CHECK(read_text(results) == first + second);
+    const Outcome more = batch({"--resume", results, "--max-failures", "2"});
+    CHECK(more.err.find("attn: 2 of 3 records failed, 1 of them in an earlier run, and the batch "
+                        "ended there") == 0);
+    CHECK(read_text(results) == whole);
+    batch({"--resume", results});
+    CHECK(read_text(results) == whole);
+}
+
+TEST_CASE("batch: --resume leaves a file alone that belongs to other requests") {
+    const std::string whole = answers_to(few_requests);
+    std::vector<std::string> lines = lines_of(whole);
+    const std::string other = R"({"id": "other", "error": {"where": "a", "message": "b"}})";
+    for (const std::string& text :
+         {whole + lines[0] + "\n",  // more answers than records
+          lines[1] + "\n", lines[0] + "\n" + lines[2] + "\n", other + "\n", std::string("hello\n"),
+          std::string("\n"), few_requests, lines[0] + "\nhello\n" + lines[1], lines[0] + "\n\xff\n",
+          std::string("{}\n"), std::string("[1]\n"), std::string(100, '[') + "\n"}) {
+        CAPTURE(text);
+        write_text(results, text);
+        const Outcome outcome = batch({"--resume", results});
+        CHECK(outcome.code == 3);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err.find("attn: error: " + results) == 0);
+        CHECK(lines_of(outcome.err).size() == 1);
+        CHECK(read_text(results) == text);
+    }
+    write_text(results, answers_to(few_requests, {"--shard", "2/2"}));
+    CHECK(batch({"--resume", results, "--shard", "1/2"}).code == 3);
+}
+
+TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undisturbed run") {
+    make_operands(scratch_folder());
+    const std::string text = mixed_requests(160) + quick_requests(3000) + mixed_requests(160);
+    const std::string whole = answers_to(text, {"--jobs", "1"});
+    REQUIRE(whole.size() > 1000);
+    std::mt19937 random(2);
+    for (const std::string jobs : {"1", "3"}) {
+        CAPTURE(jobs);
+        std::filesystem::remove(results);
+        std::size_t kills = 0;
+        for (bool killed = true; killed;) {
+            const std::size_t before = kills == 0 ? 0 : read_text(results).size();
+            const std::size_t more = random() % (whole.size() / 6);
+            Process attn({"batch", requests, "--resume", results, "--jobs", jobs});
+            attn.wait_for_size(results, before + more);
+            attn.send(SIGKILL);
+            killed = attn.wait().signal == SIGKILL;
+            const std::string left = read_text(results);
+            CHECK((whole.compare(0, left.size(), left) == 0));
+            kills += killed ? 1 : 0;
+            REQUIRE(kills < 1000);
+        }
+        CHECK((read_text(results) == whole));
+    }
+}
+
+TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume completes") {
+    make_operands(scratch_folder());
+    const std::string text = mixed_requests(320);
+    write_text(requests, text);
+    // Standard input is a second file of requests and stays open: no run ends by itself.
+    const std::string whole = run_attn({"batch", requests, "-"}).out;
+    REQUIRE(whole.size() > 1000);
+    std::mt19937 random(3);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+        for (const std::string jobs : {"1", "2"})
+            for (int time = 0; time < 3; ++time) {
+                CAPTURE(signal);
+                CAPTURE(jobs);
+                std::filesystem::remove(results);
+                Process attn({"batch", requests, "-", "-o", results, "--jobs", jobs});
+                attn.wait_for_size(results, random() % (whole.size() / 2));
+                attn.send(signal);
+                const Ending ending = attn.wait();
+                CHECK(ending.signal == signal);
+                CHECK(ending.err.find("ended by a signal after ") != std::string::npos);
+                const std::string left = read_text(results);
+                check_whole_lines(left, whole);
+                const std::string count = std::to_string(lines_of(left).size());
+                CHECK(ending.err.find("after " + count + " records; --resume " + results) !=
+                      std::string::npos);
+                run_attn({"batch", requests, "-", "--resume", results, "--jobs", jobs});
+                CHECK((read_text(results) == whole));
+            }
+}
+
+TEST_CASE("batch: a signal ends the wait for the next record, and no answer is lost") {
+    for (int signal : {SIGINT, SIGTERM})
+        for (const std::string jobs : {"1", "2"}) {
+            CAPTURE(signal);
+            CAPTURE(jobs);
+            Process attn({"batch", "--jobs", jobs});
+            attn.write(quick_requests(3) + R"({"mode": "self", "inp)");
+            for (int i = 1; i <= 3; ++i)
+                CHECK(json::parse(attn.read_line().value_or(""))["id"] == i);
+            attn.send(signal);
+            const Ending ending = attn.wait();
+            CHECK(ending.signal == signal);
+            CHECK(ending.err == "attn: ended by a signal after 3 records\n");
+            CHECK(attn.read_line() == std::nullopt);
+        }
+}
+
+TEST_CASE("batch: a signal while --resume waits for the records that were answered loses nothing") {
+    const std::string whole = answers_to(quick_requests(10));
+    write_text(results, whole);
+    Process attn({"batch", "--resume", results});
+    attn.write(quick_requests(4));
+    attn.send(SIGTERM);
+    CHECK(attn.wait().signal == SIGTERM);
+    CHECK(read_text(results) == whole);
+}
+
+TEST_CASE("batch: a second batch does not write to the same file") {
+    scratch_folder();
+    const std::string whole = answers_to(quick_requests(3));
+    Process first({"batch", "-o", results});
+    first.write(quick_requests(3));
+    REQUIRE(first.wait_for_size(results, whole.size()));
+    for (const std::string flag : {"-o", "--resume"}) {
+        const Outcome second = batch({flag, results});
+        CHECK(second.code == 4);
+        CHECK(second.err.find("attn: error: " + results + ": is being written") == 0);
+        CHECK(read_text(results) == whole);
+    }
+    first.close_input();
+    CHECK(first.wait().code == 0);
+    CHECK(read_text(results) == whole);
+}
+
+TEST_CASE("batch: a place that cannot be written is one line of error") {
+    answers_to(quick_requests(100));
+    for (const std::string& line :
+         {std::string("attn batch requests.ndjson -o /dev/full"),
+          std::string("attn batch requests.ndjson --jobs 2 >/dev/full"),
+          std::string("attn batch requests.ndjson -o no/such/folder/results"),
+          std::string("attn batch requests.ndjson -o .")}) {
+        CAPTURE(line);
+        const Outcome outcome = run_shell(line);
+        CHECK(outcome.code == 4);
+        CHECK(lines_of(outcome.err).size() == 1);
+        CHECK(outcome.err.find("attn: error: ") == 0);
+    }
+}
+
+TEST_CASE("batch: a file that may not grow further keeps whole lines, and --resume completes") {
+    make_operands(scratch_folder());
+    // Long and short answers in turn: after a long one that did not fit, a short one would.
+    const std::string whole = answers_to(mixed_requests(330));
+    REQUIRE(whole.size() > 100 * 1024);
+    std::filesystem::remove(results);
+    for (int blocks = 1; blocks <= 181; blocks += 20)
+        for (const std::string jobs : {"1", "4"})
+            for (const char* out : {"-o results.ndjson", ">results.ndjson"}) {
+                CAPTURE(blocks);
+                CAPTURE(jobs);
+                const Outcome outcome =
+                    run_shell("ulimit -f " + std::to_string(blocks) +
+                              "; attn batch requests.ndjson --jobs " + jobs + " " + out);
+                CHECK(outcome.code == 4);
+                CHECK(outcome.err.find("attn: error: ") == 0);
+                CHECK(lines_of(outcome.err).size() == 1);
+                check_whole_lines(read_text(results), whole);
+                batch({"--resume", results});
+                CHECK((read_text(results) == whole));
+            }
+}
+
+TEST_CASE("batch: a full disk keeps whole lines, and --resume completes once there is room") {
+    make_operands(scratch_folder());
+    const std::string whole = answers_to(mixed_requests(330));
+    // A mount of its own that ends with the shell.
+    const std::string mount =
+        "mkdir -p full && mount -t tmpfs -o size=64k attn_test full 2>/dev/null";
+    std::string shell = "unshare --mount ";
+    const auto may_mount = [&] { return run_shell(shell + "sh -c '" + mount + "'").code == 0; };
+    if (!may_mount()) shell += "--map-root-user ";
+    if (!may_mount()) {
+        MESSAGE("skipped: no tmpfs may be mounted here");
+        return;
+    }
+    for (const std::string jobs : {"1", "4"}) {
+        CAPTURE(jobs);
+        const Outcome outcome =
+            run_shell(shell + "sh -c '" + mount + " && attn batch requests.ndjson --jobs " + jobs +
+                      " -o full/results.ndjson; code=$?; cp full/results.ndjson . && exit $code'");
+        CHECK(outcome.code == 4);
+        CHECK(outcome.err.find("attn: error: full/results.ndjson: cannot be written") == 0);
+        const std::string left = read_text(results);
+        CHECK(left.size() > 1024);
+        check_whole_lines(left, whole);
+        batch({"--resume", results});
+        CHECK((read_text(results) == whole));
+    }
+}
+
+TEST_CASE("batch: a reader that has seen enough ends the batch without an error") {
+    const std::string whole = answers_to(quick_requests(5000));
+    for (const std::string jobs : {"1", "2"}) {
+        CAPTURE(jobs);
+        const Outcome outcome = run_shell(std::string("{ attn batch requests.ndjson --jobs ") +
+                                          jobs + "; echo $? >code; } | head -1");
+        CHECK(outcome.out == lines_of(whole)[0] + "\n");
+        CHECK(outcome.err == "");
+        CHECK(read_text("code") == "0\n");
+
+        Process attn({"batch", "--jobs", jobs});
+        attn.write(quick_requests(1));
+        CHECK(attn.read_line().has_value());
+        attn.close_output();
+        attn.write(quick_requests(1));  // its input stays open: the answer finds nobody
+        const Ending ending = attn.wait();
+        CHECK(ending.code == 0);
+        CHECK(ending.err == "");
+    }
+}

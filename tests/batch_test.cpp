@@ -1,0 +1,645 @@
+// `attn batch` through the real binary: which answer stands where, whatever the records are.
+// Interruptions are in batch_ends_test.cpp.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+
+#include "tests/support/process.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+// GCC and Clang say it in different ways.
+#if defined(__has_feature)
+#define ATTN_HAS_FEATURE(name) __has_feature(name)
+#else
+#define ATTN_HAS_FEATURE(name) 0
+#endif
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || ATTN_HAS_FEATURE(address_sanitizer)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+
+std::vector<std::string> batch(const std::vector<std::string>& more) {
+    std::vector<std::string> words{"batch"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// The answers to these lines on standard input.
+std::vector<json> answers_to(const std::string& requests,
+                             const std::vector<std::string>& flags = {}) {
+    scratch_folder();
+    return answers_of(run_attn(batch(flags), requests).out);
+}
+
+json ids_of(const std::vector<json>& answers) {
+    json ids = json::array();
+    for (const json& answer : answers) ids.push_back(answer.at("id"));
+    return ids;
+}
+
+/// "usage" and so on of a record that failed, "" of one that did not.
+std::string kind_of(const json& answer) {
+    if (!answer.contains("error")) return "";
+    CHECK(answer.size() == 2);  // the id, and what is wrong
+    const json& error = answer["error"];
+    CHECK(error.size() == 3);
+    CHECK(error.at("where").get<std::string>() != "");
+    CHECK(error.at("message").get<std::string>() != "");
+    return error.at("kind");
+}
+
+std::vector<std::string> kinds_of(const std::vector<json>& answers) {
+    std::vector<std::string> kinds;
+    for (const json& answer : answers) kinds.push_back(kind_of(answer));
+    return kinds;
+}
+
+/// A record that can be answered, with more members.
+std::string good(const std::string& members = "") {
+    return R"({"mode": "self", "inputs": [[1, 2], [3, 4]])" +
+           (members.empty() ? "" : ", " + members) + "}";
+}
+
+void check_usage(const std::vector<std::string>& flags, const std::string& part) {
+    const Outcome outcome = run_attn(batch(flags), good() + "\n");
+    CAPTURE(outcome.err);
+    CHECK(outcome.err.find(part) != std::string::npos);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+}
+
+/// The mixed requests in a folder with what they name, and their answers.
+const std::string mixed = "work/mixed.ndjson";
+Outcome answer_mixed(std::size_t lines, const std::vector<std::string>& flags) {
+    scratch_folder();
+    make_operands("work");
+    write_text(mixed, mixed_requests(lines));
+    std::vector<std::string> words{mixed};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return run_attn(batch(words));
+}
+
+}  // namespace
+
+TEST_CASE("batch: answers come in the order of the requests, and jobs change no byte") {
+    const Outcome alone = answer_mixed(330, {"--jobs", "1"});
+    CHECK(alone.code == 1);
+    const std::vector<json> answers = answers_of(alone.out);
+    std::size_t at = 0, failed = 0, number = 0;
+    for (const std::string& line : lines_of(mixed_requests(330))) {
+        ++number;
+        if (line.find('{') == std::string::npos) continue;
+        REQUIRE(at < answers.size());
+        const json request = json::parse(line, nullptr, false);
+        const bool names_itself = request.is_object() && request.contains("id");
+        CHECK(answers[at].at("id") == (names_itself ? request["id"] : json(number)));
+        if (answers[at++].contains("error")) ++failed;
+    }
+    CHECK(at == answers.size());
+    CHECK(alone.err.find("attn: " + std::to_string(failed) + " of " + std::to_string(at) +
+                         " records failed; the first: ") == 0);
+    CHECK(lines_of(alone.err).size() == 1);
+    for (const std::string name : {"2", "7", ""}) {
+        CAPTURE(name);
+        const Outcome several =
+            answer_mixed(330, name.empty() ? std::vector<std::string>{}
+                                           : std::vector<std::string>{"--jobs", name});
+        CHECK((several.out == alone.out));
+        CHECK(several.err == alone.err);
+        CHECK(several.code == 1);
+    }
+}
+
+TEST_CASE("batch: the first record may take longer than a thousand others") {
+    scratch_folder();
+    std::string slow = mixed_requests(7);
+    slow.erase(0, slow.rfind('{'));
+    write_text("requests.ndjson", slow + quick_requests(20000));
+    const Outcome alone = run_attn(batch({"requests.ndjson", "--jobs", "1"}));
+    const Outcome several = run_attn(batch({"requests.ndjson", "--jobs", "4"}));
+    CHECK(alone.code == 0);
+    CHECK(lines_of(alone.out).size() == 20001);
+    CHECK((several.out == alone.out));
+}
+
+TEST_CASE("batch: an answer is what the record's own command answers") {
+    // A result's config says the format.
+    const std::vector<std::string> lines = lines_of(answer_mixed(16, {"--format", "ndjson"}).out);
+    std::size_t at = 0;
+    for (const std::string& line : lines_of(mixed_requests(16))) {
+        if (line.find('{') == std::string::npos) continue;
+        CAPTURE(line);
+        REQUIRE(at < lines.size());
+        const json answer = json::parse(lines[at++]);
+        const json request = json::parse(line, nullptr, false);
+        if (!request.is_object()) continue;
+        write_text("work/one.json", line);
+        const Outcome one = run_attn({request["mode"], "work/one.json", "--format", "ndjson"});
+        if (answer.contains("error")) {
+            CHECK(one.code > 1);
+            const std::string message = answer["error"]["message"];
+            CHECK(one.err.find(message) != std::string::npos);
+        } else {
+            CHECK(one.err == "");
+            json expected = json::parse(one.out);
+            expected["id"] = expected["config"]["id"] = answer["id"];
+            CHECK(answer == expected);
+            if (request.contains("id")) CHECK(lines[at - 1] + "\n" == one.out);
+        }
+    }
+    CHECK(at == lines.size());
+}
+
+TEST_CASE("batch: ids of every kind come back; other records have the number of their line") {
+    const std::string requests = good() + "\n" +                                 // 1
+                                 good(R"("id": "a b")") + "\n" +                 //
+                                 "\n" +                                          // 3
+                                 good() + "\n" +                                 //
+                                 good(R"("id": 0)") + "\n" +                     // 5
+                                 good(R"("id": -9223372036854775808)") + "\n" +  //
+                                 good(R"("id": 18446744073709551615)") + "\n" +  // 7
+                                 good(R"("id": null)") + "\n" +                  //
+                                 good(R"("id": 1.5)") + "\n" +                   // 9
+                                 good(R"("id": true)") + "\n" +                  //
+                                 good(R"("id": ["a"])") + "\n" +                 // 11
+                                 good(R"("id": {"a": 1})") + "\n" +              //
+                                 R"({"id": "torn", "mode": "self", "inp)"
+                                 "\n" +  // 13
+                                 good(R"("id": "\u00e9\n\"\\")") +
+                                 "\n" +                                        //
+                                 good(R"("id": "bad", "d_out": -1)") + "\n" +  // 15
+                                 good(R"("id": "")") + "\n" +                  //
+                                 good(R"("id": "twice")") + "\n" +             // 17
+                                 good(R"("id": "twice")") + "\n" +             //
+                                 "   \n \t\n\r\n" +                            // 19 to 21
+                                 good();
+    const json expected{1,
+                        "a b",
+                        4,
+                        0,
+                        std::numeric_limits<std::int64_t>::min(),
+                        std::numeric_limits<std::uint64_t>::max(),
+                        8,
+                        9,
+                        10,
+                        11,
+                        12,
+                        "torn",
+                        "\u00e9\n\"\\",
+                        "bad",
+                        "",
+                        "twice",
+                        "twice",
+                        22};
+    const std::vector<json> answers = answers_to(requests);
+    CHECK(ids_of(answers) == expected);
+    std::vector<std::string> bad;
+    for (const json& answer : answers)
+        if (kind_of(answer) != "") bad.push_back(answer["id"].dump());
+    CHECK(bad == std::vector<std::string>{"9", "10", "11", "12", "\"torn\"", "\"bad\""});
+}
+
+TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
+    const std::string first = good(R"("id": "first")"), second = good(R"("id": "second")");
+    const std::string plain = run_attn(batch({}), first + "\n" + second + "\n").out;
+    CHECK(lines_of(plain).size() == 2);
+    for (const std::string& requests :
+         {first + "\r\n" + second + "\r\n", "\xef\xbb\xbf" + first + "\n" + second + "\n",
+          "\xef\xbb\xbf" + first + "\r\n" + second, first + "\n" + second,
+          "\n\n" + first + "\n\r\n  \n" + second + "\n\n"}) {
+        CAPTURE(requests);
+        const Outcome outcome = run_attn(batch({}), requests);
+        CHECK(outcome.out == plain);
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+    }
+    for (const char* nothing : {"", "\n", "\r\n \t\n"}) {
+        const Outcome outcome = run_attn(batch({}), nothing);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+    }
+    write_text("empty.ndjson", "");
+    CHECK(run_attn(batch({"empty.ndjson"})).code == 0);
+}
+
+TEST_CASE("batch: bytes that are no text cost only their own line") {
+    const std::string zero("{\"mode\": \"self\", \"inputs\": [[1\0]]}", 34);
+    const std::string requests = good() + "\n" + "{\"id\": \"\xff\"}\n" + zero + "\n" +
+                                 "\xef\xbb\xbf\n" + R"({"mode": "self", "inputs": [[1, 2)" + "\n" +
+                                 std::string(1000, '{') + "\n" + "{}{}\n" + "\x1b[31m\n" + good();
+    const std::vector<json> answers = answers_to(requests);
+    CHECK(ids_of(answers) == json({1, 2, 3, 4, 5, 6, 7, 8, 9}));
+    const std::vector<std::string> kinds = kinds_of(answers);
+    CHECK(kinds.front() == "");
+    CHECK(kinds.back() == "");
+    for (std::size_t i = 1; i + 1 < kinds.size(); ++i) {
+        CAPTURE(answers[i]);
+        CHECK(kinds[i] == "input");
+        CHECK(answers[i]["error"]["where"].get<std::string>().find("<stdin>") == 0);
+    }
+}
+
+TEST_CASE("batch: one bad record costs only its own line") {
+    const Outcome outcome = run_attn(
+        batch({}), good() + "\n" + good(R"("d_out": 0)") + "\n" + good(R"("id": "last")") + "\n");
+    CHECK(outcome.code == 1);
+    const std::vector<json> answers = answers_of(outcome.out);
+    CHECK(ids_of(answers) == json({1, 2, "last"}));
+    CHECK(kinds_of(answers) == std::vector<std::string>{"", "usage", ""});
+    CHECK(outcome.err.find("attn: 1 of 3 records failed; the first: ") == 0);
+    const std::string where = answers[1]["error"]["where"];
+    CHECK(where.find("<stdin>:2") == 0);
+    CHECK(outcome.err.find(where) != std::string::npos);
+}
+
+TEST_CASE("batch: errors of every kind, each with its place") {
+    scratch_folder();
+    std::filesystem::create_directories("work");
+    write_text("work/empty.csv", "");
+    const bool has_neon = run_attn({"--version"}).out.find("neon") != std::string::npos;
+    const std::vector<std::pair<std::string, std::string>> records{
+        {R"({"mode": "self", "inputs": [[1, 2]], "heads": 5, "seed": "x"})", "usage"},
+        {R"({"mode": "selfish", "inputs": [[1, 2]]})", "usage"},
+        {R"({"inputs": [[1, 2]]})", "usage"},
+        {"[[1, 2]]", "usage"},  // a matrix says no mode
+        {good(R"("no_such_key": 1)"), "usage"},
+        {good(R"("format": "table")"), "usage"},
+        {good(R"("pretty": true)"), "usage"},
+        {R"({"mode": "self", "inputs": "-"})", "usage"},
+        {R"({"mode": "self", "inputs": [[1, "x"]]})", "input"},
+        {R"({"mode": "self", "inputs": "empty.csv"})", "input"},
+        {R"({"mode": "self"})", "input|usage"},
+        {"hello", "input"},
+        {"12", "input"},
+        {R"({"id": 1, "error": {"kind": "io", "where": "a", "message": "b"}})", "input"},
+        {R"({"mode": "sdpa", "query": [[1, 2]], "key": [[1]], "value": [[1]]})", "shape"},
+        {R"({"mode": "self", "inputs": "missing.csv"})", "io"},
+        {R"({"mode": "self", "inputs": "."})", "io"},
+        {R"({"mode": "multihead", "token_ids": [1], "weights": "no/such/model"})", "io"},
+        {R"({"mode": "self", "inputs": "tensor.pt"})", "unsupported"},
+        {good(has_neon ? R"("kernel": "avx2")" : R"("kernel": "neon")"), "unsupported"}};
+    std::string requests;
+    for (const auto& [record, kind] : records) requests += record + "\n";
+    write_text("work/requests.ndjson", requests);
+    const Outcome outcome = run_attn(batch({"work/requests.ndjson"}));
+    const std::vector<json> answers = answers_of(outcome.out);
+    REQUIRE(answers.size() == records.size());
+    CHECK(outcome.code == 1);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        CAPTURE(records[i].first);
+        CAPTURE(answers[i]);
+        const std::string kind = kind_of(answers[i]);
+        CHECK(kind != "");
+        CHECK(records[i].second.find(kind) != std::string::npos);
+    }
+}
+
+TEST_CASE("batch: an error says the line of its record, or the file that it names") {
+    scratch_folder();
+    std::filesystem::create_directories("work");
+    const std::vector<std::string> records{
+        "broken",
+        R"({"id": 1.5, "mode": "self", "inputs": [[1]]})",
+        good(R"("d_out": 0)"),
+        good(R"("no_such_key": 0)"),
+        good(R"("tokens": ["a"])"),
+        R"({"mode": "selfish"})",
+        R"({"inputs": [[1, 2]]})",
+        "[[1, 2]]",
+        R"({"mode": "self"})",
+        R"({"mode": "cross", "inputs": [[1, 2]]})",
+        R"({"id": 1, "error": {"kind": "io", "where": "a", "message": "b"}})"};
+    std::string requests;
+    for (const std::string& record : records) requests += record + "\n";
+    write_text("work/requests.ndjson", requests);
+    const std::vector<json> answers = answers_of(run_attn(batch({"work/requests.ndjson"})).out);
+    REQUIRE(answers.size() == records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const std::string line = "work/requests.ndjson:" + std::to_string(i + 1);
+        CAPTURE(records[i]);
+        const std::string where = answers[i].at("error").at("where");
+        CHECK(where.substr(0, line.size()) == line);
+    }
+    const json missing =
+        answers_to(R"({"mode": "self", "inputs": "no/file.csv"})").at(0).at("error");
+    CHECK(missing["where"] == "no/file.csv");
+}
+
+TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {
+    scratch_folder();
+    make_operands("work");
+    write_text("work/there.csv", "1,2\n3,4\n");
+    write_text("work/requests.ndjson", R"({"mode": "self", "inputs": "there.csv"})");
+    CHECK(run_attn(batch({"work/requests.ndjson"})).code == 0);
+    CHECK(run_attn(batch({}), R"({"mode": "self", "inputs": "there.csv"})").code == 1);
+    CHECK(run_attn(batch({}), R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
+    write_text("work/ids.ndjson", R"({"mode": "multihead", "token_ids": [1, 2]})");
+    CHECK(run_attn(batch({"work/ids.ndjson", "--weights", "work/models/gpt2"})).code == 0);
+    write_text("work/own.ndjson",
+               R"({"mode": "multihead", "token_ids": [1, 2], "weights": "models/gpt2"})");
+    CHECK(run_attn(batch({"work/own.ndjson", "--weights", "missing"})).code == 0);
+}
+
+TEST_CASE("batch: flags are defaults, and a record's own keys win") {
+    const std::string requests = R"({"inputs": [[1, 2], [3, 4]]})"
+                                 "\n" +
+                                 good(R"("seed": 5, "d_out": 1)") + "\n";
+    const std::vector<json> answers =
+        answers_to(requests, {"--mode", "causal", "--seed", "7", "--d-out", "3", "--emit", "scores",
+                              "--precision", "2"});
+    REQUIRE(answers.size() == 2);
+    CHECK(answers[0]["mode"] == "causal");
+    CHECK(answers[0]["config"]["seed"] == 7);
+    CHECK(answers[0]["config"]["d_out"] == 3);
+    CHECK(answers[1]["mode"] == "self");
+    CHECK(answers[1]["config"]["seed"] == 5);
+    CHECK(answers[1]["config"]["d_out"] == 1);
+    for (const json& answer : answers) {
+        CHECK(answer.contains("scores"));
+        CHECK_FALSE(answer.contains("context_vectors"));
+    }
+    // A matrix on a line is a record, once a flag says the mode.
+    CHECK(answers_to("[[1, 2], [3, 4]]\n", {"--mode", "self"})[0]["id"] == 1);
+}
+
+TEST_CASE("batch: the answers of one batch are the requests of another") {
+    const Outcome first = answer_mixed(32, {});
+    const std::vector<json> between = answers_of(first.out);
+    const Outcome second = run_attn(batch({"--mode", "self", "--seed", "9"}), first.out);
+    const std::vector<json> answers = answers_of(second.out);
+    CHECK(ids_of(answers) == ids_of(between));
+    std::size_t succeeded = 0;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        const std::string kind = kind_of(answers[i]);
+        if (between[i].contains("context_vectors") && between[i]["mode"] != "multihead") {
+            CHECK(kind == "");
+            CHECK(answers[i]["mode"] == "self");
+            CHECK(answers[i]["config"]["seed"] == 9);
+            ++succeeded;
+        }
+        if (between[i].contains("error")) CHECK(kind == "input");
+    }
+    CHECK(succeeded >= 6);
+}
+
+TEST_CASE("batch: files are records, each with its path for an id") {
+    scratch_folder();
+    make_operands("files");
+    write_text("files/a.json", good());
+    write_text("files/b.json", "{\n\"mode\": \"causal\",\n\"inputs\": \"journey.csv\"\n}\n");
+    write_text("files/c.json", R"({"id": "own", "mode": "self", "inputs": [[1]]})");
+    write_text("files/d.json", "{ broken");
+    write_text("files/lines.jsonl", good() + "\n" + good() + "\n");
+    const std::vector<std::string> files{"files/a.json", "files/b.json", "files/c.json",
+                                         "files/d.json"};
+    const Outcome outcome = run_attn(batch(files));
+    const std::vector<json> answers = answers_of(outcome.out);
+    CHECK(ids_of(answers) == json({"files/a.json", "files/b.json", "own", "files/d.json"}));
+    CHECK(kinds_of(answers) == std::vector<std::string>{"", "", "", "input"});
+    CHECK(outcome.code == 1);
+    std::vector<std::string> each{"batch", "--each"};
+    each.insert(each.end(), files.begin(), files.end());
+    CHECK(run_attn(each).out == outcome.out);
+    CHECK(run_shell("attn batch files/*.json --jobs 3").out == outcome.out);
+
+    // Matrices in other formats need a mode; lines of several files are told apart.
+    const std::vector<json> matrices = answers_of(
+        run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
+    CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
+    CHECK(kinds_of(matrices) == std::vector<std::string>{"", "io"});
+    CHECK(ids_of(answers_of(run_attn(batch({"files/lines.jsonl", "files/a.json"})).out)) ==
+          json({"files/lines.jsonl:1", "files/lines.jsonl:2", "files/a.json"}));
+    // By its name or with --each, the same file is lines or one input: a matrix of two rows.
+    write_text("files/rows.ndjson", "[1, 2]\n[3, 4]\n");
+    CHECK(ids_of(answers_of(
+              run_attn({"batch", "--mode", "self", "--each", "files/rows.ndjson"}).out)) ==
+          json({"files/rows.ndjson"}));
+    // Files of requests must be there: nobody knows how many records one that is not would hold.
+    CHECK(run_attn(batch({"missing.ndjson"})).code == 4);
+    CHECK(run_attn(batch({"files/lines.jsonl", "missing.ndjson"})).code == 4);
+}
+
+TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {
+    const Outcome whole = answer_mixed(200, {"--jobs", "1"});
+    std::vector<std::string> lines = lines_of(whole.out);
+    for (const std::size_t most : {std::size_t{1}, std::size_t{2}, std::size_t{9}}) {
+        std::string expected;
+        std::size_t failed = 0;
+        for (const std::string& line : lines) {
+            expected += line + "\n";
+            if (json::parse(line).contains("error") && ++failed == most) break;
+        }
+        for (const std::string jobs : {"1", "4"}) {
+            CAPTURE(most);
+            CAPTURE(jobs);
+            const Outcome ended =
+                answer_mixed(200, {"--max-failures", std::to_string(most), "--jobs", jobs});
+            CHECK((ended.out == expected));
+            CHECK(ended.code == 1);
+            CHECK(ended.err.find("and the batch ended there") != std::string::npos);
+            if (most == 1)
+                CHECK((answer_mixed(200, {"--fail-fast", "--jobs", jobs}).out == expected));
+        }
+    }
+    const Outcome plenty = answer_mixed(200, {"--max-failures", "1000", "--jobs", "4"});
+    CHECK((plenty.out == whole.out));
+    CHECK(plenty.err == whole.err);
+}
+
+TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end") {
+    for (const std::string jobs : {"1", "4"}) {
+        Process attn(batch({"--fail-fast", "--jobs", jobs}));
+        attn.write(good() + "\n");
+        CHECK(kind_of(json::parse(attn.read_line().value_or(""))) == "");
+        attn.write("broken\n");
+        CHECK(kind_of(json::parse(attn.read_line().value_or(""))) == "input");
+        CHECK(attn.read_line() == std::nullopt);
+        CHECK(attn.wait().code == 1);
+    }
+}
+
+TEST_CASE("batch: shards interleave to the whole") {
+    const std::vector<std::string> whole = lines_of(answer_mixed(100, {}).out);
+    std::vector<std::vector<std::string>> shards;
+    for (const std::string shard : {"1/3", "2/3", "3/3"})
+        shards.push_back(lines_of(answer_mixed(100, {"--shard", shard, "--jobs", "2"}).out));
+    std::vector<std::string> merged;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        REQUIRE(i / 3 < shards[i % 3].size());
+        merged.push_back(shards[i % 3][i / 3]);
+    }
+    CHECK((merged == whole));
+    CHECK(shards[0].size() + shards[1].size() + shards[2].size() == whole.size());
+    CHECK(lines_of(answer_mixed(100, {"--shard", "1/1"}).out) == whole);
+    CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
+}
+
+TEST_CASE("batch: a driver that writes one line and waits gets its answer") {
+    for (const std::string jobs : {"1", "2", "4"}) {
+        CAPTURE(jobs);
+        Process attn(batch({"--jobs", jobs}));
+        for (int i = 0; i < 200; ++i) {
+            const bool fails = i % 7 == 3;
+            attn.write(fails ? "broken\n" : good(R"("id": )" + std::to_string(-i)) + "\n");
+            const auto line = attn.read_line();
+            REQUIRE(line.has_value());
+            const json answer = json::parse(*line);
+            REQUIRE(answer["id"] == (fails ? i + 1 : -i));
+            REQUIRE(answer.contains("error") == fails);
+        }
+        attn.close_input();
+        CHECK(attn.read_line() == std::nullopt);
+        CHECK(attn.wait().code == 1);
+    }
+}
+
+TEST_CASE("batch: a driver may end its records with blank lines, or in the middle of the next") {
+    for (const std::string jobs : {"1", "2"}) {
+        CAPTURE(jobs);
+        for (const std::string after : {"\n", "\r\n", "\n\n \n", R"({"mode": "self", "inp)"}) {
+            CAPTURE(after);
+            Process attn(batch({"--jobs", jobs}));
+            std::string rest;
+            for (int i = 1; i <= 50; ++i) {
+                const std::string record = good(R"("id": )" + std::to_string(i)) + "\n";
+                attn.write(record.substr(rest.size()) + after);
+                const auto line = attn.read_line();  // throws where the answer is kept back
+                REQUIRE(line.has_value());
+                REQUIRE(json::parse(*line)["id"] == i);
+                if (after.starts_with("{")) {  // ends the record that was begun
+                    attn.write("\n");
+                    REQUIRE(json::parse(attn.read_line().value_or("")).contains("error"));
+                }
+            }
+            attn.close_input();
+            CHECK(attn.read_line() == std::nullopt);
+        }
+    }
+}
+
+TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
+    Process attn(batch({"--shard", "1/2", "--jobs", "1"}));
+    for (int i = 0; i < 50; ++i) {
+        const std::string id = std::to_string(i);
+        attn.write(good(R"("id": )" + id) + "\n" + good(R"("id": "other")") + "\n");
+        const auto line = attn.read_line();
+        REQUIRE(line.has_value());
+        REQUIRE(json::parse(*line)["id"] == i);
+    }
+}
+
+TEST_CASE("batch: answers to a file do not wait for the next input") {
+    scratch_folder();
+    write_text("first.ndjson", quick_requests(50));
+    Process attn(batch({"first.ndjson", "-", "--jobs", "1"}));
+    for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
+    attn.write(good() + "\n");
+    CHECK(json::parse(attn.read_line().value_or(""))["id"] == "<stdin>:1");
+    attn.close_input();
+    CHECK(attn.wait().code == 0);
+}
+
+TEST_CASE("batch: memory does not grow with the number of records") {
+    if (is_sanitized) {
+        MESSAGE("skipped: the sanitizer keeps what was freed");
+        return;
+    }
+    scratch_folder();
+    const auto peak_kib = [](std::size_t lines) {
+        write_text("requests.ndjson", quick_requests(lines));
+        Process attn(batch({"requests.ndjson", "--jobs", "1", "-o", "results.ndjson"}));
+        const Ending ending = attn.wait();
+        CHECK(ending.code == 0);
+        return ending.peak_kib;
+    };
+    const long few = peak_kib(5000);
+    const long answers_kib = static_cast<long>(std::filesystem::file_size("results.ndjson") / 1024);
+    const long many = peak_kib(50000);
+    CHECK(many < few + 4096);
+    CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
+}
+
+TEST_CASE("batch: pipes and devices are no records, and no record reads the requests away") {
+    scratch_folder();
+    const std::string good = R"({"mode": "self", "inputs": [[1]]})";
+    const Outcome outcome = run_shell(
+        "mkfifo pipe1 pipe2.json; printf '%s\\n' '{\"mode\": \"self\", \"inputs\": \"pipe1\"}' "
+        "'{\"mode\": \"self\", \"inputs\": \"/dev/zero\"}' "
+        "'{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' '" +
+        good + "' | cat | attn batch - pipe2.json /dev/null --jobs 1");
+    CHECK(outcome.err.find("attn: 4 of 5 records failed; the first: pipe1: is a pipe or device") ==
+          0);
+    CHECK(run_shell("attn batch <&-").code == 4);
+    CHECK(run_shell("echo '" + good + "' | attn batch >&-").code == 4);
+    CHECK(run_shell("attn batch <&- >&-").code == 4);
+    write_text("r.ndjson", good + "\n");
+    CHECK(run_shell("attn batch <r.ndjson -o r.ndjson").code == 2);
+    CHECK(run_shell("attn batch r.ndjson >>r.ndjson").code == 2);
+    CHECK(read_text("r.ndjson") == good + "\n");
+}
+
+TEST_CASE("batch: what is wrong with the batch itself is said before anything is written") {
+    scratch_folder();
+    write_text("old.ndjson", "old\n");
+    write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"typo.ndjson"}, {"."}, {"self"}, {"r.ndjson", "typo.ndjson"}}) {
+        std::vector<std::string> arguments{"batch", "-o", "old.ndjson"};
+        arguments.insert(arguments.end(), words.begin(), words.end());
+        write_text("old.ndjson", "old\n");
+        write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
+        CHECK(run_attn(arguments).code != 0);
+        CHECK(read_text("old.ndjson") == "old\n");
+    }
+    CHECK(run_attn({"batch", "r.ndjson", "-o", "answers.npz"}).code == 2);
+    CHECK(run_attn({"batch", "r.ndjson", "--emit", "weights"}).code == 2);
+    CHECK(run_attn({"batch", "r.ndjson", "--mode", "self", "--heads", "2"}).code == 2);
+}
+
+TEST_CASE("batch: a wrong command line is one line of error and no answer") {
+    scratch_folder();
+    write_text("requests.ndjson", good() + "\n");
+    std::filesystem::remove("results.ndjson");
+    for (const std::string jobs : {"0", "-1", "x", "1.5", "1025", ""})
+        check_usage({"--jobs", jobs}, "jobs");
+    for (const char* shard :
+         {"0/3", "4/3", "x", "1", "1/", "/2", "1/0", "1/2/3", "-1/3", "1/2x", ""})
+        check_usage({"--shard", shard}, "shard");
+    for (const std::string failures : {"0", "-1", "x"})
+        check_usage({"--max-failures", failures}, "max-failures");
+    check_usage({"--fail-fast", "--max-failures", "2"}, "--max-failures");
+    check_usage({"--resume", "results.ndjson", "-o", "other.ndjson"}, "--resume");
+    check_usage({"--resume", "results.ndjson", "--dry-run"}, "--resume");
+    check_usage({"--resume", "-"}, "--resume");
+    check_usage({"--format", "table"}, "format");
+    check_usage({"--format", "npz"}, "format");
+    check_usage({"--mode", "nonsense"}, "mode");
+    check_usage({"--no-such-flag"}, "--no-such-flag");
+    check_usage({"--pretty"}, "--pretty");
+    check_usage({"--save-weights", "w.npz"}, "--save-weights");
+    check_usage({"--each", "-"}, "REQUESTS '-'");
+    check_usage({"--mode", "cross", "--context", "-"}, "context");
+    for (const std::string same : {"requests.ndjson", "./requests.ndjson"}) {
+        check_usage({"requests.ndjson", "-o", same}, "requests.ndjson");
+        check_usage({"requests.ndjson", "--resume", same}, "requests.ndjson");
+        check_usage({"--mode", "self", "--each", "requests.ndjson", "-o", same}, "requests.ndjson");
+    }
+    const Outcome redirected = run_shell("attn batch -o requests.ndjson <requests.ndjson");
+    CHECK(redirected.code == 2);
+    CHECK(read_text("requests.ndjson") == good() + "\n");
+    CHECK_FALSE(std::filesystem::exists("results.ndjson"));
+    CHECK_FALSE(std::filesystem::exists("w.npz"));
+}

@@ -1,0 +1,28 @@
+// Requests for `attn batch`, and its answers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace attn::test {
+
+/// What the records below name, into a folder.
+void make_operands(const std::string& folder);
+
+/// Lines with their breaks: every mode, quick and slow records, inline numbers, files, a model's
+/// weights, dropout, ids of every kind, blank lines, and records that fail in every way.
+std::string mixed_requests(std::size_t lines);
+
+/// So many quick records that succeed, with ids from 1.
+std::string quick_requests(std::size_t lines);
+
+/// Without their breaks.
+std::vector<std::string> lines_of(const std::string& text);
+
+/// Throws where a line is no whole JSON.
+std::vector<nlohmann::json> answers_of(const std::string& text);
+
+}  // namespace attn::test
