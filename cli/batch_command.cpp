@@ -23,7 +23,8 @@ constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 /// What would be written once for all records, or over and over.
 bool is_default(const Option& option) {
     const bool of_one = option.name == "output" || option.name == "pretty" ||
-                        option.name == "save-weights" || option.name == "save-family";
+                        option.name == "save-weights" || option.name == "save-family" ||
+                        option.group == "Pictures";
     return option.is_flag && !of_one;
 }
 

@@ -27,6 +27,7 @@ std::vector<std::unique_ptr<Command>> add_commands(CLI::App& program,
     commands.push_back(std::make_unique<BatchCommand>(program, is_named("batch")));
     commands.push_back(std::make_unique<ExplainCommand>(program, is_named("explain")));
     commands.push_back(std::make_unique<CompareCommand>(program));
+    commands.push_back(std::make_unique<PlotCommand>(program, is_named("plot")));
     return commands;
 }
 

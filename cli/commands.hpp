@@ -83,6 +83,19 @@ private:
     OptionFlags flags_;
 };
 
+/// `attn plot RESULT`.
+class PlotCommand : public Command {
+public:
+    PlotCommand(CLI::App& program, bool is_named);
+
+    std::string help() const override;
+    CommandLine read() const override;
+
+private:
+    CLI::Option* result_ = nullptr;
+    OwnFlags own_;
+};
+
 /// `attn compare A B`.
 class CompareCommand : public Command {
 public:

@@ -33,7 +33,8 @@ ExplainCommand::ExplainCommand(CLI::App& program, bool is_named)
     own_.add("batch", "N", "the batch entry, from 0 (default 0)");
     own_.add("format", "text|markdown", "how it is written (default text, or by -o's suffix)");
     for (Option option : options()) {
-        if (!option.is_flag || std::count(of_arrays.begin(), of_arrays.end(), option.name) != 0)
+        if (!option.is_flag || option.group == "Pictures" ||
+            std::count(of_arrays.begin(), of_arrays.end(), option.name) != 0)
             continue;
         const auto own = std::find_if(own_help.begin(), own_help.end(),
                                       [&](const auto& help) { return help.first == option.name; });

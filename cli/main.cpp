@@ -44,6 +44,7 @@ int run(int argc, char** argv, cli::Request& request) {
         return 0;
     }
     if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
+    if (line.plot) return cli::plot(*line.plot), 0;
     if (line.batch) return cli::run_batch(*line.batch) ? 0 : some_failed;
     request = line.request;
     if (line.explain) return cli::explain(*line.explain, request), 0;
@@ -53,8 +54,9 @@ int run(int argc, char** argv, cli::Request& request) {
     cli::settle_output(request);
     const bool may_stream = cli::takes_streams(request);
     request.settings = resolve(request.settings, operands, may_stream);
+    const io::IsBlocked is_blocked = cli::blocked_cells(request, operands);
     Result result = compute(request.settings, std::move(operands), workers, may_stream);
-    cli::write_report(request, std::move(result), workers);
+    cli::write_report(request, std::move(result), workers, is_blocked);
     return 0;
 }
 

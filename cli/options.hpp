@@ -11,6 +11,7 @@
 #include "cli/batch.hpp"
 #include "cli/compare.hpp"
 #include "cli/explain.hpp"
+#include "cli/plot.hpp"
 #include "cli/request.hpp"
 
 namespace attn::cli {
@@ -68,6 +69,7 @@ struct CommandLine {
     Request request;
     std::optional<CompareRequest> compare;  ///< instead of the request
     std::optional<BatchRequest> batch;      ///< the same
+    std::optional<PlotRequest> plot;        ///< the same
     std::optional<ExplainRequest> explain;  ///< of the request, instead of its answer
     std::string message;                    ///< text to print instead of computing: help or version
     int exit_code = 0;                      ///< beside a message

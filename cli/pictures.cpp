@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "io/output_file.hpp"
 #include "io/plot/html.hpp"
+#include "io/plot/picture.hpp"
 #include "io/plot/png.hpp"
 #include "io/plot/svg.hpp"
 #include "io/plot/terminal.hpp"
@@ -30,16 +31,6 @@ io::Terminal terminal_at(int descriptor) {
     const bool has_size = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0;
     return io::terminal_of(::isatty(descriptor) != 0, has_size ? size.ws_col : 0,
                            [](const char* name) { return std::getenv(name); });
-}
-
-std::vector<io::HeatMap> heat_maps(const io::Report& report,
-                                   const std::vector<const NamedArray*>& arrays,
-                                   const io::IsBlocked& is_blocked, io::ColorScale scale,
-                                   const io::HeatMapLimits& limits) {
-    std::vector<io::HeatMap> maps;
-    for (const NamedArray* array : arrays)
-        maps.push_back(io::make_heat_map(report, *array, is_blocked, scale, limits));
-    return maps;
 }
 
 }  // namespace
@@ -93,8 +84,9 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                     "there is no array of rank 2 to 4; expected one among those that are emitted");
     for (const std::string& name : named) {
         if (find(name) == drawable.end())
-            throw Error(ErrorKind::usage, where,
-                        "\"" + io::shortened(name) + "\" is not there to be drawn; expected " + list);
+            throw Error(
+                ErrorKind::usage, where,
+                "\"" + io::shortened(name) + "\" is not there to be drawn; expected " + list);
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;
@@ -109,16 +101,21 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
                           const io::IsBlocked& is_blocked, io::ColorScale scale, int descriptor) {
     const io::Terminal terminal = terminal_at(descriptor);
     io::TextOutput out;
-    for (const io::HeatMap& map :
-         heat_maps(report, arrays, is_blocked, scale, io::limits_of(terminal)))
-        io::write_terminal(out, map, terminal);
+    for (const NamedArray* array : arrays)
+        io::write_terminal(
+            out, io::make_heat_map(report, *array, is_blocked, scale, io::limits_of(terminal)),
+            terminal);
     return std::move(out.text());
 }
 
 void write_plot(const io::Report& report, const std::vector<const NamedArray*>& arrays,
                 const io::IsBlocked& is_blocked, io::ColorScale scale, const std::string& path,
                 PlotFormat format) {
-    const std::vector<io::HeatMap> maps = heat_maps(report, arrays, is_blocked, scale, {});
+    std::vector<io::HeatMap> maps;
+    for (const NamedArray* array : arrays)
+        maps.push_back(io::make_heat_map(
+            report, *array, is_blocked, scale,
+            format == PlotFormat::html ? io::HeatMapLimits{} : io::picture_limits(*array)));
     io::OutputFile out(path);
     switch (format) {
         case PlotFormat::svg: io::write_svg(out, maps); break;
@@ -131,8 +128,9 @@ void write_plot(const io::Report& report, const std::vector<const NamedArray*>& 
 void draw_pictures(const Request& request, const io::Report& report,
                    const io::IsBlocked& is_blocked) {
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::fixed);
-    const std::string where = place_of(
-        request, request.has("plot_array") ? "plot_array" : request.heatmap ? "heatmap" : "plot");
+    const std::string where = place_of(request, request.has("plot_array") ? "plot_array"
+                                                : request.heatmap         ? "heatmap"
+                                                                          : "plot");
     if (!request.plot.empty()) {
         const PlotFormat format = plot_format(request.plot, where);
         write_plot(report,
@@ -142,10 +140,10 @@ void draw_pictures(const Request& request, const io::Report& report,
     if (!request.heatmap) return;
     const bool is_free = request.output != "-" || request.format == io::Format::none;
     const auto arrays = arrays_to_draw(report, request.plot_array, false, where);
-    const std::string text = terminal_text(report, arrays, is_blocked, scale,
-                                           is_free ? STDOUT_FILENO : STDERR_FILENO);
+    const std::string text =
+        terminal_text(report, arrays, is_blocked, scale, is_free ? STDOUT_FILENO : STDERR_FILENO);
     if (is_free)
-        (io::OutputFile("-") << text), void();
+        (io::OutputFile("-") << text).commit();
     else
         std::fputs(text.c_str(), stderr);
 }

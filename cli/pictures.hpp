@@ -23,8 +23,8 @@ void check_pictures(const Request& request);
 /// Which arrays are drawn: those that are `named`, or the weights where they are there, or all of
 /// rank 2 to 4; `all` draws all in any case. Errors: kind usage at `where`, listing what there is.
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
-                                                  const std::vector<std::string>& named, bool all,
-                                                  const std::string& where);
+                                              const std::vector<std::string>& named, bool all,
+                                              const std::string& where);
 
 /// Draws for the terminal that the text will go to.
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,

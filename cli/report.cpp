@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/options.hpp"
+#include "cli/pictures.hpp"
 #include "core/error.hpp"
 #include "io/json_text.hpp"
 #include "io/model_weights.hpp"
@@ -148,6 +149,7 @@ void settle_output(Request& request) {
         request.format = format_of_suffix(request.output).value_or(request.format);
     check_style(request);
     check_saved(request);
+    check_pictures(request);
     if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
@@ -161,10 +163,13 @@ void settle_output(Request& request) {
 }
 
 bool takes_streams(const Request& request) {
-    return request.format != io::Format::torch && request.format != io::Format::table;
+    return request.format != io::Format::torch && request.format != io::Format::table &&
+           !wants_pictures(request);
 }
 
-void write_result(io::Output& out, const Request& request, Result result, Workers& workers) {
+namespace {
+
+io::Report report_of(const Request& request, Result result, Workers& workers) {
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
@@ -175,11 +180,21 @@ void write_result(io::Output& out, const Request& request, Result result, Worker
         request.settings.token || result.shapes.q_len == request.tokens.size();
     report.keys_are_tokens =
         request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
+    return report;
+}
+
+void write(io::Output& out, const Request& request, const io::Report& report) {
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite;
     style.pretty = request.pretty;
     io::writer_for(request.format)(out, report, style);
+}
+
+}  // namespace
+
+void write_result(io::Output& out, const Request& request, Result result, Workers& workers) {
+    write(out, request, report_of(request, std::move(result), workers));
 }
 
 std::string head_text(const Request& request, const Shapes& shapes) {
@@ -222,7 +237,16 @@ std::string cost_line(const Request& request, const Cost& cost) {
     return line + "}\n";
 }
 
-void write_report(const Request& request, Result result, Workers& workers) {
+io::IsBlocked blocked_cells(const Request& request, const Operands& operands) {
+    if (!wants_pictures(request)) return nullptr;
+    return [mask = mask_of(request.settings, operands)](std::size_t batch, std::size_t head,
+                                                        std::size_t query, std::size_t key) {
+        return !mask.allows(batch, head, query, key);
+    };
+}
+
+void write_report(const Request& request, Result result, Workers& workers,
+                  const io::IsBlocked& is_blocked) {
     std::unique_ptr<io::OutputFile> weights;
     if (!request.save_weights.empty()) {
         const io::Report saved = weights_report(request, result);
@@ -230,8 +254,10 @@ void write_report(const Request& request, Result result, Workers& workers) {
         io::writer_for(format_of_weights(request))(*weights, saved, {});
     }
     result.weights.reset();
+    const io::Report report = report_of(request, std::move(result), workers);
     io::OutputFile out(request.output);
-    write_result(out, request, std::move(result), workers);
+    write(out, request, report);
+    if (wants_pictures(request)) draw_pictures(request, report, is_blocked);
     out.commit();
     if (weights) weights->commit();
 }

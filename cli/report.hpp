@@ -8,6 +8,7 @@
 #include "core/result.hpp"
 #include "core/workers.hpp"
 #include "io/output.hpp"
+#include "io/plot/heat_map.hpp"
 
 namespace attn::cli {
 
@@ -28,8 +29,12 @@ std::string head_text(const Request& request, const Shapes& shapes);
 /// numbers of their type take.
 std::string cost_line(const Request& request, const Cost& cost);
 
-/// Writes the result to the request's output, and the parameters where --save-weights says; both
-/// whole or not at all.
-void write_report(const Request& request, Result result, Workers& workers);
+/// Which cells of pictures the masks block; null where the request has no pictures.
+io::IsBlocked blocked_cells(const Request& request, const Operands& operands);
+
+/// Writes the result to the request's output, the parameters where --save-weights says, and the
+/// pictures that are asked for; each file whole or not at all.
+void write_report(const Request& request, Result result, Workers& workers,
+                  const io::IsBlocked& is_blocked);
 
 }  // namespace attn::cli

@@ -41,8 +41,8 @@ struct Operands {
 /// `may_stream` is compute's. Errors: SettingError of kind usage, shape, unsupported or input.
 Settings resolve(Settings settings, const Operands& operands, bool may_stream = false);
 
-/// Which query may see which key, by every mask of the question; -Infinity of an additive one blocks
-/// as well. Settings must be resolved.
+/// Which query may see which key, by every mask of the question; -Infinity of an additive one
+/// blocks as well. Settings must be resolved.
 Mask mask_of(const Settings& settings, const Operands& operands);
 
 /// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of

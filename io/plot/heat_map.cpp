@@ -95,8 +95,10 @@ private:
         map_.row_labels = labels(rank - 2, map_.rows, map_.row_step, map_.tokens_on_rows);
         map_.column_labels =
             labels(rank - 1, map_.columns, map_.column_step, map_.tokens_on_columns);
-        map_.row_axis = axis_text(array_.axes[rank - 2]);
-        map_.column_axis = axis_text(array_.axes[rank - 1]);
+        // Parameters lie either way round, as their initialiser or their file has them.
+        const bool is_parameter = array_.name.starts_with("W_");
+        map_.row_axis = is_parameter ? "row" : axis_text(array_.axes[rank - 2]);
+        map_.column_axis = is_parameter ? "column" : axis_text(array_.axes[rank - 1]);
     }
 
     void set_texts() {

@@ -37,7 +37,7 @@ struct HeatMap {
     std::string title;                  ///< mode, array, shape, seed: one line
     std::string note;                   ///< that cells are means of several elements, or empty
     std::string row_axis, column_axis;  ///< "query", "key", "token", "dimension"
-    std::vector<std::string> row_labels, column_labels;  ///< one a cell; indices without tokens
+    std::vector<std::string> row_labels, column_labels;      ///< one a cell; indices without tokens
     bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
     std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
     std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
