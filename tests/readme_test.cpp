@@ -70,10 +70,18 @@ TEST_CASE("readme: the first screen is what the command prints") {
     std::filesystem::remove("data");
 }
 
+TEST_CASE("readme: the picture is what its command draws") {
+    scratch_folder();
+    const Outcome outcome = run_attn({"causal", data_path("journey.csv"), "--d-out", "2", "--seed",
+                                      "789", "--plot", "journey.svg", "--format", "none"});
+    CHECK(outcome.err == "");
+    CHECK((read_text("journey.svg") == read_text(data_path("journey.svg"))));
+}
+
 TEST_CASE("readme: every flag of every help page is named") {
     const std::string text = readme();
     for (const char* mode :
-         {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch", "explain"}) {
+         {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch", "plot", "explain"}) {
         std::istringstream words(run_shell(std::string("attn ") + mode + " --help").out);
         for (std::string word; words >> word;)
             if (word.starts_with("--") && word != "--help") {
