@@ -122,7 +122,8 @@ TEST_CASE("errors: flag values") {
              {{"self", "--format", "xml"},
               matrix,
               2,
-              "--format xml: unknown; expected json|ndjson|csv|npy|npz|safetensors|torch|table"},
+              "--format xml: unknown; expected "
+              "json|ndjson|csv|npy|npz|safetensors|torch|table|none"},
              {{"self", "--precision", "21"},
               matrix,
               2,
