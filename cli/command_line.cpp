@@ -94,6 +94,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         throw Error(ErrorKind::usage, "command line", error.what());
     }
     std::vector<std::string> names;
+    names.reserve(commands.size());
     for (const auto& command : commands) names.push_back(command->name());
     for (const std::string& word : program.remaining())
         throw Error(ErrorKind::usage, word,

@@ -323,7 +323,7 @@ private:
 
     /// Where an operand's file is: a request's paths start from the request's folder.
     std::string path_of(const std::string& key) const {
-        const std::string path = path_from(key);
+        std::string path = path_from(key);
         if (request_.of_batch) io::require_regular_file(io::split_data_path(path).file);
         return path;
     }

@@ -20,8 +20,8 @@
 
 #include "io/csv.hpp"
 #include "io/json_document.hpp"
-#include "io/source.hpp"
 #include "io/output_file.hpp"
+#include "io/source.hpp"
 #include "io/writers.hpp"
 
 namespace {
