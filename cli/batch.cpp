@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -22,6 +21,7 @@
 #include "cli/stop.hpp"
 #include "core/error.hpp"
 #include "io/line_output.hpp"
+#include "io/output_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -179,30 +179,20 @@ void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t 
     Stop::end_by(signal);
 }
 
-/// Answers what has no good answer yet into a file beside the output, which replaces it when it is
-/// whole: answers stand in the order of their records.
+/// Answers what has no good answer yet, in the order of the records; the output is replaced when
+/// all of it is there.
 BatchCount retry_failed(const BatchRequest& request, ModelFiles& models, RecordReader& records,
                         Stop& stop) {
     GoodAnswers good(request.output);
-    const std::string beside = request.output + ".retry";
-    io::LineOutput out(beside);
-    out.start_at(0);
-    BatchCount count;
-    try {
-        Progress progress;
-        BatchResults results(out, {}, request.max_failures, progress, stop);
-        Batch(request, models, records, &good, results, progress, stop).run();
-        count = results.count();
-        if (!stop.wanted()) good.check_end();
-    } catch (...) {
-        std::filesystem::remove(beside);
-        throw;
+    io::OutputFile out(request.output);
+    Progress progress;
+    BatchResults results(out, {}, request.max_failures, progress, stop);
+    Batch(request, models, records, &good, results, progress, stop).run();
+    if (!stop.wanted()) {
+        good.check_end();
+        out.commit();
     }
-    if (stop.wanted())
-        std::filesystem::remove(beside);
-    else
-        std::filesystem::rename(beside, std::filesystem::canonical(request.output));
-    return count;
+    return results.count();
 }
 
 /// Answers behind what the output holds already.
@@ -231,8 +221,10 @@ bool run_batch(const BatchRequest& request) {
         count = retry_failed(request, models, records, stop);
     } else {
         Answered answered;
-        Answerer answerer = make_answerer(request, models);
-        if (request.resume) answered = skip_answered(records, request.output, answerer);
+        if (request.resume) {
+            Answerer answerer = make_answerer(request, models);
+            answered = skip_answered(records, request.output, answerer);
+        }
         failed_before = answered.count.failed;
         count = go_on(request, models, records, out, answered, stop);
     }

@@ -2,6 +2,7 @@
 #include "cli/batch_answer.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "cli/failure.hpp"
@@ -30,28 +31,18 @@ std::string error_line(const Record& record, const Failure& failure) {
     return line + ",\"error\":" + error + "}}\n";
 }
 
-/// An answer is one line of JSON.
-void check_output(const Request& request) {
-    if (request.format != io::Format::json && request.format != io::Format::ndjson)
-        throw Error(ErrorKind::usage, place_of(request, "format"),
-                    "is no line of a batch; expected json or ndjson");
-    if (request.pretty)
-        throw Error(ErrorKind::usage, place_of(request, "pretty"),
-                    "an answer of a batch is one line; expected false");
-}
-
 /// Texts of requests that are no lines of requests.
 void check_line(const Record& record) {
     if (record.text.size() < record.size)
         throw Error(ErrorKind::input, record.place(),
                     "a line of " + std::to_string(record.size) + " bytes; expected at most " +
                         std::to_string(io::LineReader::longest_line) + ", and memory for it");
-    const std::size_t first = record.text.find_first_not_of(" \t");
-    const std::size_t last = record.text.find_last_not_of(" \t\r");
-    const std::string text = record.text.substr(first, last - first + 1);
+    std::string_view text = record.text;
+    text.remove_prefix(text.find_first_not_of(" \t"));
+    text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));
     if (text == "{" || text == "[")
         throw Error(ErrorKind::input, record.place(),
-                    "'" + text +
+                    "'" + std::string(text) +
                         "' on a line by itself; expected a whole request on each line, as "
                         "jq -c writes them");
     if (text.starts_with("[{"))
@@ -60,6 +51,15 @@ void check_line(const Record& record) {
 }
 
 }  // namespace
+
+void check_answer_format(const Request& request) {
+    if (request.format != io::Format::json && request.format != io::Format::ndjson)
+        throw Error(ErrorKind::usage, place_of(request, "format"),
+                    "is no line of a batch; expected json or ndjson");
+    if (request.pretty)
+        throw Error(ErrorKind::usage, place_of(request, "pretty"),
+                    "an answer of a batch is one line; expected false");
+}
 
 Answer Answerer::answer(const Record& record) {
     if (record.answer) return {*record.answer, {}};
@@ -95,7 +95,7 @@ Operands Answerer::read(Request& request, const Record& record) {
     }
     workers_.set_threads(threads_);
     Operands operands = read_operands(request, workers_, models_, std::move(document));
-    check_output(request);
+    check_answer_format(request);
     request.settings = resolve(std::move(request.settings), operands, true);
     return operands;
 }

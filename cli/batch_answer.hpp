@@ -16,6 +16,9 @@ struct Answer {
     std::string problem;  ///< "where: what" of a record that failed, else empty
 };
 
+/// An answer is one line of JSON. Errors: kind usage, for settings that ask for anything else.
+void check_answer_format(const Request& request);
+
 /// Answers records one by one; each job has its own.
 class Answerer {
 public:

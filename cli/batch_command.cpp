@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/batch_answer.hpp"
 #include "cli/commands.hpp"
 #include "core/error.hpp"
 #include "core/nearest.hpp"
@@ -50,10 +51,7 @@ void check_suffix(const std::string& output) {
 
 /// Settings that no record of a batch can have.
 void refuse_defaults(const Request& defaults) {
-    if (defaults.has("format") && defaults.format != io::Format::json &&
-        defaults.format != io::Format::ndjson)
-        throw Error(ErrorKind::usage, place_of(defaults, "format"),
-                    "is no line of a batch; expected json or ndjson");
+    check_answer_format(defaults);
     // Of a name that no mode knows every record would say so.
     for (const std::string& name : defaults.settings.emit)
         if (name != "all" &&
@@ -119,12 +117,9 @@ void BatchCommand::take_mode(Request& defaults) const {
     const std::optional<std::string> mode = own_.text("mode");
     defaults.has_mode = mode.has_value();
     if (!mode) return;
-    for (const auto& [value, name] : mode_names) {
-        if (name != *mode) continue;
-        defaults.settings.mode = value;
-        return;
-    }
-    own_.fail("mode", "self, causal, multihead, cross or sdpa");
+    const std::optional<Mode> known = value_named(mode_names, *mode);
+    if (!known) own_.fail("mode", "self, causal, multihead, cross or sdpa");
+    defaults.settings.mode = *known;
 }
 
 /// CLI11 2.1 hands a list of positionals over in another order where flags stand before it, so they

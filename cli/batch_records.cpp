@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/settings.hpp"
 #include "io/bytes.hpp"
 #include "io/data_file.hpp"
+#include "io/descriptor.hpp"
 #include "io/json_document.hpp"
 #include "io/ndjson.hpp"
 #include "io/source.hpp"
@@ -51,15 +52,10 @@ void check_lines(const std::string& path) {
         throw Error(ErrorKind::io, path,
                     "is a folder; expected files, as in " +
                         (std::filesystem::path(path) / "*.json").string());
-    const Names<Mode, 5>& modes = mode_names;
-    const bool is_mode = std::any_of(modes.begin(), modes.end(),
-                                     [&](const auto& mode) { return mode.second == path; });
-    if (is_mode && !std::filesystem::exists(path, ignored))
+    if (value_named(mode_names, path) && !std::filesystem::exists(path, ignored))
         throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
     if (::access(path.c_str(), R_OK) != 0 && !is_one_record({path, false}))
-        throw Error(
-            ErrorKind::io, path,
-            std::string("cannot be read (") + std::strerror(errno) + "); expected a readable file");
+        io::fail_to_read(path, errno);
 }
 
 bool is_blank(std::string_view line) {

@@ -45,7 +45,7 @@ void BatchResults::put(std::uint64_t first, std::vector<Answer> answers) {
 }
 
 bool BatchResults::has_room(std::uint64_t first) const {
-    if (first == next_ || ended_) return true;
+    if (first == next_) return true;
     return bytes_ahead_ < most_bytes_ahead && first - next_ < most_records_ahead;
 }
 
@@ -68,7 +68,7 @@ void BatchResults::append(std::vector<Answer>& answers) {
 void BatchResults::write_ready() {
     if (is_broken_ || ready_.empty()) return;
     is_broken_ = true;
-    out_.write(ready_);
+    out_ << ready_;
     ready_.clear();
     is_broken_ = false;
     last_write_ = std::chrono::steady_clock::now();

@@ -13,7 +13,7 @@
 #include "cli/batch_answer.hpp"
 #include "cli/progress.hpp"
 #include "cli/stop.hpp"
-#include "io/line_output.hpp"
+#include "io/output.hpp"
 
 namespace attn::cli {
 
@@ -27,13 +27,13 @@ struct BatchCount {
 class BatchResults {
 public:
     /// `already` stands in the output before the first answer.
-    BatchResults(io::LineOutput& out, const BatchCount& already,
+    BatchResults(io::Output& out, const BatchCount& already,
                  std::optional<std::uint64_t> max_failures, Progress& progress, Stop& stop)
         : out_(out), count_(already), before_(already.records), max_failures_(max_failures),
           progress_(progress), stop_(stop) {}
 
     /// The answers of the records from number `first` on; records count from 0. Waits while too
-    /// many answers are ahead of one that is missing. Errors: as LineOutput.
+    /// many answers are ahead of one that is missing. Errors: those of the output.
     void put(std::uint64_t first, std::vector<Answer> answers);
 
     /// Writes what is ready now. Until `false` is said, so does every `put`: the next record may be
@@ -48,7 +48,7 @@ private:
     void write_ready();
     bool has_room(std::uint64_t first) const;
 
-    io::LineOutput& out_;
+    io::Output& out_;
     BatchCount count_;
     std::uint64_t before_;  // records of an earlier run
     std::optional<std::uint64_t> max_failures_;

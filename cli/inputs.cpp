@@ -120,7 +120,6 @@ private:
         document_.one_row_of_many = file.config().contains("token");
     }
 
-    /// Of a batch it holds the requests, if anything.
     void check_standard_input() const {
         std::size_t from_stdin = io::split_data_path(request_.input).file == "-" ? 1 : 0;
         for (const auto& [key, path] : request_.operand_files)

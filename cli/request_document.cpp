@@ -86,15 +86,15 @@ private:
     void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
         if (request_.of_batch) {
-            for (const auto& [mode, name] : mode_names)
-                if (value == name) {
-                    request_.settings.mode = mode;
-                    request_.has_mode = true;
-                    return;
-                }
-            throw Error(ErrorKind::usage, document_.place(member),
-                        "unknown mode " + io::shortened(value.dump()) +
-                            "; expected self, causal, multihead, cross or sdpa");
+            const auto known =
+                value_named(mode_names, value.is_string() ? value.get<std::string>() : "");
+            if (!known)
+                throw Error(ErrorKind::usage, document_.place(member),
+                            "unknown mode " + io::shortened(value.dump()) +
+                                "; expected self, causal, multihead, cross or sdpa");
+            request_.settings.mode = *known;
+            request_.has_mode = true;
+            return;
         }
         const std::string mode(name_of(mode_names, request_.settings.mode));
         if (value != mode)

@@ -66,6 +66,14 @@ constexpr std::string_view name_of(const Names<E, N>& names, E value) {
     return "?";
 }
 
+/// The value of this name, or nothing.
+template <class E, std::size_t N>
+constexpr std::optional<E> value_named(const Names<E, N>& names, std::string_view wanted) {
+    for (const auto& [value, name] : names)
+        if (name == wanted) return value;
+    return std::nullopt;
+}
+
 /// A generator's seed, -2^63 to 2^64-1: a negative one is kept as its two's complement.
 struct Seed {
     std::uint64_t bits = 0;

@@ -11,17 +11,12 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr std::size_t largest_pipe = std::size_t{1} << 30;
-
-[[noreturn]] void fail_to_read(const std::string& name, int error) {
-    throw Error(
-        ErrorKind::io, name,
-        std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");
-}
 
 }  // namespace
 

@@ -2,16 +2,14 @@
 #include "io/line_output.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "core/error.hpp"
-#include "io/output_file.hpp"
+#include "io/descriptor.hpp"
 
 namespace attn::io {
 namespace {
@@ -32,7 +30,7 @@ LineOutput::LineOutput(const std::string& path) : name_(path) {
         return;
     }
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
-    if (fd_ < 0) fail(errno);
+    if (fd_ < 0) fail_to_write(name_, errno);
     // Where a file system knows no locks, there is none. The end of the program unlocks.
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && is_regular(fd_))
         throw Error(ErrorKind::io, name_,
@@ -42,32 +40,19 @@ LineOutput::LineOutput(const std::string& path) : name_(path) {
 void LineOutput::start_at(std::uint64_t byte) {
     if (fd_ == STDOUT_FILENO || !is_regular(fd_)) return;
     const auto offset = static_cast<off_t>(byte);
-    if (::ftruncate(fd_, offset) != 0 || ::lseek(fd_, offset, SEEK_SET) != offset) fail(errno);
+    if (::ftruncate(fd_, offset) != 0 || ::lseek(fd_, offset, SEEK_SET) != offset)
+        fail_to_write(name_, errno);
 }
 
 LineOutput::~LineOutput() {
     if (fd_ > STDOUT_FILENO) ::close(fd_);
 }
 
-void LineOutput::write(std::string_view lines) {
-    std::string_view rest = lines;
-    while (!rest.empty()) {
-        const ssize_t count = ::write(fd_, rest.data(), rest.size());
-        if (count >= 0) {
-            rest.remove_prefix(static_cast<std::size_t>(count));
-            continue;
-        }
-        const int error = errno;
-        if (error == EINTR) continue;
-        if (error == EAGAIN || error == EWOULDBLOCK) {  // a pipe that another program left so
-            pollfd room{fd_, POLLOUT, 0};
-            ::poll(&room, 1, -1);
-            continue;
-        }
-        if (error == EPIPE) throw ClosedPipe{};
-        remove_torn_line(lines.substr(0, lines.size() - rest.size()));
-        fail(error);
-    }
+LineOutput& LineOutput::operator<<(std::string_view lines) {
+    const Written written = write_all(fd_, lines);
+    if (written.error == 0) return *this;
+    remove_torn_line(lines.substr(0, written.bytes));
+    fail_to_write(name_, written.error);
 }
 
 /// Other programs may write to a file that is open for appending; then nothing is cut.
@@ -79,12 +64,6 @@ void LineOutput::remove_torn_line(std::string_view written) const {
     if (end < 0) return;
     const off_t whole = end - static_cast<off_t>(torn);
     if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
-}
-
-void LineOutput::fail(int error) const {
-    throw Error(ErrorKind::io, name_,
-                std::string("cannot be written (") + std::strerror(error) +
-                    "); expected a place with room and leave to write");
 }
 
 }  // namespace attn::io

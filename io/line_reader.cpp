@@ -8,11 +8,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 
 namespace attn::io {
 namespace {
@@ -25,9 +25,7 @@ LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
     : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {
     fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status {};
-    if (fd_ < 0 || ::fstat(fd_, &status) != 0)
-        throw Error(ErrorKind::io, name_,
-                    std::string("cannot be read (") + std::strerror(errno) + "); expected a file");
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail_to_read(name_, errno);
     if (S_ISDIR(status.st_mode)) {
         ::close(std::exchange(fd_, -1));
         throw Error(ErrorKind::io, name_, "is a folder; expected a file");
@@ -83,9 +81,7 @@ Next LineReader::read_more(bool may_wait) {
     const int error = errno;
     buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
     if (count < 0 && error == EINTR) return Next::end;
-    if (count < 0)
-        throw Error(ErrorKind::io, name_,
-                    std::string("cannot be read (") + std::strerror(error) + "); expected a file");
+    if (count < 0) fail_to_read(name_, error);
     at_end_ = count == 0;
     return Next::found;
 }

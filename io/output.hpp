@@ -6,6 +6,9 @@
 
 namespace attn::io {
 
+/// Thrown where the reader of standard output has gone away: not an error, only the end.
+struct ClosedPipe {};
+
 class Output {
 public:
     Output() = default;

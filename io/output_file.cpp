@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 
 namespace attn::io {
 namespace {
@@ -43,17 +43,17 @@ OutputFile::OutputFile(const std::string& path) : name_(path) {
         throw Error(ErrorKind::io, name_, "is a folder; expected a file to write");
     if (exists && !S_ISREG(status.st_mode)) {
         fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-        if (fd_ < 0) fail(errno);
+        if (fd_ < 0) fail_to_write(name_, errno);
         return;
     }
-    if (exists && ::access(path.c_str(), W_OK) != 0) fail(errno);
+    if (exists && ::access(path.c_str(), W_OK) != 0) fail_to_write(name_, errno);
     target_ = real_target(path);
     temporary_ = target_ + ".tmp" + std::to_string(::getpid());
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, new_file_mode);
     if (fd_ < 0) {
         const int error = errno;
         temporary_.clear();
-        fail(error);
+        fail_to_write(name_, error);
     }
     // Best effort: on a file system without modes the new file's own mode has to do.
     if (exists) static_cast<void>(::fchmod(fd_, status.st_mode & 07777) == 0);
@@ -67,7 +67,7 @@ OutputFile::~OutputFile() {
 OutputFile& OutputFile::operator<<(std::string_view text) {
     if (buffer_.size() + text.size() >= buffer_size) flush();
     if (text.size() >= buffer_size)
-        write_all(text);
+        write(text);
     else
         buffer_ += text;
     return *this;
@@ -77,32 +77,21 @@ void OutputFile::commit() {
     flush();
     if (fd_ > STDOUT_FILENO) {
         const int fd = std::exchange(fd_, -1);
-        if (::close(fd) != 0) fail(errno);
+        if (::close(fd) != 0) fail_to_write(name_, errno);
     }
     if (temporary_.empty()) return;
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_to_write(name_, errno);
     temporary_.clear();
 }
 
 void OutputFile::flush() {
-    write_all(buffer_);
+    write(buffer_);
     buffer_.clear();
 }
 
-void OutputFile::write_all(std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd_, text.data(), text.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0 && errno == EPIPE) throw ClosedPipe{};
-        if (written < 0) fail(errno);
-        text.remove_prefix(static_cast<std::size_t>(written));
-    }
-}
-
-void OutputFile::fail(int error) const {
-    throw Error(ErrorKind::io, name_,
-                std::string("cannot be written (") + std::strerror(error) +
-                    "); expected a place with room and leave to write");
+void OutputFile::write(std::string_view text) const {
+    if (const Written written = write_all(fd_, text); written.error != 0)
+        fail_to_write(name_, written.error);
 }
 
 }  // namespace attn::io

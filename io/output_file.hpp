@@ -8,9 +8,6 @@
 
 namespace attn::io {
 
-/// Thrown where the reader of standard output has gone away: not an error, only the end.
-struct ClosedPipe {};
-
 /// Text is buffered and written in large pieces. A named file is written beside its place under
 /// another name and renamed by `commit`; without commit it is removed and the old file stays as it
 /// was. Devices and pipes are written in place. Errors: kind io, with the system's reason.
@@ -25,8 +22,7 @@ public:
 
 private:
     void flush();
-    void write_all(std::string_view text);
-    [[noreturn]] void fail(int error) const;
+    void write(std::string_view text) const;
 
     std::string name_;    // for errors
     std::string target_;  // empty where nothing is to be renamed
