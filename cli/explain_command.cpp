@@ -62,14 +62,10 @@ std::string ExplainCommand::help() const {
 }
 
 Mode ExplainCommand::mode_of(const std::string& word) const {
-    std::string names;
-    for (const auto& [mode, name] : mode_names) {
-        if (name == word) return mode;
-        names += (names.empty() ? "" : ", ") + std::string(name);
-    }
+    if (const std::optional<Mode> mode = value_named(mode_names, word)) return *mode;
     throw Error(ErrorKind::usage, word.empty() ? "attn explain" : io::shortened(word),
-                std::string(word.empty() ? "no mode" : "no mode of attn") + "; expected one of " +
-                    names + ", then INPUT");
+                std::string(word.empty() ? "no mode" : "no mode of attn") +
+                    "; expected self, causal, multihead, cross or sdpa, then INPUT");
 }
 
 /// The mode, then the input. CLI11 leaves them among the words that it takes for nothing else.
@@ -100,8 +96,7 @@ CommandLine ExplainCommand::read() const {
     flags_.store(line.request);
     check_defaults(line.request);
     if (const auto text = own_.text("format")) {
-        for (const auto& [format, name] : page_format_names)
-            if (name == *text) explain.format = format;
+        explain.format = value_named(page_format_names, *text);
         if (!explain.format) own_.fail("format", "text or markdown");
     }
     explain.head = own_.whole("head", 0, most, "a whole number from 0");

@@ -42,11 +42,9 @@ CommandLine PlotCommand::read() const {
     if (own_.has("output") && request.output.empty()) own_.fail("output", "a name of a file");
     if (const auto list = own_.text("array")) request.arrays = split_list(*list);
     if (const auto scale = own_.text("color-scale")) {
-        const auto found = std::find_if(io::color_scale_names.begin(), io::color_scale_names.end(),
-                                        [&](const auto& known) { return known.second == *scale; });
-        if (found == io::color_scale_names.end())
-            own_.fail("color-scale", "fixed, row, log or global");
-        request.scale = found->first;
+        const std::optional<io::ColorScale> known = value_named(io::color_scale_names, *scale);
+        if (!known) own_.fail("color-scale", "fixed, row, log or global");
+        request.scale = *known;
     }
     CommandLine line;
     line.plot = request;

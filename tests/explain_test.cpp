@@ -492,8 +492,8 @@ TEST_CASE("explain: wrong use is refused in one line") {
         const char* error;
     };
     for (const Case& bad : std::vector<Case>{
-             {{}, "attn explain: no mode; expected one of self, causal, multihead, cross, sdpa"},
-             {{"selfish"}, "selfish: no mode of attn; expected one of self"},
+             {{}, "attn explain: no mode; expected self, causal, multihead, cross or sdpa"},
+             {{"selfish"}, "selfish: no mode of attn; expected self"},
              {self + Words{"--token", "6"}, "--token 6: there are 6 tokens; expected 0 to 5"},
              {self + Words{"--head", "1"}, "--head 1: there is one head; expected 0"},
              {self + Words{"--head", "x"}, "--head x: no such value; expected a whole number"},

@@ -153,20 +153,23 @@ TEST_CASE("page: query rows of a cache keep their indices") {
     CHECK(data["panels"][0]["blocked"].is_null());
 }
 
-TEST_CASE("page: the tables give the colours of color_at") {
+TEST_CASE("page: its colours are those of the other formats") {
     const nlohmann::json contents = data_of(page_of({map_of(numbers(1, 2))}), "contents");
-    const auto color = [&](const char* table, std::size_t index) {
-        return contents[table][index].get<std::string>();
-    };
-    REQUIRE(contents["viridis"].size() == 256);
-    REQUIRE(contents["red_blue"].size() == 11);
-    CHECK(color("viridis", 0) == hex_text(viridis(0)));
-    CHECK(color("viridis", 33) == "#472e7c");
-    CHECK(color("viridis", 255) == hex_text(viridis(1)));
-    CHECK(color("red_blue", 0) == hex_text(red_blue(-1)));
-    CHECK(color("red_blue", 5) == "#f7f7f7");
-    CHECK(color("red_blue", 7) == hex_text(red_blue(0.4)));
-    CHECK(color("red_blue", 10) == hex_text(red_blue(1)));
+    for (const bool is_diverging : {false, true}) {
+        const nlohmann::json& colors = contents[is_diverging ? "red_blue" : "viridis"];
+        const std::size_t last = colors.size() - 1;
+        CHECK(last == (is_diverging ? 238 : 239));
+        for (std::size_t i = 0; i <= last; ++i) {
+            const double part = static_cast<double>(i) / static_cast<double>(last);
+            const double position = is_diverging ? 2 * part - 1 : part;
+            CHECK(colors[i] == hex_text(color_at(position, is_diverging)));
+        }
+    }
+    CHECK(contents["viridis"][0] == "#440154");
+    CHECK(contents["viridis"][239] == "#fde725");
+    CHECK(contents["red_blue"][0] == "#053061");
+    CHECK(contents["red_blue"][119] == "#f7f7f7");
+    CHECK(contents["red_blue"][238] == "#67001f");
     CHECK(contents["scale"] == "row");
 }
 

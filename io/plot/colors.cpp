@@ -76,26 +76,26 @@ Color red_blue(double position) {
     return interpolate(red_blue_colors, (position + 1) / 2);
 }
 
-Color color_at(double position, bool is_diverging) {
-    constexpr std::size_t steps = 239, steps_each_way = 119;
+std::span<const Color> cell_colors(bool is_diverging) {
     static const auto sequential = [] {
-        std::array<Color, steps + 1> colors{};
+        std::array<Color, 240> colors{};
         for (std::size_t i = 0; i < colors.size(); ++i)
-            colors[i] = viridis(static_cast<double>(i) / steps);
+            colors[i] = viridis(static_cast<double>(i) / (colors.size() - 1));
         return colors;
     }();
     static const auto diverging = [] {
-        std::array<Color, 2 * steps_each_way + 1> colors{};
+        std::array<Color, 239> colors{};
         for (std::size_t i = 0; i < colors.size(); ++i)
-            colors[i] = red_blue(static_cast<double>(i) / steps_each_way - 1);
+            colors[i] = red_blue(2 * static_cast<double>(i) / (colors.size() - 1) - 1);
         return colors;
     }();
-    const auto nearest = [](double part, std::size_t last) {
-        return static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(last) +
-                                        0.5);
-    };
-    return is_diverging ? diverging[nearest((position + 1) / 2, 2 * steps_each_way)]
-                        : sequential[nearest(position, steps)];
+    return is_diverging ? std::span<const Color>(diverging) : std::span<const Color>(sequential);
+}
+
+Color color_at(double position, bool is_diverging) {
+    const std::span<const Color> colors = cell_colors(is_diverging);
+    const double part = std::clamp(is_diverging ? (position + 1) / 2 : position, 0.0, 1.0);
+    return colors[static_cast<std::size_t>(part * static_cast<double>(colors.size() - 1) + 0.5)];
 }
 
 Color ink_on(const Color& ground) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace attn::io {
@@ -18,8 +19,11 @@ Color viridis(double position);
 /// Red above 0, blue below, white at 0; position from -1 to 1. Source: ColorBrewer's RdBu.
 Color red_blue(double position);
 
-/// The colour of a cell of a heat map at `position`: one of 240, so that the picture of a map needs
-/// a palette at most.
+/// The colours of cells, in equal steps from one end to the other: at most 240, so that the picture
+/// of a map needs a palette at most. An odd number where they go both ways: 0 has its own.
+std::span<const Color> cell_colors(bool is_diverging);
+
+/// The nearest of them to `position`.
 Color color_at(double position, bool is_diverging);
 
 /// Black or white, whichever reads better on `ground`.

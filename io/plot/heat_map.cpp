@@ -58,9 +58,13 @@ public:
         map_.columns = (columns_ + map_.column_step - 1) / map_.column_step;
         set_labels();
         set_texts();
-        map_.panel_columns = rank > 2 ? shape_[rank - 3] : 1;
-        // A grid of batch entries alone stands side by side as heads do.
-        const std::size_t panels = rank == 2 ? 1 : rank == 3 ? shape_[0] : shape_[0] * shape_[1];
+        std::size_t panels = 1;
+        for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
+            const bool is_heads = array_.axes[axis] == "heads";
+            map_.panel_axes.push_back(
+                {is_heads ? "head" : std::string(array_.axes[axis]), shape_[axis]});
+            panels *= shape_[axis];
+        }
         map_.panels.reserve(panels);
         std::visit(
             [&](const auto& values) {
@@ -121,12 +125,13 @@ private:
                         std::to_string(map_.column_step) + " elements";
     }
 
+    /// "batch 0, head 3".
     std::string panel_title(std::size_t panel) const {
         std::string title;
-        for (std::size_t axis = shape_.size() - 2; axis-- > 0; panel /= shape_[axis]) {
-            const std::string name(array_.axes[axis] == "heads" ? "head" : array_.axes[axis]);
-            const std::string part = name + " " + std::to_string(panel % shape_[axis]);
+        for (auto axis = map_.panel_axes.rbegin(); axis != map_.panel_axes.rend(); ++axis) {
+            const std::string part = axis->name + " " + std::to_string(panel % axis->size);
             title = title.empty() ? part : part + ", " + title;
+            panel /= axis->size;
         }
         return title;
     }

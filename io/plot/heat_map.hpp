@@ -31,6 +31,12 @@ struct HeatPanel {
     std::vector<float> row_peak;        ///< largest magnitude of each row, blocked cells left out
 };
 
+/// "batch" or "head", and how many.
+struct PanelAxis {
+    std::string name;
+    std::size_t size;
+};
+
 /// The matrices of one array: heads side by side, batch entries below each other.
 struct HeatMap {
     std::string array;                  ///< "attention_weights"
@@ -42,13 +48,16 @@ struct HeatMap {
     std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
     std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
     std::size_t first_row = 0;                  ///< the token that row 0 belongs to
-    std::size_t panel_columns = 1;              ///< panels side by side
+    std::vector<PanelAxis> panel_axes;          ///< before the rows; the panels' order is theirs
     std::vector<HeatPanel> panels;
 
     bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
     ColorScale scale = ColorScale::fixed;
     float peak = 0;           ///< largest magnitude of all cells that are drawn
     bool has_beyond = false;  ///< some are beyond what full colour stands for
+
+    /// Panels that stand side by side: the heads, or the entries of a batch without heads.
+    std::size_t panel_columns() const { return panel_axes.empty() ? 1 : panel_axes.back().size; }
 
     float value(std::size_t panel, std::size_t row, std::size_t column) const {
         return panels[panel].values[row * columns + column];

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/number_text.hpp"
+#include "io/plot/base64.hpp"
 #include "io/plot/colors.hpp"
 
 namespace attn::io {
@@ -56,34 +57,18 @@ std::string script_text(const nlohmann::json& value) {
     return safe;
 }
 
-std::string base64_of(const std::vector<std::uint8_t>& bytes) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text((bytes.size() + 2) / 3 * 4, '=');
-    char* at = text.data();
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-        std::uint32_t bits = 0;
-        for (std::size_t byte = 0; byte < 3; ++byte)
-            bits = (bits << 8) | (byte < count ? bytes[i + byte] : 0u);
-        for (std::size_t digit = 0; digit < 4; ++digit, ++at)
-            if (digit <= count) *at = digits[(bits >> (18 - 6 * digit)) & 63];
-    }
-    return text;
-}
-
-std::vector<std::uint8_t> bytes_of(const std::vector<float>& values) {
-    std::vector<std::uint8_t> bytes(4 * values.size());
+std::string bytes_of(const std::vector<float>& values) {
+    std::string bytes(4 * values.size(), 0);
     for (std::size_t i = 0; i < bytes.size(); ++i)
-        bytes[i] = static_cast<std::uint8_t>(
-            std::bit_cast<std::uint32_t>(values[i / 4]) >> (8 * (i % 4)) & 0xff);
+        bytes[i] =
+            static_cast<char>(std::bit_cast<std::uint32_t>(values[i / 4]) >> (8 * (i % 4)) & 0xff);
     return bytes;
 }
 
-std::vector<std::uint8_t> bits_of(const std::vector<std::uint8_t>& flags) {
-    std::vector<std::uint8_t> bytes((flags.size() + 7) / 8, 0);
+std::string bits_of(const std::vector<std::uint8_t>& flags) {
+    std::string bytes((flags.size() + 7) / 8, 0);
     for (std::size_t i = 0; i < flags.size(); ++i)
-        if (flags[i] != 0) bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | 1u << (i % 8));
+        if (flags[i] != 0) bytes[i / 8] = static_cast<char>(bytes[i / 8] | 1 << (i % 8));
     return bytes;
 }
 
@@ -115,12 +100,12 @@ void write_panel(Output& out, const HeatPanel& panel, bool is_listed) {
     else if (is_listed)
         out << list_of(panel.blocked);
     else
-        out << "\"" << base64_of(bits_of(panel.blocked)) << "\"";
+        out << "\"" << base64(bits_of(panel.blocked)) << "\"";
     out << ",\"values\":";
     if (is_listed)
         out << list_of(panel.values);
     else
-        out << "\"" << base64_of(bytes_of(panel.values)) << "\"";
+        out << "\"" << base64(bytes_of(panel.values)) << "\"";
     out << "}";
 }
 
@@ -130,13 +115,16 @@ void write_map(Output& out, const HeatMap& map) {
         return nlohmann::json{{"axis", axis},   {"labels", labels}, {"tokens", of_tokens},
                               {"first", first}, {"step", step},     {"size", labels.size()}};
     };
+    nlohmann::json axes = nlohmann::json::array();
+    for (const PanelAxis& axis : map.panel_axes)
+        axes.push_back({{"name", axis.name}, {"size", axis.size}});
     const nlohmann::json head = {{"title", map.title},
                                  {"note", map.note},
                                  {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows,
                                                map.first_row, map.row_step)},
                                  {"columns", side(map.column_axis, map.column_labels,
                                                   map.tokens_on_columns, 0, map.column_step)},
-                                 {"panel_columns", map.panel_columns},
+                                 {"axes", axes},
                                  {"diverging", map.is_diverging},
                                  {"peak", map.peak}};
     std::string text = script_text(head);
@@ -150,15 +138,10 @@ void write_map(Output& out, const HeatMap& map) {
     out << "]}";
 }
 
-/// The colours between which color_at mixes, so that the page mixes the same.
-nlohmann::json color_table(bool is_diverging) {
-    const int last = is_diverging ? 10 : 255;
-    nlohmann::json table = nlohmann::json::array();
-    for (int i = 0; i <= last; ++i) {
-        const double part = static_cast<double>(i) / last;
-        table.push_back(hex_text(color_at(is_diverging ? 2 * part - 1 : part, is_diverging)));
-    }
-    return table;
+nlohmann::json color_list(bool is_diverging) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Color& color : cell_colors(is_diverging)) list.push_back(hex_text(color));
+    return list;
 }
 
 nlohmann::json contents_of(const std::vector<HeatMap>& maps) {
@@ -170,8 +153,8 @@ nlohmann::json contents_of(const std::vector<HeatMap>& maps) {
             {"scale", name_of(color_scale_names, maps.front().scale)},
             {"log_range", log_range},
             {"no_number", hex_text(no_number)},
-            {"viridis", color_table(false)},
-            {"red_blue", color_table(true)}};
+            {"viridis", color_list(false)},
+            {"red_blue", color_list(true)}};
 }
 
 void write_data(Output& out, const std::vector<HeatMap>& maps) {

@@ -135,7 +135,7 @@ void draw_labels(Canvas& canvas, const HeatMap& map, const Layout& layout, const
 }  // namespace
 
 Box Layout::panel_box(const HeatMap& map, std::size_t panel) const {
-    const std::size_t group = std::max<std::size_t>(map.panel_columns, 1);
+    const std::size_t group = std::max<std::size_t>(map.panel_columns(), 1);
     const std::size_t lines_of_group = (group + across - 1) / across;
     const std::size_t line = panel / group * lines_of_group + panel % group / across;
     const std::size_t place = panel % group % across;
@@ -146,7 +146,7 @@ Box Layout::panel_box(const HeatMap& map, std::size_t panel) const {
 Layout layout_of(const HeatMap& map, const PictureStyle& style) {
     Layout layout;
     layout.style = style;
-    const Grid grid = grid_of(map.panel_columns, map.panels.size(), map.rows, map.columns);
+    const Grid grid = grid_of(map.panel_columns(), map.panels.size(), map.rows, map.columns);
     layout.across = grid.across;
     layout.lines = grid.lines;
     const auto cell = [&](std::size_t count) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "io/number_text.hpp"
+#include "io/plot/base64.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/png.hpp"
@@ -44,22 +45,6 @@ std::string escaped(std::string_view text) {
             xml += c;
     }
     return xml;
-}
-
-std::string base64(std::string_view bytes) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text;
-    text.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        std::uint32_t bits = 0;
-        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-        for (std::size_t j = 0; j < count; ++j)
-            bits |= std::uint32_t{static_cast<unsigned char>(bytes[i + j])} << (16 - 8 * j);
-        for (std::size_t j = 0; j < 4; ++j)
-            text += j <= count ? digits[bits >> (18 - 6 * j) & 63] : '=';
-    }
-    return text;
 }
 
 /// The data of a path around a rectangle.

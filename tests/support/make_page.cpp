@@ -19,21 +19,23 @@ HeatMap weights_map(const Report& report) {
 }
 
 std::vector<HeatMap> small_maps() {
-    constexpr std::size_t heads = 3, tokens = 6;
+    constexpr std::size_t batch = 2, heads = 3, tokens = 6;
     Report report;
     report.head = {{"mode", R"("multihead")"}};
     report.tokens = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
-    Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}), scores = weights;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
+    Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}),
+                 scores = Array<float>::from_shape({batch, heads, tokens, tokens});
+    for (std::size_t i = 0; i < scores.size(); ++i) {
         const std::size_t head = i / 36, query = i / 6 % 6, key = i % 6;
-        weights.data()[i] = static_cast<float>(100 * (head + 1) + 10 * query + key) / 1000;
+        if (head < heads)
+            weights.data()[i] = static_cast<float>(100 * (head + 1) + 10 * query + key) / 1000;
         scores.data()[i] = static_cast<float>(head + query) - 1.5f * static_cast<float>(key);
     }
     weights(0, 0, 0) = 1;
     weights(0, 5, 5) = 0;
     weights(2, 5, 0) = std::numeric_limits<float>::quiet_NaN();
     report.arrays = {{"attention_weights", weights, {"heads", "q_len", "kv_len"}},
-                     {"scores", scores, {"heads", "q_len", "kv_len"}}};
+                     {"scores", scores, {"batch", "heads", "q_len", "kv_len"}}};
     return {weights_map(report),
             make_heat_map(report, report.arrays[1], is_future, ColorScale::fixed, {})};
 }

@@ -108,15 +108,11 @@ function positionOf(value, full) {
     return Math.sign(share) * Math.max(size, 0);
 }
 
-/// Puts the colour at `position` into bytes[at], bytes[at + 1], bytes[at + 2].
-function putColor(bytes, at, position) {
-    const table = map.diverging ? redBlue : viridis;
-    const place = (map.diverging ? (position + 1) / 2 : position) * (table.length - 1);
-    const below = Math.floor(place), share = place - below;
-    const low = table[below], high = table[Math.min(below + 1, table.length - 1)];
-    bytes[at] = Math.round((1 - share) * low[0] + share * high[0]);
-    bytes[at + 1] = Math.round((1 - share) * low[1] + share * high[1]);
-    bytes[at + 2] = Math.round((1 - share) * low[2] + share * high[2]);
+/// The cell colour nearest to `position`: red, green and blue.
+function colorAt(position) {
+    const colors = map.diverging ? redBlue : viridis;
+    const part = map.diverging ? (position + 1) / 2 : position;
+    return colors[Math.floor(part * (colors.length - 1) + 0.5)];
 }
 
 /// One pixel a cell, blocked ones transparent. Says whether there are cells without a number.
@@ -133,7 +129,7 @@ function drawRaster(target, index) {
         for (let column = 0; column < columns; ++column, ++i) {
             if (flags[i]) continue;
             if (Number.isFinite(numbers[i])) {
-                putColor(image.data, 4 * i, positionOf(numbers[i], full));
+                image.data.set(colorAt(positionOf(numbers[i], full)), 4 * i);
             } else {
                 image.data.set(noNumber, 4 * i);
                 lacksNumber = true;
@@ -165,8 +161,8 @@ function hatching(context, period) {
 }
 
 /// Black or white, whichever reads better on a colour.
-function inkOn(bytes) {
-    const [red, green, blue] = Array.from(bytes, (byte) => {
+function inkOn(color) {
+    const [red, green, blue] = color.map((byte) => {
         const x = byte / 255;
         return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
     });

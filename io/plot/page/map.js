@@ -123,7 +123,7 @@ function shortText(value) {
 }
 
 function drawNumbers({firstRow, endRow, firstColumn, endColumn}) {
-    const part = numbersOf(panel), ground = [0, 0, 0];
+    const part = numbersOf(panel);
     pen.font = font;
     pen.textAlign = 'center';
     pen.textBaseline = 'middle';
@@ -132,8 +132,7 @@ function drawNumbers({firstRow, endRow, firstColumn, endColumn}) {
         for (let column = firstColumn; column < endColumn; ++column) {
             const i = row * map.columns.size + column;
             if (part.flags[i] || !Number.isFinite(part.numbers[i])) continue;
-            putColor(ground, 0, positionOf(part.numbers[i], full));
-            pen.fillStyle = inkOn(ground);
+            pen.fillStyle = inkOn(colorAt(positionOf(part.numbers[i], full)));
             pen.fillText(shortText(part.numbers[i]), leftOf(column) + layout.cellWidth / 2,
                          topOf(row) + layout.cellHeight / 2, layout.cellWidth - 4);
         }

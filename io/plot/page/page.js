@@ -99,6 +99,8 @@ function makeThumbnails() {
 
 // ---- What is shown
 
+const axisNames = ['batch', 'head'];
+
 function showLegend(lacksNumber) {
     const isByOne = scale === 'fixed' && !map.diverging;
     const end = isByOne ? (map.peak > 1 ? '1 and more' : '1')
@@ -108,7 +110,7 @@ function showLegend(lacksNumber) {
     const context = element('scale-colors').getContext('2d');
     const image = context.createImageData(160, 1);
     for (let i = 0; i < 160; ++i) {
-        putColor(image.data, 4 * i, map.diverging ? 2 * i / 159 - 1 : i / 159);
+        image.data.set(colorAt(map.diverging ? 2 * i / 159 - 1 : i / 159), 4 * i);
         image.data[4 * i + 3] = 255;
     }
     context.putImageData(image, 0, 0);
@@ -118,7 +120,11 @@ function showLegend(lacksNumber) {
 
 function showPanel() {
     showLegend(drawRaster(raster, panel));
-    element('panel').value = panel;
+    let rest = panel;
+    for (const axis of [...map.axes].reverse()) {
+        element(axis.name).value = rest % axis.size;
+        rest = Math.floor(rest / axis.size);
+    }
     element('previous').disabled = panel === 0;
     element('next').disabled = panel === map.panels.length - 1;
     view.setAttribute('aria-label', `${map.array} ${map.panels[panel].title}`.trim());
@@ -135,6 +141,11 @@ function choosePanel(index) {
     showPanel();
 }
 
+/// The matrix that the lists of batch entries and heads name together.
+function chosenPanel() {
+    return map.axes.reduce((at, axis) => at * axis.size + Number(element(axis.name).value), 0);
+}
+
 function chooseArray(index) {
     map = mapAt(index);
     map.array = contents.arrays[index];
@@ -146,7 +157,11 @@ function chooseArray(index) {
     element('note').textContent = map.note;
     element('note').hidden = map.note === '';
     element('panels').hidden = map.panels.length < 2;
-    element('panel').replaceChildren(...map.panels.map((part, i) => new Option(part.title, i)));
+    for (const name of axisNames) {
+        const size = map.axes.find((axis) => axis.name === name)?.size ?? 1;
+        element(name).parentElement.hidden = size < 2;
+        element(name).replaceChildren(...Array.from({length: size}, (_, i) => new Option(i, i)));
+    }
     cursor = {row: Math.min(cursor.row, map.rows.size - 1),
               column: Math.min(cursor.column, map.columns.size - 1)};
     showBars(null);
@@ -190,7 +205,8 @@ function press(event) {
 
 function listen() {
     element('array').addEventListener('change', (event) => chooseArray(Number(event.target.value)));
-    element('panel').addEventListener('change', (event) => choosePanel(Number(event.target.value)));
+    for (const name of axisNames)
+        element(name).addEventListener('change', () => choosePanel(chosenPanel()));
     element('previous').addEventListener('click', () => choosePanel(panel - 1));
     element('next').addEventListener('click', () => choosePanel(panel + 1));
     element('scale').addEventListener('change', (event) => {

@@ -1,0 +1,12 @@
+// Bytes as text, for what is embedded in pictures and pages.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+/// Source: RFC 4648, section 4.
+std::string base64(std::string_view bytes);
+
+}  // namespace attn::io
