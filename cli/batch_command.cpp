@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/batch_answer.hpp"
+#include "cli/batch/answer.hpp"
 #include "cli/commands.hpp"
 #include "core/error.hpp"
 #include "core/nearest.hpp"
@@ -97,18 +97,15 @@ BatchCommand::BatchCommand(CLI::App& program, bool is_named)
 
 std::string BatchCommand::help() const {
     app_.description("");
-    std::string text =
-        help_text(app_,
-                  "  attn batch requests.ndjson -o results.ndjson\n"
-                  "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
-                  "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
-                  "attn batch: many requests, one a line; one answer a line, in their order");
-    const std::string usage = "[OPTIONS]";
-    text.insert(
-        text.find(usage) + usage.size(),
-        " [REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a file, "
-        "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.");
-    return text +
+    return help_text(
+               app_,
+               "  attn batch requests.ndjson -o results.ndjson\n"
+               "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
+               "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
+               "attn batch: many requests, one a line; one answer a line, in their order",
+               "[REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a "
+               "file, "
+               "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.") +
            "\nEvery flag of a mode may stand here too: a default for records that do not say it\n"
            "themselves. See attn self --help.\n";
 }
@@ -122,16 +119,8 @@ void BatchCommand::take_mode(Request& defaults) const {
     defaults.settings.mode = *known;
 }
 
-/// CLI11 2.1 hands a list of positionals over in another order where flags stand before it, so they
-/// are taken from the words that it leaves.
 void BatchCommand::take_inputs(std::vector<BatchInput>& inputs) const {
-    std::vector<std::string> known{"help"};
-    for (const auto* flags : {&own_.by_name(), &defaults_.by_name()})
-        for (const auto& [flag, option] : *flags) known.push_back(flag);
-    bool all_files = false;
-    for (const std::string& word : app_.remaining()) {
-        if (word == "--" && !std::exchange(all_files, true)) continue;
-        if (word.starts_with('-') && word != "-" && !all_files) fail_unknown("batch", known, word);
+    for (const std::string& word : words_of(app_, {&own_.by_name(), &defaults_.by_name()})) {
         if (word.empty() || (word == "-" && own_.has("each")))
             throw Error(ErrorKind::usage, "REQUESTS '" + word + "'",
                         "is no name of a file; expected one");

@@ -46,6 +46,19 @@ CommandLine message_only(std::string message, int exit_code) {
     return line;
 }
 
+namespace {
+
+/// Behind `--` every word is a name, whatever it begins with. CLI11 would hand them to the program
+/// instead of the command.
+void settle_names(std::vector<std::string>& words) {
+    const auto mark = std::find(words.begin(), words.end(), "--");
+    if (mark == words.end()) return;
+    for (auto name = words.erase(mark); name != words.end(); ++name)
+        if (name->starts_with('-') && *name != "-") name->insert(0, "./");
+}
+
+}  // namespace
+
 CommandLine parse_command_line(int argc, const char* const* argv) {
     // `attn help causal` is `attn causal --help`, as in git.
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -53,6 +66,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         words.erase(words.begin());
         words.emplace_back("--help");
     }
+    settle_names(words);
 
     CLI::App program{"", "attn"};
     program.set_help_flag("-h,--help", "show this help");

@@ -92,7 +92,6 @@ public:
     CommandLine read() const override;
 
 private:
-    CLI::Option* result_ = nullptr;
     OwnFlags own_;
 };
 
@@ -107,7 +106,6 @@ public:
 private:
     double tolerance(const char* flag) const;
 
-    CLI::Option *a_, *b_;
     OwnFlags own_;
 };
 

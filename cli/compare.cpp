@@ -9,89 +9,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/result_file.hpp"
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "io/columns.hpp"
-#include "io/data_file.hpp"
 #include "io/output_file.hpp"
 
 namespace attn::cli {
 namespace {
 
-struct NamedValues {
-    std::string name;
-    Array<double> values;
-};
-
-struct Side {
-    std::string place;
-    std::vector<NamedValues> arrays;
-    bool bare = false;           ///< one array without a name
-    bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
-    std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
-};
-
-io::ArrayRules any_array() {
-    io::ArrayRules rules;
-    rules.dtype = Dtype::float64;
-    rules.nonfinite = rules.boolean = true;
-    rules.lowest_rank = 0;
-    rules.highest_rank = 4;
-    return rules;
-}
-
-std::optional<Dtype> dtype_of(const nlohmann::json& config) {
-    if (!config.is_object()) return std::nullopt;
-    const bool is_wide = config.contains("dtype") && config["dtype"] == "float64";
-    return is_wide ? Dtype::float64 : Dtype::float32;
-}
-
-/// All arrays of a binary file, or the one that the path names.
-void read_stored(const io::DataFile& file, Side& side, Workers& workers) {
-    const io::ArrayFile& all = *file.arrays;
-    if (!file.array.empty() || (all.arrays.size() == 1 && all.metadata.is_null())) {
-        side.bare = true;
-        side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
-        const io::StoredArray& array = file.array.empty() ? all.arrays[0] : *all.find(file.array);
-        if (array.type == io::ElementType::float32) side.dtype = Dtype::float32;
-        if (array.type == io::ElementType::float64) side.dtype = Dtype::float64;
-        return;
-    }
-    for (const io::StoredArray& array : all.arrays)
-        side.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
-    side.dtype = dtype_of(all.config());
-}
-
-Side read_side(const std::string& path, Workers& workers) {
-    const io::DataFile file = io::open_data_file(path);
-    Side side;
-    side.place = file.name;
-    side.is_text = !file.arrays;
-    if (file.arrays) {
-        read_stored(file, side, workers);
-    } else if (!file.holds_object() || !file.array.empty()) {
-        side.bare = true;
-        side.arrays.push_back({"array", io::read_one_array(file, any_array(), &workers).values});
-    } else {
-        const io::JsonDocument& document = *file.document;
-        for (const io::JsonMember& member : document.members())
-            if (member.key != "tokens" && document.holds_array(member))
-                side.arrays.push_back(
-                    {member.key, document.read_array(member, any_array(), &workers).values});
-        if (const io::JsonMember* config = document.find("config"))
-            side.dtype = dtype_of(document.read_value(*config));
-    }
-    if (side.arrays.empty())
-        throw Error(ErrorKind::input, file.name, "holds no array; expected a result or an array");
-    return side;
-}
-
 /// 0.43 stands for the float32 nearest to it, where float32 numbers were written.
-void round_text(Side& side, const Side& other) {
+void round_text(ResultFile& side, const ResultFile& other) {
     const bool beside_float32 = !other.is_text && other.dtype == Dtype::float32;
     const bool is_float32 = side.dtype ? *side.dtype == Dtype::float32 : beside_float32;
     if (!side.is_text || !is_float32) return;
-    for (NamedValues& array : side.arrays)
+    for (ResultArray& array : side.arrays)
         for (double& value : array.values) value = static_cast<double>(static_cast<float>(value));
 }
 
@@ -104,30 +36,30 @@ struct Row {
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-const Array<double>* find(const Side& side, const std::string& name) {
-    for (const NamedValues& array : side.arrays)
+const Array<double>* find(const ResultFile& side, const std::string& name) {
+    for (const ResultArray& array : side.arrays)
         if (array.name == name) return &array.values;
     return nullptr;
 }
 
-std::vector<Row> pair_up(const Side& a, const Side& b, const Tolerance& tolerance) {
+std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
     std::vector<Row> rows;
-    if (a.bare != b.bare && (a.arrays.size() != 1 || b.arrays.size() != 1)) {
-        const Side& several = a.bare ? b : a;
+    if (a.is_one_array != b.is_one_array && (a.arrays.size() != 1 || b.arrays.size() != 1)) {
+        const ResultFile& several = a.is_one_array ? b : a;
         std::string list;
-        for (const NamedValues& array : several.arrays)
+        for (const ResultArray& array : several.arrays)
             list += (list.empty() ? "" : ", ") + array.name;
         throw Error(ErrorKind::usage, several.place,
                     "several arrays beside one: " + list + "; expected one, named as in " +
                         several.place + ":NAME");
     }
-    if ((a.bare || b.bare) && a.arrays.size() == 1 && b.arrays.size() == 1) {
-        const std::string& name = a.bare ? b.arrays[0].name : a.arrays[0].name;
+    if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
+        const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;
         rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
     } else {
-        for (const NamedValues& array : a.arrays)
+        for (const ResultArray& array : a.arrays)
             rows.push_back({array.name, &array.values, find(b, array.name), {}});
-        for (const NamedValues& array : b.arrays)
+        for (const ResultArray& array : b.arrays)
             if (find(a, array.name) == nullptr)
                 rows.push_back({array.name, nullptr, &array.values, {}});
     }
@@ -212,7 +144,7 @@ bool compare(const CompareRequest& request) {
     if (request.a == "-" && request.b == "-")
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     Workers workers;
-    Side a = read_side(request.a, workers), b = read_side(request.b, workers);
+    ResultFile a = read_result_file(request.a, workers), b = read_result_file(request.b, workers);
     round_text(a, b);
     round_text(b, a);
     Tolerance tolerance = request.tolerance;

@@ -10,10 +10,6 @@ using nlohmann::json;
 
 CompareCommand::CompareCommand(CLI::App& program)
     : Command(program, "compare", "how far two results are apart, array by array"), own_(app_) {
-    const std::string side =
-        "a result, or an array in any format (FILE:NAME picks one); - is standard input";
-    a_ = app_.add_option("A", side)->type_name(" ");
-    b_ = app_.add_option("B", side)->type_name(" ");
     own_.add("atol", "X", "absolute difference that counts as equal (default 0)");
     own_.add("rtol", "X", "the same relative to B, added to it (default 0)");
     own_.add("ulp", "N", "units in the last place that count as equal (default 0)");
@@ -28,19 +24,19 @@ std::string CompareCommand::help() const {
                      "  attn compare tokens.json tokens.csv --atol 1e-6 --ulp 4\n"
                      "  attn causal tokens.csv | attn compare - result.json --format json\n",
                      "attn compare: how far two results are apart, array by array; exit code 1 "
-                     "where they differ");
+                     "where they differ",
+                     "A B\n\nA and B are results of attn, or arrays in any format that it reads; "
+                     "FILE:NAME picks one array;\n- is standard input.");
 }
 
 CommandLine CompareCommand::read() const {
-    for (const std::string& word : app_.remaining())
-        throw Error(ErrorKind::usage, word,
-                    word.starts_with('-') ? "unknown flag; attn compare --help lists the known ones"
-                                          : "a third input; expected two");
-    if (a_->count() == 0 || b_->count() == 0)
+    const std::vector<std::string> words = words_of(app_, {&own_.by_name()});
+    if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a third input; expected two");
+    if (words.size() < 2)
         throw Error(ErrorKind::usage, "attn compare", "one input is missing; expected A and B");
     CompareRequest request;
-    request.a = a_->results().front();
-    request.b = b_->results().front();
+    request.a = words[0];
+    request.b = words[1];
     request.tolerance.atol = tolerance("atol");
     request.tolerance.rtol = tolerance("rtol");
     request.tolerance.ulp =

@@ -46,19 +46,18 @@ ExplainCommand::ExplainCommand(CLI::App& program, bool is_named)
 
 std::string ExplainCommand::help() const {
     app_.description("");
-    std::string text =
-        help_text(app_,
-                  "  attn explain self --example journey --d-out 2 --seed 123 --token 1\n"
-                  "  attn explain multihead tokens.csv --heads 2 --head 1 -o walk.md\n"
-                  "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
-                  std::string("attn explain: ") + summary);
-    const std::string usage = "[OPTIONS]";
-    text.insert(text.find(usage) + usage.size(),
-                " MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every "
-                "flag are the mode's own: see\nattn MODE --help. Only those that shape arrays have "
-                "no place here: --emit, --format of arrays,\n--nonfinite, --pretty, "
-                "--average-heads, --save-weights; as keys of a request they are passed over.");
-    return text;
+    return help_text(
+        app_,
+        "  attn explain self --example journey --d-out 2 --seed 123 --token 1\n"
+        "  attn explain multihead tokens.csv --heads 2 --head 1 -o walk.md\n"
+        "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
+        std::string("attn explain: ") + summary,
+        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
+        "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
+        "it is for the mode. Flags\nthat shape arrays have no place here: --emit, --format of "
+        "arrays, --nonfinite, --pretty,\n--average-heads, --save-weights; as keys of a request "
+        "they "
+        "are passed over.");
 }
 
 Mode ExplainCommand::mode_of(const std::string& word) const {
@@ -68,19 +67,9 @@ Mode ExplainCommand::mode_of(const std::string& word) const {
                     "; expected self, causal, multihead, cross or sdpa, then INPUT");
 }
 
-/// The mode, then the input. CLI11 leaves them among the words that it takes for nothing else.
+/// The mode, then the input.
 void ExplainCommand::take_words(Request& request) const {
-    std::vector<std::string> known{"help"};
-    for (const auto* flags : {&own_.by_name(), &flags_.by_name()})
-        for (const auto& [flag, option] : *flags) known.push_back(flag);
-    std::vector<std::string> words;
-    for (const std::string& word : app_.remaining()) {
-        const bool is_input = word == "-" || word.starts_with("-:") || !word.starts_with('-');
-        if (is_input)
-            words.push_back(word);
-        else if (word != "--")
-            fail_unknown(name(), known, word);
-    }
+    const std::vector<std::string> words = words_of(app_, {&own_.by_name(), &flags_.by_name()});
     request.settings.mode = mode_of(words.empty() ? "" : words[0]);
     if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a second input; expected one");
     if (words.size() < 2) return;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/nearest.hpp"
@@ -127,8 +128,18 @@ void OwnFlags::fail(const std::string& name, const std::string& expected) const 
                 "no such value; expected " + expected);
 }
 
-void fail_unknown(const std::string& command, const std::vector<std::string>& known,
+std::vector<std::string> words_of(const CLI::App& command,
+                                  const std::vector<const FlagsByName*>& known) {
+    std::vector<std::string> words = command.remaining();
+    for (const std::string& word : words)
+        if (word.starts_with('-') && word != "-" && !word.starts_with("-:"))
+            fail_unknown(command, known, word);
+    return words;
+}
+
+void fail_unknown(const CLI::App& app, const std::vector<const FlagsByName*>& known,
                   const std::string& word) {
+    const std::string& command = app.get_name();
     const std::string flag = word.substr(0, word.find('='));
     const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
     const std::string positive = bare.starts_with("no-") ? bare.substr(3) : bare;
@@ -137,17 +148,23 @@ void fail_unknown(const std::string& command, const std::vector<std::string>& kn
             throw Error(ErrorKind::usage, flag,
                         "no flag of attn " + command + "; see attn " + command + " --help");
     }
+    std::vector<std::string> names{"help"};
+    for (const FlagsByName* flags : known)
+        for (const auto& [name, declared] : *flags) names.push_back(name);
     // One letter is near to everything.
     throw Error(ErrorKind::usage, flag,
-                bare.size() > 1 ? "unknown flag; the nearest known one is --" + nearest(bare, known)
+                bare.size() > 1 ? "unknown flag; the nearest known one is --" + nearest(bare, names)
                                 : "unknown flag; attn " + command + " --help lists the known ones");
 }
 
-std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line) {
+std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line,
+                      const std::string& usage) {
     std::string flags = app.get_parent() == nullptr ? app.help() : app.help("attn");
     // CLI11 parts its groups with two blank lines.
     for (std::size_t at = 0; (at = flags.find("\n\n\n", at)) != std::string::npos;)
         flags.erase(at, 1);
+    const std::string before = "[OPTIONS]";
+    if (!usage.empty()) flags.insert(flags.find(before) + before.size(), " " + usage);
     return first_line + "\n\nExamples:\n" + examples + "\n" + flags;
 }
 

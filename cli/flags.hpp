@@ -17,6 +17,9 @@ namespace attn::cli {
 /// the option's own check says what is wrong with it.
 nlohmann::json value_of(Kind kind, const std::string& text);
 
+/// By spelling, without dashes.
+using FlagsByName = std::map<std::string, CLI::Option*>;
+
 /// Flags that are bound to settings of a request.
 class OptionFlags {
 public:
@@ -26,12 +29,12 @@ public:
     /// Stores what has been given. Errors: kind usage.
     void store(Request& request) const;
 
-    const std::map<std::string, CLI::Option*>& by_name() const { return flags_; }
+    const FlagsByName& by_name() const { return flags_; }
 
 private:
     const CLI::Option* given(const std::string& name) const;
 
-    std::map<std::string, CLI::Option*> flags_;  // by spelling, without dashes
+    FlagsByName flags_;
 };
 
 /// Flags of a command of its own.
@@ -52,19 +55,28 @@ public:
     /// Errors: kind usage, always.
     [[noreturn]] void fail(const std::string& name, const std::string& expected) const;
 
-    const std::map<std::string, CLI::Option*>& by_name() const { return flags_; }
+    const FlagsByName& by_name() const { return flags_; }
 
 private:
     CLI::App& app_;
-    std::map<std::string, CLI::Option*> flags_;
+    FlagsByName flags_;
 };
+
+/// The words of a command that declares no positionals, in their order: CLI11 2.1 hands positionals
+/// over in another order where flags stand before them, and takes -:NAME for a flag. Errors: kind
+/// usage, for an unknown flag; `known` are the command's own.
+std::vector<std::string> words_of(const CLI::App& command,
+                                  const std::vector<const FlagsByName*>& known);
 
 /// Says what is wrong with a word that CLI11 took for nothing that it knows. Errors: kind usage,
 /// always.
-[[noreturn]] void fail_unknown(const std::string& command, const std::vector<std::string>& known,
+[[noreturn]] void fail_unknown(const CLI::App& command,
+                               const std::vector<const FlagsByName*>& known,
                                const std::string& word);
 
-/// CLI11's help of a command, after `first_line` and examples.
-std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line);
+/// CLI11's help of a command, after `first_line` and examples. `usage` follows its name and
+/// [OPTIONS]: the words that it takes, and what they are.
+std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line,
+                      const std::string& usage = "");
 
 }  // namespace attn::cli

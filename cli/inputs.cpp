@@ -115,6 +115,7 @@ private:
         const nlohmann::json& head = file.metadata;
         if (!head.contains("schema") || head["schema"] != result_schema) return;
         if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
+        request_.is_next_layer = true;
         if (!head.contains("tokens")) return;
         store_tokens(request_, head["tokens"], file.name);
         document_.one_row_of_many = file.config().contains("token");

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/batch.hpp"
-#include "cli/explain.hpp"
+#include "cli/batch/batch.hpp"
+#include "cli/explain/explain.hpp"
 #include "cli/failure.hpp"
 #include "cli/inputs.hpp"
 #include "cli/options.hpp"

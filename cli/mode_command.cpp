@@ -77,9 +77,7 @@ std::string ModeCommand::help() const {
 void ModeCommand::fail_at(const std::string& word) const {
     if (!word.starts_with('-') || word == "-")
         throw Error(ErrorKind::usage, word, "a second input; expected one");
-    std::vector<std::string> known{"help"};
-    for (const auto& [flag, option] : flags_.by_name()) known.push_back(flag);
-    fail_unknown(name(), known, word);
+    fail_unknown(app_, {&flags_.by_name()}, word);
 }
 
 CommandLine ModeCommand::read() const {
@@ -91,7 +89,7 @@ CommandLine ModeCommand::read() const {
         const bool is_input = word.starts_with("-:") && request.input.empty();
         if (is_input)
             request.input = word;
-        else if (word != "--")
+        else
             fail_at(word);
     }
     flags_.store(request);

@@ -65,7 +65,8 @@ private:
     /// The value of `key` becomes the setting, unless a flag or a key of the request has set it.
     void fill(const std::string& setting, const std::string& key, const json& value) {
         if (request_.has(setting) || value.is_null()) return;
-        const std::string place = path_ + ": " + key + " " + io::shortened(value.dump());
+        const json& said = at(key).is_null() ? value : at(key);
+        const std::string place = path_ + ": " + key + " " + io::shortened(said.dump());
         const std::string problem = find_option(setting)->store(request_, value);
         if (!problem.empty()) throw Error(ErrorKind::input, place, problem);
         request_.places[setting] = place;

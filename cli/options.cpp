@@ -256,17 +256,15 @@ std::vector<Option> make_options() {
 
     const std::string pictures = "Pictures";
     add(flag_only(boolean("heatmap", pictures, everywhere,
-                          "draw on the terminal: on standard output where nothing else goes there, "
-                          "else on standard error (default off)",
+                          "draw on the terminal: on standard output where nothing else goes there "
+                          "(--format none, or -o), else on standard error (default off)",
                           FIELD(heatmap))));
     add(flag_only(text("plot", pictures, everywhere, "FILE",
                        "draw as .svg, .png or .html, by the name (default none)", FIELD(plot))));
     add(flag_only(list("plot-array", pictures, everywhere,
-                       "emitted arrays to draw (default attention_weights; html: all)",
+                       "emitted arrays to draw, or all (default attention_weights; html: all)",
                        FIELD(plot_array))));
-    add(flag_only(choice("color-scale", pictures, everywhere,
-                         "what full colour stands for: 1 (of scores: the largest), the largest of "
-                         "the row, or of all, by equal ratios or equal steps (default fixed)",
+    add(flag_only(choice("color-scale", pictures, everywhere, io::color_scale_help,
                          io::color_scale_names, FIELD(color_scale))));
 
     const std::string numerics = "Numerics";

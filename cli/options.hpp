@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/batch.hpp"
+#include "cli/batch/batch.hpp"
 #include "cli/compare.hpp"
-#include "cli/explain.hpp"
+#include "cli/explain/explain.hpp"
 #include "cli/plot.hpp"
 #include "cli/request.hpp"
 

@@ -2,14 +2,16 @@
 #include "cli/pictures.hpp"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/output_file.hpp"
 #include "io/plot/html.hpp"
 #include "io/plot/picture.hpp"
@@ -21,10 +23,7 @@
 namespace attn::cli {
 namespace {
 
-bool can_be_drawn(const NamedArray& array) {
-    const std::size_t rank = io::shape_of(array).size();
-    return rank >= 2 && rank <= 4;
-}
+constexpr std::size_t longest_list = 400;
 
 io::Terminal terminal_at(int descriptor) {
     winsize size{};
@@ -33,10 +32,28 @@ io::Terminal terminal_at(int descriptor) {
                            [](const char* name) { return std::getenv(name); });
 }
 
+/// Whether nothing but the heat map goes to standard output.
+bool has_free_output(const Request& request) {
+    if (request.format == io::Format::none) return true;
+    if (request.output == "-") return false;
+    struct stat file {
+    }, standard{};
+    const bool is_same = ::stat(request.output.c_str(), &file) == 0 &&
+                         ::fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
+                         file.st_ino == standard.st_ino;
+    return !is_same;  // /dev/stdout
+}
+
 }  // namespace
 
+bool can_be_drawn(const NamedArray& array) {
+    const std::size_t rank = io::shape_of(array).size();
+    return rank >= 2 && rank <= 4;
+}
+
 PlotFormat plot_format(const std::string& path, const std::string& where) {
-    const std::string suffix = std::filesystem::path(path).extension();
+    std::string suffix = std::filesystem::path(path).extension();
+    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (suffix == ".svg") return PlotFormat::svg;
     if (suffix == ".png") return PlotFormat::png;
     if (suffix == ".html" || suffix == ".htm") return PlotFormat::html;
@@ -60,6 +77,10 @@ void check_pictures(const Request& request) {
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "leaves nothing to write; expected --heatmap, --plot or --save-weights beside "
                     "it");
+    if (request.format == io::Format::none && !wants_pictures(request) && request.has("emit"))
+        throw Error(ErrorKind::usage, place_of(request, "emit"),
+                    "format none writes no array; expected --heatmap or --plot beside it, or "
+                    "another format");
     if (request.format == io::Format::none && request.output != "-")
         throw Error(ErrorKind::usage, place_of(request, "output"),
                     "format none writes nothing; expected no file, or another format");
@@ -83,10 +104,12 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
         throw Error(ErrorKind::usage, where,
                     "there is no array of rank 2 to 4; expected one among those that are emitted");
     for (const std::string& name : named) {
+        if (name == "all" && named.size() == 1) return drawable;
         if (find(name) == drawable.end())
-            throw Error(
-                ErrorKind::usage, where,
-                "\"" + io::shortened(name) + "\" is not there to be drawn; expected " + list);
+            throw Error(ErrorKind::usage, where,
+                        "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
+                            io::shortened(list, longest_list) + ", all, or --emit " +
+                            io::shortened(name) + " where the result is computed");
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;
@@ -108,44 +131,46 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
     return std::move(out.text());
 }
 
-void write_plot(const io::Report& report, const std::vector<const NamedArray*>& arrays,
-                const io::IsBlocked& is_blocked, io::ColorScale scale, const std::string& path,
-                PlotFormat format) {
+void write_plot(io::Output& out, const io::Report& report,
+                const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
+                io::ColorScale scale, PlotFormat format) {
     std::vector<io::HeatMap> maps;
+    maps.reserve(arrays.size());
     for (const NamedArray* array : arrays)
         maps.push_back(io::make_heat_map(
             report, *array, is_blocked, scale,
             format == PlotFormat::html ? io::HeatMapLimits{} : io::picture_limits(*array)));
-    io::OutputFile out(path);
     switch (format) {
         case PlotFormat::svg: io::write_svg(out, maps); break;
         case PlotFormat::png: io::write_png(out, maps); break;
         case PlotFormat::html: io::write_html(out, maps); break;
     }
-    out.commit();
 }
 
-void draw_pictures(const Request& request, const io::Report& report,
-                   const io::IsBlocked& is_blocked) {
+Pictures::Pictures(const Request& request, const io::Report& report,
+                   const io::IsBlocked& is_blocked)
+    : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::fixed);
     const std::string where = place_of(request, request.has("plot_array") ? "plot_array"
                                                 : request.heatmap         ? "heatmap"
                                                                           : "plot");
     if (!request.plot.empty()) {
         const PlotFormat format = plot_format(request.plot, where);
-        write_plot(report,
-                   arrays_to_draw(report, request.plot_array, format == PlotFormat::html, where),
-                   is_blocked, scale, request.plot, format);
+        const auto arrays =
+            arrays_to_draw(report, request.plot_array, format == PlotFormat::html, where);
+        file_.emplace(request.plot);
+        write_plot(*file_, report, arrays, is_blocked, scale, format);
     }
-    if (!request.heatmap) return;
-    const bool is_free = request.output != "-" || request.format == io::Format::none;
-    const auto arrays = arrays_to_draw(report, request.plot_array, false, where);
-    const std::string text =
-        terminal_text(report, arrays, is_blocked, scale, is_free ? STDOUT_FILENO : STDERR_FILENO);
-    if (is_free)
-        (io::OutputFile("-") << text).commit();
-    else
-        std::fputs(text.c_str(), stderr);
+    if (request.heatmap)
+        text_ = terminal_text(report, arrays_to_draw(report, request.plot_array, false, where),
+                              is_blocked, scale, descriptor_);
+}
+
+void Pictures::show() {
+    if (file_) file_->commit();
+    const io::Written written = io::write_all(descriptor_, text_);
+    if (written.error != 0)
+        io::fail_to_write(descriptor_ == STDOUT_FILENO ? "<stdout>" : "<stderr>", written.error);
 }
 
 }  // namespace attn::cli

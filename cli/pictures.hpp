@@ -1,10 +1,12 @@
 // The pictures that a request asks for: heat maps on the terminal and in files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/request.hpp"
+#include "io/output_file.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/writers.hpp"
 
@@ -14,6 +16,9 @@ enum class PlotFormat { svg, png, html };
 
 /// By the suffix. Errors: kind usage at `where`.
 PlotFormat plot_format(const std::string& path, const std::string& where);
+
+/// Arrays of rank 2 to 4 can.
+bool can_be_drawn(const NamedArray& array);
 
 bool wants_pictures(const Request& request);
 
@@ -30,13 +35,24 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
                           const io::IsBlocked& is_blocked, io::ColorScale scale, int descriptor);
 
-/// Draws to a file, whole or not at all.
-void write_plot(const io::Report& report, const std::vector<const NamedArray*>& arrays,
-                const io::IsBlocked& is_blocked, io::ColorScale scale, const std::string& path,
-                PlotFormat format);
+void write_plot(io::Output& out, const io::Report& report,
+                const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
+                io::ColorScale scale, PlotFormat format);
 
-/// All that the request asks for.
-void draw_pictures(const Request& request, const io::Report& report,
-                   const io::IsBlocked& is_blocked);
+/// All that a request asks for.
+class Pictures {
+public:
+    /// Draws, and shows nothing yet. Errors: kind usage and unsupported, for what cannot be drawn;
+    /// kind io.
+    Pictures(const Request& request, const io::Report& report, const io::IsBlocked& is_blocked);
+
+    /// Errors: kind io.
+    void show();
+
+private:
+    std::optional<io::OutputFile> file_;
+    std::string text_;  // for the terminal
+    int descriptor_;    // that it goes to
+};
 
 }  // namespace attn::cli

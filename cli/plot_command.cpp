@@ -6,38 +6,40 @@
 #include "core/error.hpp"
 
 namespace attn::cli {
+namespace {
+
+constexpr const char* summary = "heat maps of a result: on the terminal, or as svg, png or html";
+
+}  // namespace
 
 PlotCommand::PlotCommand(CLI::App& program, bool is_named)
-    : Command(program, "plot", "heat maps of a result: on the terminal, or as svg, png or html"),
-      own_(app_) {
-    const std::string result_help =
-        "a result, or an array in any format (FILE:NAME picks one); - or nothing: standard input";
-    result_ = app_.add_option("RESULT", result_help)->type_name(" ");
+    : Command(program, "plot", summary), own_(app_) {
     if (!is_named) return;
     own_.add("output", "FILE", "draw as .svg, .png or .html, by the name (default: the terminal)");
-    own_.add("array", "LIST", "arrays to draw (default attention_weights; html: all)");
-    own_.add("color-scale", "fixed|row|log|global",
-             "what full colour stands for: 1 (of scores: the largest), the largest of the row, or "
-             "of all, by equal ratios or equal steps (default fixed)");
+    own_.add("array", "LIST", "arrays to draw, or all (default attention_weights; html: all)");
+    own_.add("color-scale", "fixed|row|log|global", io::color_scale_help);
 }
 
 std::string PlotCommand::help() const {
     app_.description("");
-    return help_text(app_,
-                     "  attn plot result.json\n"
-                     "  attn multihead tokens.csv --heads 2 --emit all | attn plot -o layer.html\n"
-                     "  attn plot result.npz --array scores --color-scale row -o scores.svg\n",
-                     "attn plot: heat maps of a result: on the terminal, or as svg, png or html");
+    return help_text(
+        app_,
+        "  attn plot result.json\n"
+        "  attn multihead tokens.csv --heads 2 --emit all | attn plot -o layer.html\n"
+        "  attn plot result.npz --array scores --color-scale row -o scores.svg\n",
+        std::string("attn plot: ") + summary,
+        "[RESULT]\n\nRESULT is a result of attn, or an array in any format that it reads; "
+        "FILE:NAME "
+        "picks one array; - or\nnothing is standard input. Terminals: NO_COLOR, CLICOLOR_FORCE, "
+        "COLORTERM, TERM and COLUMNS count.");
 }
 
 CommandLine PlotCommand::read() const {
-    for (const std::string& word : app_.remaining())
-        throw Error(ErrorKind::usage, word,
-                    word.starts_with('-') ? "unknown flag; attn plot --help lists the known ones"
-                                          : "a second result; expected one");
-    if (result_->count() == 0 && ::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
+    const std::vector<std::string> words = words_of(app_, {&own_.by_name()});
+    if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second result; expected one");
+    if (words.empty() && ::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
     PlotRequest request;
-    request.result = result_->count() == 0 ? "-" : result_->results().front();
+    request.result = words.empty() ? "-" : words[0];
     request.output = own_.text("output").value_or("");
     if (own_.has("output") && request.output.empty()) own_.fail("output", "a name of a file");
     if (const auto list = own_.text("array")) request.arrays = split_list(*list);

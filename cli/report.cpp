@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "cli/options.hpp"
@@ -90,7 +92,7 @@ void check_style(const Request& request) {
     if (request.pretty && !json) refuse("pretty", "shapes JSON", "format json beside it");
     if (request.nonfinite != io::Nonfinite::string && !json && request.format != io::Format::ndjson)
         refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
-    if (request.precision && is_binary(request.format))
+    if (request.precision && (is_binary(request.format) || request.format == io::Format::none))
         refuse("precision", "shapes text", "a text format beside it");
 }
 
@@ -132,14 +134,26 @@ void check_saved(const Request& request) {
         return;
     }
     format_of_weights(request);
+}
+
+/// Two of them in one file would leave one.
+void check_files(const Request& request) {
+    const std::array<std::pair<const char*, const std::string*>, 3> files{
+        {{"output", &request.output},
+         {"save_weights", &request.save_weights},
+         {"plot", &request.plot}}};
     std::error_code ignored;
     const auto place = [&](const std::string& path) {
         return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
     };
-    const bool same = place(request.output) == place(request.save_weights);
-    if (same && request.output != "-")
-        throw Error(ErrorKind::usage, place_of(request, "save_weights"),
-                    "the same file as " + place_of(request, "output") + "; expected another");
+    for (const auto& [key, path] : files)
+        for (const auto& [other_key, other] : files) {
+            if (key == other_key) break;  // each pair once
+            if (!path->empty() && !other->empty() && *other != "-" && place(*path) == place(*other))
+                throw Error(
+                    ErrorKind::usage, place_of(request, key),
+                    "the same file as " + place_of(request, other_key) + "; expected another");
+        }
 }
 
 }  // namespace
@@ -149,6 +163,7 @@ void settle_output(Request& request) {
         request.format = format_of_suffix(request.output).value_or(request.format);
     check_style(request);
     check_saved(request);
+    check_files(request);
     check_pictures(request);
     if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
@@ -255,11 +270,14 @@ void write_report(const Request& request, Result result, Workers& workers,
     }
     result.weights.reset();
     const io::Report report = report_of(request, std::move(result), workers);
+    // Nothing is shown before all of it is known to be right.
+    std::optional<Pictures> pictures;
+    if (wants_pictures(request)) pictures.emplace(request, report, is_blocked);
     io::OutputFile out(request.output);
     write(out, request, report);
-    if (wants_pictures(request)) draw_pictures(request, report, is_blocked);
     out.commit();
     if (weights) weights->commit();
+    if (pictures) pictures->show();
 }
 
 }  // namespace attn::cli

@@ -71,6 +71,7 @@ struct Request {
     std::vector<std::uint64_t> token_ids;
     std::optional<bool> pre_norm;
     std::optional<double> norm_eps;
+    bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
     bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
     std::string save_weights;     ///< a path, or empty
     std::optional<io::Family> save_family;

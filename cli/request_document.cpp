@@ -68,6 +68,7 @@ private:
                         "a result without context_vectors; expected it among its arrays (--emit)");
         arrays_.members["inputs"] = vectors;
         request_.places["inputs"] = place_;
+        request_.is_next_layer = true;
         if (const io::JsonMember* tokens = document_.find("tokens")) {
             store_tokens(request_, document_.read_value(*tokens), document_.place(*tokens));
             const io::JsonMember* config = document_.find("config");

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "io/utf8.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -42,23 +44,12 @@ bool contains(const std::array<Range, N>& ranges, char32_t c) {
                        [c](const Range& r) { return c >= r.first && c <= r.second; });
 }
 
-/// Takes one code point off the front of valid UTF-8.
-char32_t next_code_point(std::string_view& text) {
-    const auto first = static_cast<unsigned char>(text.front());
-    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    char32_t code = length == 1 ? first : first & (0xffu >> (length + 1));
-    for (std::size_t i = 1; i < length && i < text.size(); ++i)
-        code = (code << 6) | (static_cast<unsigned char>(text[i]) & 0x3fu);
-    text.remove_prefix(std::min(length, text.size()));
-    return code;
-}
-
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
     std::size_t width = 0;
     while (!text.empty()) {
-        const char32_t c = next_code_point(text);
+        const char32_t c = take_character(text);
         width += contains(zero_width, c) ? 0u : contains(double_width, c) ? 2u : 1u;
     }
     return width;

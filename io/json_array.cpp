@@ -1,6 +1,7 @@
 // Reads one JSON array of numbers; see json_array.hpp.
 #include "io/json_array.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -84,6 +85,11 @@ bool JsonArrayReader::read_boolean() {
 void JsonArrayReader::read_number() {
     if (read_boolean()) return;
     const std::string_view rest = text_.substr(at_);
+    if (rules_.null_is_nan && rest.starts_with("null")) {
+        values_.push_back(std::numeric_limits<double>::quiet_NaN());
+        at_ += 4;
+        return;
+    }
     const ParsedNumber number = parse_json_number_or_word(rest);
     const std::string_view after = rest.substr(number.length);
     const bool ends = after.empty() ||

@@ -26,6 +26,7 @@ struct ArrayRules {
     Dtype dtype = Dtype::float32;  ///< numbers that overflow this type are refused
     bool nonfinite = false;        ///< NaN and infinities are taken
     bool boolean = false;          ///< true and false are taken
+    bool null_is_nan = false;      ///< null is taken, as --nonfinite null writes it
     std::size_t lowest_rank = 2;
     std::size_t highest_rank = 3;
 };

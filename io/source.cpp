@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "io/utf8.hpp"
 
 namespace attn::io {
 namespace {
@@ -24,28 +25,6 @@ void refuse_zero_bytes(const std::string& name, std::string_view text, std::size
     throw Error(ErrorKind::input, name,
                 looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
                                        : "holds a zero byte; expected text (json, ndjson or csv)");
-}
-
-/// Length of the valid UTF-8 sequence at the front, 0 where there is none. RFC 3629, section 4.
-std::size_t sequence_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-    };
-    const auto follows = [&](std::size_t i, unsigned low, unsigned high) {
-        return byte(i) >= low && byte(i) <= high;
-    };
-    const unsigned first = byte(0);
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first <= 0xdf) return follows(1, 0x80, 0xbf) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        const bool second = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
-        return second && follows(2, 0x80, 0xbf) ? 3 : 0;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        const bool second = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
-        return second && follows(2, 0x80, 0xbf) && follows(3, 0x80, 0xbf) ? 4 : 0;
-    }
-    return 0;
 }
 
 /// The source, once its text is known to be some.
@@ -128,7 +107,7 @@ std::size_t find_invalid_utf8(std::string_view text) {
             i += std::max<std::size_t>(1, ascii_prefix(text.substr(i)));
             continue;
         }
-        const std::size_t length = sequence_length(text.substr(i));
+        const std::size_t length = character_size(text.substr(i));
         if (length == 0) return i;
         i += length;
     }
@@ -139,14 +118,18 @@ std::string one_line(std::string_view text) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string line;
     while (!text.empty()) {
-        const auto c = static_cast<unsigned char>(text.front());
-        const std::size_t length = sequence_length(text);
-        const bool plain = length != 0 && c >= 0x20 && c != 0x7f;
-        if (plain)
-            line += text.substr(0, length);
-        else
-            line += {'\\', 'x', hex[c >> 4], hex[c & 15]};
-        text.remove_prefix(plain ? length : 1);
+        const std::size_t size = std::max<std::size_t>(1, character_size(text));
+        const bool is_whole = character_size(text) != 0;
+        std::string_view rest = text;
+        const bool is_plain = is_whole && !is_control(take_character(rest));
+        for (const char byte : text.substr(0, size)) {
+            const auto c = static_cast<unsigned char>(byte);
+            if (is_plain)
+                line += byte;
+            else
+                line += {'\\', 'x', hex[c >> 4], hex[c & 15]};
+        }
+        text.remove_prefix(size);
     }
     return line;
 }
@@ -168,7 +151,7 @@ std::string excerpt(std::string_view text, std::size_t offset) {
         if (c < 0x20 || c == 0x7f) break;
         const bool breaks = std::strchr(" ,:[]{}\"", static_cast<char>(c)) != nullptr;
         if (breaks && !piece.empty()) break;
-        const std::size_t length = std::max<std::size_t>(sequence_length(rest), 1);
+        const std::size_t length = std::max<std::size_t>(character_size(rest), 1);
         piece += rest.substr(0, length);
         rest.remove_prefix(length);
         if (breaks) break;

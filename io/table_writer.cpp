@@ -5,19 +5,13 @@
 
 #include "io/columns.hpp"
 #include "io/number_text.hpp"
+#include "io/utf8.hpp"
 #include "io/writers.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr int default_decimals = 4;
-
-/// Labels hold whatever a file said; a line break in one would tear the table.
-std::string printable(std::string label) {
-    for (char& c : label)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return label;
-}
 
 class TableWriter {
 public:

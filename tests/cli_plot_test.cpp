@@ -7,6 +7,7 @@
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
+using Words = std::vector<std::string>;
 
 namespace {
 
@@ -114,22 +115,150 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
           "\"scores\" is not there to be drawn; expected attention_weights, context_vectors");
     check({"self", input, "--format", "none"}, 2, "leaves nothing to write");
     check({"self", input, "--format", "none", "--heatmap", "-o", "x.json"}, 2, "writes nothing");
+    check({"self", input, "--format", "none", "--heatmap", "--precision", "2"}, 2, "shapes text");
+    check({"self", input, "--format", "none", "--save-weights", "w.json", "--emit", "scores"}, 2,
+          "format none writes no array");
+    write_text("vector.json", R"({"logsumexp": [1, 2]})");
+    check({"plot", "vector.json"}, 3, "holds no array of rank 2 to 4");
     check({"self", input, "--emit", "logsumexp", "--plot", "x.svg"}, 2, "no array of rank 2 to 4");
     check({"plot", "nosuch.json"}, 4, "nosuch.json");
     check({"plot", input, "-o", "x.pdf"}, 2, "expected a name that ends in");
     check({"plot", input, "--array", "scores"}, 2, "expected array");
     check({"plot", input, "--color-scale", "rainbow"}, 2, "expected fixed, row, log or global");
-    check({"plot", input, "--scale", "1"}, 2, "unknown flag");
+    check({"plot", input, "--scale", "1"}, 2, "--scale: no flag of attn plot");
+    check({"plot", input, "--colour-scale", "row"}, 2, "the nearest known one is --color-scale");
     check({"batch", "--plot", "x.svg"}, 2, "no flag of attn batch");
     CHECK_FALSE(std::filesystem::exists("x.svg"));
 }
 
-TEST_CASE("plot: arrays of a file that do not go together are drawn as far as they do") {
+TEST_CASE(
+    "plot: what a result says wrongly does no harm, arrays that do not go together are refused") {
     in_scratch_with_data();
-    write_text("odd.json", R"({"schema": "attn.result/1", "mode": "causal", "tokens": ["a", 3],
+    const std::string odd = R"({"schema": "attn.result/1", "mode": "causal", "tokens": ["a", 3],
 "config": {"token": 18446744073709551615, "window": "x"}, "shapes": {"q_len": -1},
-"attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "mask": [[0]], "logsumexp": [1]})");
+"attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
+    write_text("odd.json", odd + "}");
     const Outcome outcome = run_attn({"plot", "odd.json"});
     CHECK(outcome.err == "");
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
+    write_text("odd.json", odd + R"(, "mask": [[0]]})");
+    const Outcome refused = run_attn({"plot", "odd.json"});
+    CHECK(refused.code == 3);
+    CHECK(contains(refused.err, "a mask of other queries and keys than attention_weights has"));
+    write_text("odd.json", R"({"tokens": ["a", "b", "c"], "attention_weights": [[0.5, 0.5]]})");
+    CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens beside 1 queries"));
+}
+
+TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --array draws it") {
+    in_scratch_with_data();
+    const Words words{"multihead", input, "--heads", "3", "--emit", "all"};
+    Words to_file = words;
+    to_file.insert(to_file.end(), {"-o", "r.npz"});
+    CHECK(run_attn(to_file).code == 0);
+    const std::string json = run_attn(words).out;
+    const std::string drawn = run_attn({"plot", "r.npz", "--array", "scores"}).out;
+    CHECK(contains(drawn, "head 2\n"));
+    CHECK(contains(drawn, "╱╱ blocked"));
+    CHECK(run_attn({"plot", "r.npz:scores"}).out == drawn);
+    CHECK(run_attn({"plot", "-:scores"}, json).out == drawn);
+    CHECK(run_attn({"plot", "--", "r.npz:scores"}).out == drawn);
+    CHECK(run_attn({"compare", "-:scores", "r.npz:scores"}, json).code == 0);
+}
+
+TEST_CASE("plot: the axes of every array are those of its question") {
+    in_scratch_with_data();
+    write_text("short.json", "[[1, 2], [2, 1]]");
+    write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
+    for (const Words& words :
+         std::vector<Words>{{"multihead", input, "--heads", "4", "--d-out", "8", "--kv-heads", "2"},
+                            {"multihead", "data/journey_twice.json", "--heads", "2", "--d-out", "2",
+                             "--style", "wrapper", "--qkv-bias"},
+                            {"self", "data/journey_twice.json"},
+                            {"cross", "short.json", "--context", "long.json", "--causal",
+                             "--causal-align", "bottom-right", "--token", "0"},
+                            {"sdpa", "--query", "long.json", "--key", "long.json", "--value",
+                             "long.json", "--past-key", "short.json", "--past-value", "short.json",
+                             "--causal", "--causal-align", "top-left"}}) {
+        Words all = words;
+        all.insert(all.end(), {"--emit", "all", "--plot", "asked.html", "-o", "r.json"});
+        CAPTURE(words);
+        CHECK(run_attn(all).code == 0);
+        CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
+        CHECK((read_text("asked.html") == read_text("read.html")));
+        // Without the mask, what is blocked follows from the config.
+        Words weights = words;
+        weights.insert(weights.end(), {"--plot", "asked.svg", "-o", "r.json"});
+        CHECK(run_attn(weights).code == 0);
+        CHECK(run_attn({"plot", "r.json", "-o", "read.svg"}).err == "");
+        CHECK((read_text("asked.svg") == read_text("read.svg")));
+    }
+}
+
+TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
+    in_scratch_with_data();
+    CHECK(contains(run_attn({"plot", input}).out, "\njourney "));
+    const std::string nulls =
+        run_attn({"causal", input, "--emit", "all", "--nonfinite", "null"}).out;
+    CHECK(contains(nulls, "null"));
+    CHECK(contains(run_attn({"plot"}, nulls).out, "╱╱ blocked"));
+    write_text("wide.json", "[[1e200, 1e-60], [2e-60, -1e100]]");
+    CHECK(run_attn({"plot", "wide.json", "-o", "wide.svg"}).code == 0);
+    for (const char* number : {": 1e+200<", ": 1e-60<", ": 2e-60<", ": -1e+100<"})
+        CHECK_MESSAGE(contains(read_text("wide.svg"), number), number);
+    write_text("large.json", R"({"attention_weights": [[1e18, 0.5]]})");
+    const Outcome large = run_attn({"plot", "large.json"});
+    CHECK(large.code == 0);
+    CHECK(contains(large.out, "1+"));
+}
+
+TEST_CASE("heatmap: tokens cannot steer the terminal") {
+    in_scratch_with_data();
+    const std::string steering =
+        R"({"inputs": [[1, 2], [3, 4]], "tokens": ["\u009b2J", "\u202eb"]})";
+    for (const Words& words : std::vector<Words>{{"self", "-", "--heatmap", "--format", "none"},
+                                                 {"self", "-", "--format", "table"},
+                                                 {"explain", "self", "-"}}) {
+        const Outcome outcome = run_attn(words, steering);
+        CAPTURE(outcome.out);
+        CHECK(outcome.code == 0);
+        CHECK_FALSE(contains(outcome.out, "\u009b"));
+        CHECK_FALSE(contains(outcome.out, "\u202e"));
+    }
+    CHECK_FALSE(contains(run_attn({"self", "nosuch\u009b.csv"}).err, "\u009b"));
+}
+
+TEST_CASE("plot: a request that fails leaves no picture") {
+    in_scratch_with_data();
+    for (const std::string& command :
+         std::vector<std::string>{"attn causal data/journey.csv --plot a.svg -o /dev/full",
+                                  "attn causal data/journey.csv --plot a.svg >/dev/full",
+                                  "attn causal data/journey.csv --heatmap -o /dev/full"}) {
+        const Outcome outcome = run_shell(command);
+        CAPTURE(command);
+        CHECK(outcome.code == 4);
+        CHECK(outcome.out == "");
+        CHECK(contains(outcome.err, "attn: error: "));
+        CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+        CHECK_FALSE(std::filesystem::exists("a.svg"));
+    }
+    CHECK(run_shell("attn causal data/journey.csv --heatmap >both.json 2>/dev/full").code == 4);
+    // Both to one place would mix them.
+    const Outcome both =
+        run_shell("attn causal data/journey.csv --heatmap -o /dev/stdout >both.json");
+    CHECK(contains(both.err, "causal  attention_weights (6, 6)"));
+    CHECK(read_text("both.json").starts_with("{"));
+    const Outcome same = run_attn({"causal", input, "--plot", "x.svg", "-o", "./x.svg"});
+    CHECK(same.code == 2);
+    CHECK(contains(same.err, "--plot x.svg: the same file as --output ./x.svg"));
+}
+
+TEST_CASE("plot: pictures of too many matrices are refused before they are drawn") {
+    in_scratch_with_data();
+    std::string many = "[[[1]]";
+    for (int i = 1; i < 5000; ++i) many += ",[[1]]";
+    write_text("many.json", many + "]");
+    const Outcome refused = run_attn({"plot", "many.json", "-o", "many.png"});
+    CHECK(refused.code == 2);
+    CHECK(contains(refused.err, "5000 matrices to draw; expected at most 4096"));
+    CHECK_FALSE(std::filesystem::exists("many.png"));
 }

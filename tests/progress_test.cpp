@@ -1,7 +1,7 @@
 // How far a batch has come, as one line fits a terminal.
 #include <doctest/doctest.h>
 
-#include "cli/progress.hpp"
+#include "cli/batch/progress.hpp"
 
 using attn::cli::progress_text;
 

@@ -80,7 +80,7 @@ Terminal terminal_in(const std::map<std::string, std::string>& environment, bool
 TEST_CASE("terminal: without colours there are shades, numbers, hatching and a legend") {
     CHECK(drawn(small_report(), {ColorDepth::none, 80}) ==
           "causal  attention_weights (2, 2)  seed 7\n"
-          "     Your way  \n"
+          "     Your way\n"
           "Your █1.██╱╱╱╱╱\n"
           "way  ░25░░▓75▓▓\n"
           "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   ╱╱ blocked   numbers: hundredths\n");
@@ -176,4 +176,31 @@ TEST_CASE("terminal: the environment says how many colours and columns there are
     CHECK(terminal_in({{"COLUMNS", "60"}}, true, 120).columns == 60);
     CHECK(terminal_in({{"COLUMNS", "x"}}, true, 0).columns == 80);
     CHECK(terminal_in({{"COLUMNS", "-1"}}, true, 0).columns == 80);
+}
+
+TEST_CASE("terminal: no row of cells is wider than the terminal; numbers stay where they fit") {
+    constexpr std::size_t tokens = 24;
+    Report report;
+    for (std::size_t i = 0; i < tokens; ++i)
+        report.tokens.push_back("token_number_" + std::to_string(i));
+    report.queries_are_tokens = report.keys_are_tokens = true;
+    for (const char* name : {"attention_weights", "scores"})
+        for (const std::size_t columns : {1u, 10u, 40u, 60u, 79u, 80u, 97u, 200u})
+            for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {
+                report.arrays = {
+                    {name, Array<float>::from_shape({tokens, tokens}), {"q_len", "kv_len"}}};
+                const Terminal terminal{depth, columns};
+                const HeatMap map = make_heat_map(report, report.arrays[0], nullptr,
+                                                  ColorScale::fixed, limits_of(terminal));
+                TextOutput out;
+                write_terminal(out, map, terminal);
+                const std::vector<std::string> lines = lines_of(plain(out.text()));
+                CAPTURE(name);
+                CAPTURE(columns);
+                // The first lines are the title and the note, the last one is the legend.
+                for (std::size_t i = 2; i + 1 < lines.size(); ++i)
+                    CHECK(display_width(lines[i]) <= std::max<std::size_t>(columns, 3));
+                const bool has_room = columns >= tokens * (map.is_diverging ? 4 : 3) + 5;
+                CHECK((out.text().find("numbers: hundredths") != std::string::npos) == has_room);
+            }
 }

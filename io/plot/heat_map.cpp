@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -11,10 +13,13 @@
 
 #include "core/error.hpp"
 #include "io/number_text.hpp"
+#include "io/plot/label_text.hpp"
 #include "io/row_text.hpp"
 
 namespace attn::io {
 namespace {
+
+constexpr std::size_t widest_title = 200, most_panels = 4096;
 
 bool is_weights(std::string_view array) {
     constexpr std::array<std::string_view, 5> weights{"attention_weights", "weights_before_dropout",
@@ -34,6 +39,29 @@ std::string axis_text(std::string_view axis) {
     return std::string(axis);
 }
 
+/// "0.0123": three digits that count.
+std::string rounded_text(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+}
+
+/// Where a layer's parameters come from: "  seed 123", "  gpt2 layer 3".
+std::string origin_of(const nlohmann::json& config) {
+    const auto said = [&](const char* key) {
+        return config.is_object() && config.contains(key) ? config[key] : nlohmann::json();
+    };
+    const nlohmann::json weights = said("weights"), layer = said("layer"), seed = said("seed");
+    if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
+    std::string origin;
+    if (weights.is_string()) {
+        std::filesystem::path path = weights.get<std::string>();
+        if (!path.has_filename()) path = path.parent_path();
+        origin += "  " + path.filename().string();
+    }
+    return origin + (layer.is_null() ? "" : "  layer " + layer.dump());
+}
+
 class Builder {
 public:
     Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
@@ -50,6 +78,7 @@ public:
         map_.array = array_.name;
         map_.scale = scale;
         map_.is_diverging = !is_weights(array_.name);
+        map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
         columns_ = shape_[rank - 1];
         map_.row_step = (rows_ + limits_.rows - 1) / limits_.rows;
@@ -65,6 +94,10 @@ public:
                 {is_heads ? "head" : std::string(array_.axes[axis]), shape_[axis]});
             panels *= shape_[axis];
         }
+        if (panels > most_panels)
+            throw Error(ErrorKind::unsupported, array_.name,
+                        std::to_string(panels) + " matrices to draw; expected at most " +
+                            std::to_string(most_panels));
         map_.panels.reserve(panels);
         std::visit(
             [&](const auto& values) {
@@ -73,7 +106,7 @@ public:
             },
             array_.values);
         for (const HeatPanel& panel : map_.panels)
-            for (float peak : panel.row_peak) map_.peak = std::max(map_.peak, peak);
+            for (double peak : panel.row_peak) map_.peak = std::max(map_.peak, peak);
         map_.has_beyond = scale == ColorScale::fixed && !map_.is_diverging && map_.peak > 1;
         return std::move(map_);
     }
@@ -100,7 +133,7 @@ private:
         map_.column_labels =
             labels(rank - 1, map_.columns, map_.column_step, map_.tokens_on_columns);
         // Parameters lie either way round, as their initialiser or their file has them.
-        const bool is_parameter = array_.name.starts_with("W_");
+        const bool is_parameter = array_.name.starts_with("W_") || array_.name.starts_with("b_");
         map_.row_axis = is_parameter ? "row" : axis_text(array_.axes[rank - 2]);
         map_.column_axis = is_parameter ? "column" : axis_text(array_.axes[rank - 1]);
     }
@@ -118,8 +151,7 @@ private:
         const nlohmann::json config = nlohmann::json::parse(head("config"), nullptr, false);
         map_.title = array_.name + " " + shape + ")";
         if (mode.is_string()) map_.title = mode.get<std::string>() + "  " + map_.title;
-        if (config.is_object() && config.contains("seed") && !config.contains("weights"))
-            map_.title += "  seed " + config["seed"].dump();
+        map_.title = label_text(map_.title + origin_of(config), widest_title);
         if (map_.row_step * map_.column_step > 1)
             map_.note = "each cell is the mean of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) + " elements";
@@ -173,8 +205,8 @@ private:
 
     /// Of a cell's elements that are not blocked; whether there are none.
     template <class T>
-    std::pair<float, bool> mean_of(const T* values, std::size_t panel, std::size_t row,
-                                   std::size_t column) const {
+    std::pair<double, bool> mean_of(const T* values, std::size_t panel, std::size_t row,
+                                    std::size_t column) const {
         double sum = 0;
         std::size_t count = 0;
         const std::size_t last_row = std::min(rows_, (row + 1) * map_.row_step);
@@ -189,11 +221,10 @@ private:
                 sum += value;
                 ++count;
             }
-        if (count == 0) return {0.0f, true};
+        if (count == 0) return {0.0, true};
         const double mean = sum / static_cast<double>(count);
-        return {std::isfinite(mean) ? static_cast<float>(mean)
-                                    : std::numeric_limits<float>::quiet_NaN(),
-                false};
+        if (!std::isfinite(mean)) return {std::numeric_limits<double>::quiet_NaN(), false};
+        return {map_.is_float32 ? static_cast<double>(static_cast<float>(mean)) : mean, false};
     }
 
     const Report& report_;
@@ -220,12 +251,36 @@ double HeatMap::position(std::size_t panel, std::size_t row, std::size_t column)
     return std::copysign(std::max(size, 0.0), part);
 }
 
-std::string HeatMap::scale_end() const {
-    if (scale == ColorScale::fixed && !is_diverging) return has_beyond ? "1 and more" : "1";
-    if (scale == ColorScale::row) return "largest of each row";
+std::string HeatMap::number_text(double value) const {
+    if (!std::isfinite(value)) return "no number";
     std::string text;
-    append_number(text, peak, std::nullopt);
+    if (is_float32)
+        append_number(text, static_cast<float>(value), std::nullopt);
+    else
+        append_number(text, value, std::nullopt);
     return text;
+}
+
+std::string HeatMap::peak_text() const {
+    return rounded_text(peak);
+}
+
+std::string HeatMap::scale_begin() const {
+    if (is_diverging) return scale == ColorScale::row ? "-largest" : "-" + peak_text();
+    return scale == ColorScale::log ? rounded_text(peak / log_range) + " and less" : "0";
+}
+
+std::string HeatMap::scale_end() const {
+    if (scale == ColorScale::row) return "largest of each row";
+    if (scale == ColorScale::log)
+        return peak_text() +
+               (is_diverging
+                    ? ", logarithmic; white: " + rounded_text(peak / log_range) + " and less"
+                    : ", logarithmic");
+    if (scale == ColorScale::global || is_diverging) return peak_text();
+    if (has_beyond) return "1 and more";
+    constexpr double dim = 0.5;  // a picture that needs another scale
+    return peak < dim ? "1 (largest: " + peak_text() + ")" : "1";
 }
 
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,

@@ -20,15 +20,19 @@ inline constexpr Names<ColorScale, 4> color_scale_names{{{ColorScale::fixed, "fi
                                                          {ColorScale::log, "log"},
                                                          {ColorScale::global, "global"}}};
 
+inline constexpr const char* color_scale_help =
+    "what full colour stands for; fixed: 1 (of scores the largest); row: the largest of the row; "
+    "global: the largest of all; log: the same, with equal steps for equal ratios (default fixed)";
+
 /// Ratios that a logarithmic scale shows: four powers of ten.
 inline constexpr double log_range = 1e4;
 
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
     std::string title;                  ///< "batch 0, head 3"; empty where there is one panel
-    std::vector<float> values;          ///< NaN where there is no number
+    std::vector<double> values;         ///< NaN where there is no number
     std::vector<std::uint8_t> blocked;  ///< 1 where the query may not attend; empty: nowhere
-    std::vector<float> row_peak;        ///< largest magnitude of each row, blocked cells left out
+    std::vector<double> row_peak;       ///< largest magnitude of each row, blocked cells left out
 };
 
 /// "batch" or "head", and how many.
@@ -50,16 +54,17 @@ struct HeatMap {
     std::size_t first_row = 0;                  ///< the token that row 0 belongs to
     std::vector<PanelAxis> panel_axes;          ///< before the rows; the panels' order is theirs
     std::vector<HeatPanel> panels;
+    bool is_float32 = false;  ///< the numbers, and so their decimals
 
     bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
     ColorScale scale = ColorScale::fixed;
-    float peak = 0;           ///< largest magnitude of all cells that are drawn
+    double peak = 0;          ///< largest magnitude of all cells that are drawn
     bool has_beyond = false;  ///< some are beyond what full colour stands for
 
     /// Panels that stand side by side: the heads, or the entries of a batch without heads.
     std::size_t panel_columns() const { return panel_axes.empty() ? 1 : panel_axes.back().size; }
 
-    float value(std::size_t panel, std::size_t row, std::size_t column) const {
+    double value(std::size_t panel, std::size_t row, std::size_t column) const {
         return panels[panel].values[row * columns + column];
     }
     bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
@@ -71,7 +76,12 @@ struct HeatMap {
     /// hold a finite number and not be blocked.
     double position(std::size_t panel, std::size_t row, std::size_t column) const;
 
-    /// What the end of the scale stands for: "1", "0.27", "largest of each row".
+    /// What the ends of the scale stand for: "0" and "1", "-0.27" and "0.27", "0.00002 and less".
+    std::string scale_begin() const;
+    std::string peak_text() const;
+
+    /// The shortest decimal that reads back as the same number, or "no number".
+    std::string number_text(double value) const;
     std::string scale_end() const;
 };
 
@@ -85,7 +95,8 @@ struct HeatMapLimits {
 
 /// The heat map of one array of rank 2 or more. Larger matrices are averaged down by whole steps;
 /// the mean leaves out blocked elements, and a cell is blocked where all of its elements are.
-/// Errors: kind usage for arrays of rank 1 and of rank above 4.
+/// Errors: kind usage for arrays of rank 1 and of rank above 4; kind unsupported for more than 4096
+/// matrices.
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
                       ColorScale scale, const HeatMapLimits& limits);
 

@@ -11,7 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/number_text.hpp"
 #include "io/plot/base64.hpp"
 #include "io/plot/colors.hpp"
 
@@ -57,11 +56,15 @@ std::string script_text(const nlohmann::json& value) {
     return safe;
 }
 
-std::string bytes_of(const std::vector<float>& values) {
-    std::string bytes(4 * values.size(), 0);
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-        bytes[i] =
-            static_cast<char>(std::bit_cast<std::uint32_t>(values[i / 4]) >> (8 * (i % 4)) & 0xff);
+/// Little-endian: float32 as std::uint32_t, float64 as std::uint64_t.
+template <class Float, class Bits>
+std::string bytes_of(const std::vector<double>& values) {
+    constexpr std::size_t size = sizeof(Bits);
+    std::string bytes(size * values.size(), 0);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const auto bits = std::bit_cast<Bits>(static_cast<Float>(values[i / size]));
+        bytes[i] = static_cast<char>(bits >> (8 * (i % size)) & 0xff);
+    }
     return bytes;
 }
 
@@ -72,14 +75,11 @@ std::string bits_of(const std::vector<std::uint8_t>& flags) {
     return bytes;
 }
 
-std::string list_of(const std::vector<float>& values) {
+std::string list_of(const HeatMap& map, const std::vector<double>& values) {
     std::string text = "[";
-    for (float value : values) {
+    for (double value : values) {
         if (text.size() > 1) text += ',';
-        if (std::isfinite(value))
-            append_number(text, value, std::nullopt);
-        else
-            text += "null";
+        text += std::isfinite(value) ? map.number_text(value) : "null";
     }
     return text + "]";
 }
@@ -93,7 +93,7 @@ std::string list_of(const std::vector<std::uint8_t>& flags) {
     return text + "]";
 }
 
-void write_panel(Output& out, const HeatPanel& panel, bool is_listed) {
+void write_panel(Output& out, const HeatMap& map, const HeatPanel& panel, bool is_listed) {
     out << "{\"title\":" << script_text(panel.title) << ",\"blocked\":";
     if (panel.blocked.empty())
         out << "null";
@@ -103,9 +103,12 @@ void write_panel(Output& out, const HeatPanel& panel, bool is_listed) {
         out << "\"" << base64(bits_of(panel.blocked)) << "\"";
     out << ",\"values\":";
     if (is_listed)
-        out << list_of(panel.values);
+        out << list_of(map, panel.values);
     else
-        out << "\"" << base64(bytes_of(panel.values)) << "\"";
+        out << "\""
+            << base64(map.is_float32 ? bytes_of<float, std::uint32_t>(panel.values)
+                                     : bytes_of<double, std::uint64_t>(panel.values))
+            << "\"";
     out << "}";
 }
 
@@ -126,6 +129,7 @@ void write_map(Output& out, const HeatMap& map) {
                                                   map.tokens_on_columns, 0, map.column_step)},
                                  {"axes", axes},
                                  {"diverging", map.is_diverging},
+                                 {"float32", map.is_float32},
                                  {"peak", map.peak}};
     std::string text = script_text(head);
     text.back() = ',';
@@ -133,7 +137,7 @@ void write_map(Output& out, const HeatMap& map) {
     const bool is_listed = map.panels.size() * map.rows * map.columns <= most_listed_cells;
     for (const HeatPanel& panel : map.panels) {
         if (&panel != &map.panels.front()) out << ",\n";
-        write_panel(out, panel, is_listed);
+        write_panel(out, map, panel, is_listed);
     }
     out << "]}";
 }

@@ -9,8 +9,9 @@
 
 namespace attn::io {
 
-/// Maps of more cells carry their numbers as base64 of little-endian float32, and which cells are
-/// blocked as base64 of one bit a cell, lowest bit first; smaller ones as lists that can be read.
+/// Maps of more cells carry their numbers as base64 of little-endian float32 or float64, and which
+/// cells are blocked as base64 of one bit a cell, lowest bit first; smaller ones as lists that can
+/// be read.
 inline constexpr std::size_t most_listed_cells = 100'000;
 
 /// One HTML document that needs nothing beside it and asks the network for nothing: the page of

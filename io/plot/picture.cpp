@@ -72,7 +72,7 @@ bool any_blocked(const HeatMap& map) {
 }
 
 bool any_without_number(const HeatMap& map) {
-    const auto has_none = [](float value) { return !std::isfinite(value); };
+    const auto has_none = [](double value) { return !std::isfinite(value); };
     return std::any_of(map.panels.begin(), map.panels.end(), [&](const HeatPanel& panel) {
         return std::any_of(panel.values.begin(), panel.values.end(), has_none);
     });
@@ -86,8 +86,7 @@ int draw_legend(Canvas* canvas, const HeatMap& map, const PictureStyle& style, i
         if (canvas != nullptr) canvas->text(x, y, words, Anchor::start, false);
         x += text_width(words, style);
     };
-    const std::string end = map.scale_end();
-    text((map.is_diverging ? "-" + end : "0"));
+    text(map.scale_begin());
     x += style.advance;
     for (int step = 0; step < bar_steps; ++step) {
         const double part = (step + 0.5) / bar_steps;
@@ -98,8 +97,7 @@ int draw_legend(Canvas* canvas, const HeatMap& map, const PictureStyle& style, i
         x += wide;
     }
     x += style.advance;
-    text(end);
-    if (map.scale == ColorScale::log) text(" (logarithmic)");
+    text(map.scale_end());
     const auto swatch = [&](const std::string& words, auto paint) {
         x += 3 * style.advance;
         if (canvas != nullptr) paint(Box{x, top, 2 * high, high});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "io/display_width.hpp"
 #include "io/plot/fixed_font.hpp"
 #include "io/plot/label_text.hpp"
+#include "io/utf8.hpp"
 
 namespace attn::io {
 namespace {
@@ -216,6 +218,11 @@ void write_png(Output& out, const std::vector<HeatMap>& maps) {
         width = std::max(width, layouts.back().width);
         height += layouts.back().height;
     }
+    constexpr std::int64_t most_pixels = std::int64_t{1} << 26;
+    if (std::int64_t{width} * height > most_pixels)
+        throw Error(ErrorKind::unsupported, maps.front().array,
+                    "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
+                        " pixels; expected fewer matrices, or .svg or .html");
     PixelCanvas canvas(static_cast<std::size_t>(width),
                        static_cast<std::size_t>(std::max(height, 1)));
     int y = 0;

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "io/number_text.hpp"
 #include "io/plot/base64.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/picture.hpp"
@@ -150,11 +149,11 @@ private:
         std::string text;
         for (std::size_t column = 0, end = 0; column < map.columns; column = end) {
             const bool blocked = map.is_blocked(panel, row, column);
-            const float value = map.value(panel, row, column);
+            const double value = map.value(panel, row, column);
             const auto is_same = [&](std::size_t other) {
                 if (blocked || map.is_blocked(panel, row, other))
                     return blocked && map.is_blocked(panel, row, other);
-                const float x = map.value(panel, row, other);
+                const double x = map.value(panel, row, other);
                 return x == value || (!std::isfinite(x) && !std::isfinite(value));
             };
             for (end = column + 1; end < map.columns && is_same(end);) ++end;
@@ -166,7 +165,7 @@ private:
                                        static_cast<int>(row) * cell.height,
                                        static_cast<int>(end - column) * cell.width, cell.height));
             text += "><title>" + name + columns.of(column, end - 1) + ": ";
-            text += blocked ? "blocked" : number(value);
+            text += blocked ? "blocked" : map.number_text(value);
             text += "</title></path>\n";
         }
         out_ << text;
@@ -183,10 +182,10 @@ private:
                 map.value(panel, row, column) > map.value(panel, row, largest))
                 largest = column;
         }
-        const std::string text = largest == map.columns
-                                     ? "no number"
-                                     : "largest " + number(map.value(panel, row, largest)) +
-                                           " at " + columns.of(largest);
+        const std::string text =
+            largest == map.columns ? "no number"
+                                   : "largest " + map.number_text(map.value(panel, row, largest)) +
+                                         " at " + columns.of(largest);
         out_ << "<path" +
                     attribute("d",
                               outline(0, static_cast<int>(row) * cell.height,
@@ -209,13 +208,6 @@ private:
                     attribute("image-rendering", "pixelated") +
                     " xlink:href=\"data:image/png;base64,"
              << base64(png_of(pixels)) << "\"/>\n";
-    }
-
-    static std::string number(float value) {
-        if (!std::isfinite(value)) return "no number";
-        std::string text;
-        append_number(text, value, std::nullopt);
-        return text;
     }
 
     Output& out_;

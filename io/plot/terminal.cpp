@@ -11,38 +11,25 @@
 
 #include "io/display_width.hpp"
 #include "io/plot/colors.hpp"
+#include "io/plot/label_text.hpp"
+#include "io/utf8.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr std::size_t most_numbered = 24;  // tokens whose cells hold a number
-constexpr std::size_t widest_label = 12, widest_cell = 8, narrowest_cell = 3;
+constexpr std::size_t widest_label = 12, widest_cell = 8;
 constexpr std::string_view reset = "\033[0m";
 
-/// The part of a text that takes at most `columns`, with an ellipsis where it is cut, padded to
-/// exactly so many. Control characters become '?'.
-std::string fitted(const std::string& text, std::size_t columns) {
-    std::string shown;
-    std::size_t width = 0;
-    const std::size_t whole = display_width(text);
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t end = at + 1;
-        while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
-        std::string one = text.substr(at, end - at);
-        if (one.size() == 1 && (static_cast<unsigned char>(one[0]) < 0x20 || one[0] == 0x7f))
-            one = "?";
-        const std::size_t more = display_width(one);
-        const std::size_t room = whole > columns && columns > 0 ? columns - 1 : columns;
-        if (width + more > room) break;
-        shown += one;
-        width += more;
-        at = end;
-    }
-    if (whole > columns && columns > 0) {
-        shown += "…";
-        ++width;
-    }
-    return shown.append(columns - std::min(columns, width), ' ');
+/// The label, cut where it takes more than `columns` and padded to exactly so many.
+std::string fitted(const std::string& label, std::size_t columns) {
+    const std::string shown = columns == 0 ? "" : label_text(printable(label), columns);
+    return shown + std::string(columns - std::min(columns, display_width(shown)), ' ');
+}
+
+/// Columns that labels beside the map may take.
+std::size_t label_room(const Terminal& terminal) {
+    return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_label);
 }
 
 /// xterm's palette: 16 colours, a cube of 6 x 6 x 6, 24 greys.
@@ -91,15 +78,24 @@ public:
     TerminalWriter(Output& out, const HeatMap& map, const Terminal& terminal)
         : out_(out), map_(map), terminal_(terminal) {
         for (const std::string& label : map.row_labels)
-            label_width_ = std::max(label_width_, std::min(display_width(label), widest_label));
+            label_width_ = std::max(label_width_, display_width(label));
+        label_width_ = std::min(label_width_, label_room(terminal));
+        // Numbers are worth shorter labels.
+        constexpr std::size_t shortest_label = 4;
+        const std::size_t cells = map.columns * least_width() + 1;
+        const std::size_t room = terminal.columns - std::min(terminal.columns, cells);
+        is_numbered_ = map.rows <= most_numbered && map.columns <= most_numbered &&
+                       map.row_step * map.column_step == 1 &&
+                       room >= std::min(label_width_, shortest_label);
+        if (is_numbered_) label_width_ = std::min(label_width_, room);
     }
 
     void write() {
-        out_ << one_line(map_.title) << "\n";
+        out_ << map_.title << "\n";
         if (!map_.note.empty()) out_ << map_.note << "\n";
         for (std::size_t panel = 0; panel < map_.panels.size(); ++panel) {
             if (!map_.panels[panel].title.empty()) out_ << map_.panels[panel].title << "\n";
-            if (is_numbered())
+            if (is_numbered_)
                 write_numbered(panel);
             else if (terminal_.depth == ColorDepth::none)
                 write_shades(panel);
@@ -110,34 +106,23 @@ public:
     }
 
 private:
-    /// Control characters of a title would move the cursor.
-    static std::string one_line(const std::string& text) {
-        std::string line = text;
-        for (char& c : line)
-            if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-        return line;
-    }
-
     std::size_t cell_width() const {
         std::size_t widest = 0;
         for (const std::string& label : map_.column_labels)
             widest = std::max(widest, display_width(label));
         const std::size_t room = terminal_.columns - std::min(terminal_.columns, label_width_ + 1);
         const std::size_t fits = room / std::max<std::size_t>(map_.columns, 1);
-        const std::size_t least = map_.is_diverging ? narrowest_cell + 1 : narrowest_cell;
-        return std::max(least, std::min({fits, widest_cell, widest + 1}));
+        return std::max(least_width(), std::min({fits, widest_cell, widest + 1}));
     }
 
-    bool is_numbered() const {
-        return map_.rows <= most_numbered && map_.columns <= most_numbered &&
-               map_.row_step * map_.column_step == 1;
-    }
+    /// Two digits, a sign where there may be one, and what parts them.
+    std::size_t least_width() const { return map_.is_diverging ? 4 : 3; }
 
     void write_numbered(std::size_t panel) {
         const std::size_t width = cell_width();
-        out_ << std::string(label_width_ + 1, ' ');
-        for (const std::string& label : map_.column_labels) out_ << fitted(label, width - 1) << " ";
-        out_ << "\n";
+        std::string line(label_width_ + 1, ' ');
+        for (const std::string& label : map_.column_labels) line += fitted(label, width - 1) + " ";
+        write_line(line);
         for (std::size_t row = 0; row < map_.rows; ++row) {
             out_ << fitted(map_.row_labels[row], label_width_) << " ";
             for (std::size_t column = 0; column < map_.columns; ++column)
@@ -179,7 +164,8 @@ private:
         if (!std::isfinite(value)) return "??";
         const double unit = map_.is_diverging ? map_.peak : 1;
         if (value == 0 || unit == 0) return "0";
-        const long hundredths = std::lround(100 * std::abs(value) / unit);
+        const double share = std::min(std::abs(value) / unit, 2.0);
+        const long hundredths = std::lround(100 * share);
         std::string text = hundredths >= 100 ? "1." : std::to_string(hundredths);
         if (text.size() < 2) text.insert(0, "0");
         if (hundredths > 100) text = "1+";
@@ -241,7 +227,12 @@ private:
             line += fitted("^" + map_.column_labels[column], room);
             width = column + room;
         }
-        out_ << line << "\n";
+        write_line(line);
+    }
+
+    /// Without the blanks at its end.
+    void write_line(const std::string& line) {
+        out_ << std::string_view(line).substr(0, line.find_last_not_of(' ') + 1) << "\n";
     }
 
     Color color_of(std::size_t panel, std::size_t row, std::size_t column) const {
@@ -252,9 +243,7 @@ private:
 
     void write_legend() {
         const bool plain = terminal_.depth == ColorDepth::none;
-        const std::string end = map_.scale_end();
-        const std::string kind = map_.scale == ColorScale::log ? " (logarithmic)" : "";
-        out_ << (map_.is_diverging ? "-" + end + " " : "0 ");
+        out_ << map_.scale_begin() << " ";
         constexpr int steps = 20;
         for (int i = 0; i < steps; ++i) {
             const double part = (i + 0.5) / steps;
@@ -269,7 +258,7 @@ private:
             }
         }
         end_colors();
-        out_ << " " << end << kind;
+        out_ << " " << map_.scale_end();
         const bool any_blocked = std::any_of(map_.panels.begin(), map_.panels.end(),
                                              [](const HeatPanel& p) { return !p.blocked.empty(); });
         if (any_blocked) {
@@ -279,18 +268,10 @@ private:
             end_colors();
             out_ << " blocked";
         }
-        if (is_numbered())
+        if (is_numbered_)
             out_ << "   numbers: hundredths"
-                 << (map_.is_diverging ? std::string_view(" of ") : std::string_view(""))
-                 << (map_.is_diverging ? peak_text() : std::string());
+                 << (map_.is_diverging ? " of " + map_.peak_text() : std::string());
         out_ << "\n";
-    }
-
-    std::string peak_text() const {
-        HeatMap global;
-        global.scale = ColorScale::global;
-        global.peak = map_.peak;
-        return global.scale_end();
     }
 
     void end_colors() {
@@ -330,6 +311,7 @@ private:
     const HeatMap& map_;
     const Terminal& terminal_;
     std::size_t label_width_ = 1;
+    bool is_numbered_ = false;
     std::string last_;  // the colours that are set
 };
 
@@ -364,9 +346,8 @@ Terminal terminal_of(bool is_terminal, std::size_t wide,
 }
 
 HeatMapLimits limits_of(const Terminal& terminal) {
-    const std::size_t beside = widest_label + 1;
-    const std::size_t columns =
-        std::max<std::size_t>(most_numbered, terminal.columns - std::min(terminal.columns, beside));
+    const std::size_t beside = label_room(terminal) + 1;
+    const std::size_t columns = terminal.columns - std::min(terminal.columns - 1, beside);
     // A character is twice as high as it is wide; half blocks are square.
     const bool halves = terminal.depth != ColorDepth::none;
     return {halves ? columns : std::max(most_numbered, columns / 2), columns};

@@ -29,7 +29,6 @@ function mapAt(index) {
     if (!maps[index]) {
         const holder = element(`map-${index}`);
         maps[index] = JSON.parse(holder.textContent);
-        maps[index].peak = Math.fround(maps[index].peak);
         holder.remove();
     }
     return maps[index];
@@ -43,10 +42,12 @@ function bytesOf(base64) {
 }
 
 function floatsOf(values) {
-    if (Array.isArray(values)) return Float32Array.from(values, (value) => value ?? NaN);
-    const bytes = new DataView(bytesOf(values).buffer);
-    const floats = new Float32Array(bytes.byteLength / 4);
-    for (let i = 0; i < floats.length; ++i) floats[i] = bytes.getFloat32(4 * i, true);
+    const Floats = map.float32 ? Float32Array : Float64Array;
+    if (Array.isArray(values)) return Floats.from(values, (value) => value ?? NaN);
+    const bytes = new DataView(bytesOf(values).buffer), size = Floats.BYTES_PER_ELEMENT;
+    const floats = new Floats(bytes.byteLength / size);
+    for (let i = 0; i < floats.length; ++i)
+        floats[i] = map.float32 ? bytes.getFloat32(size * i, true) : bytes.getFloat64(size * i, true);
     return floats;
 }
 
@@ -70,9 +71,10 @@ function numbersOf(index) {
     return part;
 }
 
-/// The shortest decimal that reads back as the same float32.
+/// The shortest decimal that reads back as the same float32 or float64.
 function shortest(value) {
     if (Object.is(value, -0)) return '-0';
+    if (!map.float32) return String(value);
     for (let digits = 1; digits < 9; ++digits) {
         const text = value.toPrecision(digits);
         if (Math.fround(Number(text)) === value) return String(Number(text));

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "cli/explain/walk_page.hpp"
 #include "cli/request.hpp"
-#include "cli/walk_page.hpp"
 
 namespace attn::cli {
 

@@ -1,12 +1,12 @@
 // Computes a question and walks through one of its queries; see explain.hpp.
-#include "cli/explain.hpp"
+#include "cli/explain/explain.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "cli/explain/walk.hpp"
 #include "cli/inputs.hpp"
-#include "cli/walk.hpp"
 #include "core/error.hpp"
 #include "core/layer.hpp"
 #include "core/steps.hpp"
@@ -24,11 +24,11 @@ PageFormat format_of(const std::optional<PageFormat>& given, const Request& requ
     if (given) return *given;
     const std::string suffix = std::filesystem::path(request.output).extension();
     if (suffix == ".md" || suffix == ".markdown") return PageFormat::markdown;
-    const bool is_of_arrays =
-        suffix == ".jsonl" ||
+    const bool is_other =
+        suffix == ".jsonl" || suffix == ".html" || suffix == ".svg" || suffix == ".png" ||
         std::any_of(io::format_names.begin(), io::format_names.end(),
                     [&](const auto& format) { return suffix == "." + std::string(format.second); });
-    if (is_of_arrays)
+    if (is_other)
         throw Error(ErrorKind::usage, place_of(request, "output"),
                     "the walk is text or Markdown; expected a name that ends in .txt or .md, or "
                     "--format beside it");

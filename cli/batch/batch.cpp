@@ -1,6 +1,6 @@
 // `attn batch`; see batch.hpp. Every job takes the next records, answers them and hands the answers
 // over; there is no thread that only reads or only writes.
-#include "cli/batch.hpp"
+#include "cli/batch/batch.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,11 +14,11 @@
 #include <thread>
 #include <utility>
 
-#include "cli/batch_answer.hpp"
-#include "cli/batch_results.hpp"
-#include "cli/batch_resume.hpp"
-#include "cli/progress.hpp"
-#include "cli/stop.hpp"
+#include "cli/batch/answer.hpp"
+#include "cli/batch/progress.hpp"
+#include "cli/batch/results.hpp"
+#include "cli/batch/resume.hpp"
+#include "cli/batch/stop.hpp"
 #include "core/error.hpp"
 #include "io/line_output.hpp"
 #include "io/output_file.hpp"

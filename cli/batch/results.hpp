@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/batch_answer.hpp"
-#include "cli/progress.hpp"
-#include "cli/stop.hpp"
+#include "cli/batch/answer.hpp"
+#include "cli/batch/progress.hpp"
+#include "cli/batch/stop.hpp"
 #include "io/output.hpp"
 
 namespace attn::cli {

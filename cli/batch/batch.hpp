@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/batch_records.hpp"
+#include "cli/batch/records.hpp"
 #include "cli/request.hpp"
 
 namespace attn::cli {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cli/walk_head.hpp"
+#include "cli/explain/walk_head.hpp"
 
 namespace attn::cli {
 namespace {
@@ -74,7 +74,7 @@ private:
     }
 
     void show_weights() {
-        walk_.show_by_key({{"weights_before_dropout", row("weights_before_dropout")}});
+        walk_.show_by_key({{walk_.weights_name(), row("weights_before_dropout")}});
     }
 
     void show_renormalize() {
@@ -139,7 +139,7 @@ private:
         page_.paragraph("Every value (" + sized("d_v", g_.d_v) +
                         ") is multiplied with its key's weight (attention_weights), and the "
                         "products are added; blocked keys take no part.");
-        walk_.show_vectors("attention_weights", weights, "present_value", values,
+        walk_.show_vectors("attention_weights", weights, walk_.values_name(), values,
                            "(" + sized("d_v", g_.d_v) + ")");
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {

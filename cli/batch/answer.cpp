@@ -1,5 +1,5 @@
-// One record of a batch; see batch_answer.hpp.
-#include "cli/batch_answer.hpp"
+// One record of a batch; see answer.hpp.
+#include "cli/batch/answer.hpp"
 
 #include <algorithm>
 #include <string_view>

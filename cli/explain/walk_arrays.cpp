@@ -1,5 +1,5 @@
 // The numbers of one query; see walk_arrays.hpp.
-#include "cli/walk_arrays.hpp"
+#include "cli/explain/walk_arrays.hpp"
 
 #include <algorithm>
 #include <cmath>

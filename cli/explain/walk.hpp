@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/explain/walk_arrays.hpp"
+#include "cli/explain/walk_page.hpp"
 #include "cli/request.hpp"
-#include "cli/walk_arrays.hpp"
-#include "cli/walk_page.hpp"
 #include "core/geometry.hpp"
 
 namespace attn::cli {
@@ -38,6 +38,14 @@ struct Walk {
 
     /// The key that is written out and always shown: the query's own, where it has one.
     std::size_t own_key() const;
+
+    /// Names of what is attended to: without a cache present_key is keys, and the same of values.
+    std::string keys_name() const { return sizes.past_len == 0 ? "keys" : "present_key"; }
+    std::string values_name() const { return sizes.past_len == 0 ? "values" : "present_value"; }
+    /// Of the weights that come out of the softmax.
+    std::string weights_name() const {
+        return settings().dropout == 0 ? "attention_weights" : "weights_before_dropout";
+    }
 
     std::string command() const;
     /// `1 "journey"`, or `1` where there are no labels.

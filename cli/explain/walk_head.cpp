@@ -1,5 +1,5 @@
 // One head of the walk; see walk_head.hpp.
-#include "cli/walk_head.hpp"
+#include "cli/explain/walk_head.hpp"
 
 namespace attn::cli {
 

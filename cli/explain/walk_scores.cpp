@@ -1,7 +1,7 @@
 // One head of the walk: the query vector, its scores and what modifies them.
 #include <cmath>
 
-#include "cli/walk_head.hpp"
+#include "cli/explain/walk_head.hpp"
 #include "core/modifiers.hpp"
 
 namespace attn::cli {
@@ -114,7 +114,8 @@ private:
             if (key == own) lines.push_back(element("scores", key) + " = " + written);
         }
         page_.formula(lines);
-        walk_.show_vectors("scores", scores, "present_key", keys, "(" + sized("d_k", g_.d_k) + ")");
+        walk_.show_vectors("scores", scores, walk_.keys_name(), keys,
+                           "(" + sized("d_k", g_.d_k) + ")");
     }
 
     void show_scale() {

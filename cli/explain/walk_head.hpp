@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/walk.hpp"
+#include "cli/explain/walk.hpp"
 
 namespace attn::cli {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/batch_records.hpp"
+#include "cli/batch/records.hpp"
 #include "cli/model_files.hpp"
 #include "cli/request.hpp"
 #include "core/layer.hpp"

@@ -1,5 +1,5 @@
 // How far a batch has come; see progress.hpp. Debian has no such library for C++.
-#include "cli/progress.hpp"
+#include "cli/batch/progress.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/stop.hpp"
+#include "cli/batch/stop.hpp"
 #include "io/line_reader.hpp"
 
 namespace attn::cli {

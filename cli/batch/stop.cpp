@@ -1,5 +1,5 @@
 // The wish to end early; see stop.hpp.
-#include "cli/stop.hpp"
+#include "cli/batch/stop.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // One head of the walk: which keys are blocked, and by which rules.
 #include <algorithm>
 
-#include "cli/walk_head.hpp"
+#include "cli/explain/walk_head.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,5 +1,5 @@
-// Goes on where an earlier run ended; see batch_resume.hpp.
-#include "cli/batch_resume.hpp"
+// Goes on where an earlier run ended; see resume.hpp.
+#include "cli/batch/resume.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // A page as plain text or Markdown; see walk_page.hpp.
-#include "cli/walk_page.hpp"
+#include "cli/explain/walk_page.hpp"
 
 #include <cctype>
 #include <string_view>

@@ -1,5 +1,5 @@
 // What every part of the walk needs; see walk.hpp.
-#include "cli/walk.hpp"
+#include "cli/explain/walk.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -56,7 +56,14 @@ std::string Walk::key_label(std::size_t key) const {
 }
 
 std::string Walk::source(const std::string& key) const {
-    if (request.has(key)) return io::one_line(place_of(request, key));
+    if (request.has(key)) {
+        const std::string place = io::one_line(place_of(request, key));
+        // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader.
+        if (!place.starts_with("<stdin>:")) return place;
+        const std::size_t value = place.find(": ");
+        return value == std::string::npos ? "the request"
+                                          : "the request's " + place.substr(value + 2);
+    }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";
     return "the default of --" + find_option(key)->name;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/batch_answer.hpp"
-#include "cli/batch_records.hpp"
-#include "cli/batch_results.hpp"
+#include "cli/batch/answer.hpp"
+#include "cli/batch/records.hpp"
+#include "cli/batch/results.hpp"
 #include "io/line_reader.hpp"
 
 namespace attn::cli {

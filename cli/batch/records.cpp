@@ -1,5 +1,5 @@
-// The requests of a batch; see batch_records.hpp.
-#include "cli/batch_records.hpp"
+// The requests of a batch; see records.hpp.
+#include "cli/batch/records.hpp"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// The answers of a batch in order; see batch_results.hpp.
-#include "cli/batch_results.hpp"
+// The answers of a batch in order; see results.hpp.
+#include "cli/batch/results.hpp"
 
 #include <utility>
 

@@ -1,8 +1,9 @@
 // What stands before and after the heads: the question, the input, the projections, the output.
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
 
-#include "cli/walk.hpp"
+#include "cli/explain/walk.hpp"
 #include "io/source.hpp"
 
 namespace attn::cli {
@@ -46,7 +47,9 @@ std::string source_of_inputs(const Walk& walk) {
     if (request.example) return "--example " + io::one_line(*request.example);
     if (request.text) return "--text, embedded with --embed-seed";
     if (!request.token_ids.empty()) return "--token-ids, embedded with the model of --weights";
-    return request.has("inputs") ? walk.source("inputs") : "INPUT";
+    if (!request.has("inputs")) return "INPUT";
+    return (request.is_next_layer ? "the context_vectors of the earlier result " : "") +
+           walk.source("inputs");
 }
 
 void show_input(Walk& walk) {
@@ -62,7 +65,11 @@ void show_input(Walk& walk) {
         return walk.page.paragraph(words + ".");
     }
     walk.page.paragraph("inputs " + arrays.shape("inputs") + " come from " +
-                        source_of_inputs(walk) + ". The query's row, one number for each of d_in:");
+                        source_of_inputs(walk) +
+                        (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
+                                                      "its own"
+                                                    : "") +
+                        ". The query's row, one number for each of d_in:");
     std::vector<std::string> lines;
     if (arrays.has("token_ids")) {
         const double id = arrays.number("token_ids", 0);
@@ -118,16 +125,25 @@ void show_projections(Walk& walk) {
                 cells.push_back({parameter + name, arrays.shape(parameter + name),
                                  parameter == "W_" ? from : "the product", to});
     std::string words = source_of_weights(walk) + context;
-    words += arrays.has("b_query") ? " Biases are added."
-                                   : " There are no biases (--qkv-bias adds them).";
+    words += arrays.has("b_query")         ? " Biases are added."
+             : walk.request.has("weights") ? " They have no biases."
+                                           : " There are no biases (--qkv-bias adds them).";
     walk.page.paragraph(words);
     walk.page.table(cells);
-    walk.page.paragraph(
-        "A weight whose axes are (d_out, d_in) is applied transposed, as nn.Linear does it. " +
-        std::string(walk.sizes.heads == 1 ? ""
-                    : walk.settings().style == Style::wrapper
+    std::string applied;
+    const bool any_transposed = std::any_of(cells.begin(), cells.end(), [](const auto& row) {
+        const std::size_t in = row[1].find("d_in");
+        return in != std::string::npos && row[1].find("d_out") < in;
+    });
+    if (any_transposed)
+        applied =
+            "A weight whose axes are (d_out, d_in) is applied transposed, as nn.Linear does it.";
+    if (walk.sizes.heads > 1)
+        applied += std::string(applied.empty() ? "" : " ") +
+                   (walk.settings().style == Style::wrapper
                         ? "Each head has parameters of its own (--style wrapper)."
-                        : "Each head takes its own d_k or d_v columns of what comes out."));
+                        : "Each head takes its own d_k or d_v columns of what comes out.");
+    if (!applied.empty()) walk.page.paragraph(applied);
 }
 
 /// Every head's part of the context, side by side.
@@ -141,12 +157,12 @@ Row joined_heads(const Walk& walk) {
 void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
     const WalkArrays& arrays = walk.arrays;
     walk.page.heading(2, "Output projection");
-    walk.page.paragraph(
-        "The joined row (" + sized("heads * d_v", joined.size()) + ") times W_out " +
-        arrays.shape("W_out") +
-        (arrays.has("b_out") ? " plus b_out " + arrays.shape("b_out")
+    walk.page.paragraph("The joined row (" + sized("heads * d_v", joined.size()) +
+                        ") times W_out " + arrays.shape("W_out") +
+                        (arrays.has("b_out")
+                             ? " plus b_out " + arrays.shape("b_out")
                              : ", without a bias (" + walk.source("out_bias") + ")") +
-        ". The first number in full, then all of " + sized("d_out", context.size()) + ":");
+                        ". The first number in full:");
     std::vector<std::string> lines;
     for (std::size_t out = 0; out < context.size(); ++out) {
         SumOfProducts sum;
