@@ -13,7 +13,9 @@ namespace {
 constexpr const char* main_examples =
     "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
     "  attn causal tokens.csv --d-out 2 --seed 123 --emit all\n"
-    "  attn multihead request.json --heads 4 -o result.json\n";
+    "  attn multihead request.json --heads 4 -o result.json\n"
+    "  attn plot result.json -o heads.html\n"
+    "  attn explain self --example journey --token 1\n";
 
 /// Every command of the program. Flags are only added to the one that is named.
 std::vector<std::unique_ptr<Command>> add_commands(CLI::App& program,
@@ -74,7 +76,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     CLI::Option* version = program.add_flag("--version", version_help);
     program.allow_extras();
     program.require_subcommand(0, 1);
-    program.get_formatter()->column_width(30);
+    program.get_formatter()->column_width(help_column);
     const auto commands = add_commands(program, words);
     const auto parsed = [&] {
         return std::find_if(commands.begin(), commands.end(),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 #include <utility>
 
 #include "core/error.hpp"
@@ -157,6 +158,25 @@ void fail_unknown(const CLI::App& app, const std::vector<const FlagsByName*>& kn
                                 : "unknown flag; attn " + command + " --help lists the known ones");
 }
 
+namespace {
+
+/// CLI11 2.1 leaves long descriptions on one line.
+std::string wrapped(const std::string& help) {
+    constexpr std::size_t width = 100;
+    std::string text;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line); text += line + "\n")
+        while (line.size() > width && line.starts_with(' ')) {
+            const std::size_t blank = line.rfind(' ', width);
+            if (blank == std::string::npos || blank <= help_column) break;
+            text += line.substr(0, blank) + "\n";
+            line.replace(0, blank + 1, help_column, ' ');
+        }
+    return text;
+}
+
+}  // namespace
+
 std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line,
                       const std::string& usage) {
     std::string flags = app.get_parent() == nullptr ? app.help() : app.help("attn");
@@ -165,7 +185,7 @@ std::string help_text(CLI::App& app, const std::string& examples, const std::str
         flags.erase(at, 1);
     const std::string before = "[OPTIONS]";
     if (!usage.empty()) flags.insert(flags.find(before) + before.size(), " " + usage);
-    return first_line + "\n\nExamples:\n" + examples + "\n" + flags;
+    return first_line + "\n\nExamples:\n" + examples + "\n" + wrapped(flags);
 }
 
 }  // namespace attn::cli

@@ -74,6 +74,9 @@ std::vector<std::string> words_of(const CLI::App& command,
                                const std::vector<const FlagsByName*>& known,
                                const std::string& word);
 
+/// Where the descriptions of flags begin.
+inline constexpr std::size_t help_column = 30;
+
 /// CLI11's help of a command, after `first_line` and examples. `usage` follows its name and
 /// [OPTIONS]: the words that it takes, and what they are.
 std::string help_text(CLI::App& app, const std::string& examples, const std::string& first_line,

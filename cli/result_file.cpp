@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/memory.hpp"
 #include "io/data_file.hpp"
 
 namespace attn::cli {
@@ -74,6 +75,10 @@ void read_one(const io::DataFile& file, ResultFile& result, Workers& workers) {
 void read_all(const io::DataFile& file, ResultFile& result, Workers& workers) {
     result.dtype = dtype_of(result.config);
     if (file.arrays) {
+        double bytes = 0;
+        for (const io::StoredArray& array : file.arrays->arrays)
+            bytes += sizeof(double) * static_cast<double>(array.elements());
+        require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
         for (const io::StoredArray& array : file.arrays->arrays)
             result.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
         return;
