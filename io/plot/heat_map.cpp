@@ -67,7 +67,9 @@ public:
     Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
             const HeatMapLimits& limits)
         : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
-          shape_(shape_of(array)) {}
+          shape_(shape_of(array)),
+          marks_blocked_(array.name == "biased_scores" || array.name == "masked_scores"),
+          asks_mask_(is_blocked && counts_queries_and_keys(array) && array.name != "mask") {}
 
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
@@ -176,7 +178,6 @@ private:
     }
 
     bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
-        if (!is_blocked_ || !counts_queries_and_keys(array_)) return false;
         const auto [batch, head] = place_of(panel);
         return is_blocked_(batch, head, report_.first_query + row, column);
     }
@@ -211,13 +212,12 @@ private:
         std::size_t count = 0;
         const std::size_t last_row = std::min(rows_, (row + 1) * map_.row_step);
         const std::size_t last_column = std::min(columns_, (column + 1) * map_.column_step);
-        // The steps that mark blocked scores themselves.
-        const bool marks = array_.name == "biased_scores" || array_.name == "masked_scores";
         for (std::size_t r = row * map_.row_step; r < last_row; ++r)
             for (std::size_t c = column * map_.column_step; c < last_column; ++c) {
                 const auto value = static_cast<double>(values[r * columns_ + c]);
-                const bool marked = marks && value == -std::numeric_limits<double>::infinity();
-                if (marked || (array_.name != "mask" && is_blocked(panel, r, c))) continue;
+                const bool is_marked =
+                    marks_blocked_ && value == -std::numeric_limits<double>::infinity();
+                if (is_marked || (asks_mask_ && is_blocked(panel, r, c))) continue;
                 sum += value;
                 ++count;
             }
@@ -232,6 +232,8 @@ private:
     const IsBlocked& is_blocked_;
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
+    bool marks_blocked_;  // as -Infinity
+    bool asks_mask_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;
 };
