@@ -1,5 +1,5 @@
 // `attn batch` through the real binary: which answer stands where, whatever the records are.
-// Interruptions are in batch_ends_test.cpp.
+// Drivers and pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -14,32 +14,13 @@
 using namespace attn::test;
 using nlohmann::json;
 
-// GCC and Clang say it in different ways.
-#if defined(__has_feature)
-#define ATTN_HAS_FEATURE(name) __has_feature(name)
-#else
-#define ATTN_HAS_FEATURE(name) 0
-#endif
-
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || ATTN_HAS_FEATURE(address_sanitizer)
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
-
-std::vector<std::string> batch(const std::vector<std::string>& more) {
-    std::vector<std::string> words{"batch"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 /// The answers to these lines on standard input.
 std::vector<json> answers_to(const std::string& requests,
                              const std::vector<std::string>& flags = {}) {
     scratch_folder();
-    return answers_of(run_attn(batch(flags), requests).out);
+    return answers_of(run_attn(batch_words(flags), requests).out);
 }
 
 json ids_of(const std::vector<json>& answers) {
@@ -65,14 +46,8 @@ std::vector<std::string> kinds_of(const std::vector<json>& answers) {
     return kinds;
 }
 
-/// A record that can be answered, with more members.
-std::string good(const std::string& members = "") {
-    return R"({"mode": "self", "inputs": [[1, 2], [3, 4]])" +
-           (members.empty() ? "" : ", " + members) + "}";
-}
-
 void check_usage(const std::vector<std::string>& flags, const std::string& part) {
-    const Outcome outcome = run_attn(batch(flags), good() + "\n");
+    const Outcome outcome = run_attn(batch_words(flags), good() + "\n");
     CAPTURE(outcome.err);
     CHECK(outcome.err.find(part) != std::string::npos);
     CHECK(lines_of(outcome.err).size() == 1);
@@ -88,7 +63,7 @@ Outcome answer_mixed(std::size_t lines, const std::vector<std::string>& flags) {
     write_text(mixed, mixed_requests(lines));
     std::vector<std::string> words{mixed};
     words.insert(words.end(), flags.begin(), flags.end());
-    return run_attn(batch(words));
+    return run_attn(batch_words(words));
 }
 
 }  // namespace
@@ -127,8 +102,8 @@ TEST_CASE("batch: the first record may take longer than a thousand others") {
     std::string slow = mixed_requests(7);
     slow.erase(0, slow.rfind('{'));
     write_text("requests.ndjson", slow + quick_requests(20000));
-    const Outcome alone = run_attn(batch({"requests.ndjson", "--jobs", "1"}));
-    const Outcome several = run_attn(batch({"requests.ndjson", "--jobs", "4"}));
+    const Outcome alone = run_attn(batch_words({"requests.ndjson", "--jobs", "1"}));
+    const Outcome several = run_attn(batch_words({"requests.ndjson", "--jobs", "4"}));
     CHECK(alone.code == 0);
     CHECK(lines_of(alone.out).size() == 20001);
     CHECK((several.out == alone.out));
@@ -213,26 +188,26 @@ TEST_CASE("batch: ids of every kind come back; other records have the number of 
 
 TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
     const std::string first = good(R"("id": "first")"), second = good(R"("id": "second")");
-    const std::string plain = run_attn(batch({}), first + "\n" + second + "\n").out;
+    const std::string plain = run_attn(batch_words({}), first + "\n" + second + "\n").out;
     CHECK(lines_of(plain).size() == 2);
     for (const std::string& requests :
          {first + "\r\n" + second + "\r\n", "\xef\xbb\xbf" + first + "\n" + second + "\n",
           "\xef\xbb\xbf" + first + "\r\n" + second, first + "\n" + second,
           "\n\n" + first + "\n\r\n  \n" + second + "\n\n"}) {
         CAPTURE(requests);
-        const Outcome outcome = run_attn(batch({}), requests);
+        const Outcome outcome = run_attn(batch_words({}), requests);
         CHECK(outcome.out == plain);
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     }
     for (const char* nothing : {"", "\n", "\r\n \t\n"}) {
-        const Outcome outcome = run_attn(batch({}), nothing);
+        const Outcome outcome = run_attn(batch_words({}), nothing);
         CHECK(outcome.out == "");
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     }
     write_text("empty.ndjson", "");
-    CHECK(run_attn(batch({"empty.ndjson"})).code == 0);
+    CHECK(run_attn(batch_words({"empty.ndjson"})).code == 0);
 }
 
 TEST_CASE("batch: bytes that are no text cost only their own line") {
@@ -253,8 +228,8 @@ TEST_CASE("batch: bytes that are no text cost only their own line") {
 }
 
 TEST_CASE("batch: one bad record costs only its own line") {
-    const Outcome outcome = run_attn(
-        batch({}), good() + "\n" + good(R"("d_out": 0)") + "\n" + good(R"("id": "last")") + "\n");
+    const Outcome outcome = run_attn(batch_words({}), good() + "\n" + good(R"("d_out": 0)") + "\n" +
+                                                          good(R"("id": "last")") + "\n");
     CHECK(outcome.code == 1);
     const std::vector<json> answers = answers_of(outcome.out);
     CHECK(ids_of(answers) == json({1, 2, "last"}));
@@ -294,7 +269,7 @@ TEST_CASE("batch: errors of every kind, each with its place") {
     std::string requests;
     for (const auto& [record, kind] : records) requests += record + "\n";
     write_text("work/requests.ndjson", requests);
-    const Outcome outcome = run_attn(batch({"work/requests.ndjson"}));
+    const Outcome outcome = run_attn(batch_words({"work/requests.ndjson"}));
     const std::vector<json> answers = answers_of(outcome.out);
     REQUIRE(answers.size() == records.size());
     CHECK(outcome.code == 1);
@@ -325,7 +300,8 @@ TEST_CASE("batch: an error says the line of its record, or the file that it name
     std::string requests;
     for (const std::string& record : records) requests += record + "\n";
     write_text("work/requests.ndjson", requests);
-    const std::vector<json> answers = answers_of(run_attn(batch({"work/requests.ndjson"})).out);
+    const std::vector<json> answers =
+        answers_of(run_attn(batch_words({"work/requests.ndjson"})).out);
     REQUIRE(answers.size() == records.size());
     for (std::size_t i = 0; i < records.size(); ++i) {
         const std::string line = "work/requests.ndjson:" + std::to_string(i + 1);
@@ -343,14 +319,14 @@ TEST_CASE("batch: a request's paths start from its file's folder, a flag's from 
     make_operands("work");
     write_text("work/there.csv", "1,2\n3,4\n");
     write_text("work/requests.ndjson", R"({"mode": "self", "inputs": "there.csv"})");
-    CHECK(run_attn(batch({"work/requests.ndjson"})).code == 0);
-    CHECK(run_attn(batch({}), R"({"mode": "self", "inputs": "there.csv"})").code == 1);
-    CHECK(run_attn(batch({}), R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
+    CHECK(run_attn(batch_words({"work/requests.ndjson"})).code == 0);
+    CHECK(run_attn(batch_words({}), R"({"mode": "self", "inputs": "there.csv"})").code == 1);
+    CHECK(run_attn(batch_words({}), R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
     write_text("work/ids.ndjson", R"({"mode": "multihead", "token_ids": [1, 2]})");
-    CHECK(run_attn(batch({"work/ids.ndjson", "--weights", "work/models/gpt2"})).code == 0);
+    CHECK(run_attn(batch_words({"work/ids.ndjson", "--weights", "work/models/gpt2"})).code == 0);
     write_text("work/own.ndjson",
                R"({"mode": "multihead", "token_ids": [1, 2], "weights": "models/gpt2"})");
-    CHECK(run_attn(batch({"work/own.ndjson", "--weights", "missing"})).code == 0);
+    CHECK(run_attn(batch_words({"work/own.ndjson", "--weights", "missing"})).code == 0);
 }
 
 TEST_CASE("batch: flags are defaults, and a record's own keys win") {
@@ -378,7 +354,7 @@ TEST_CASE("batch: flags are defaults, and a record's own keys win") {
 TEST_CASE("batch: the answers of one batch are the requests of another") {
     const Outcome first = answer_mixed(32, {});
     const std::vector<json> between = answers_of(first.out);
-    const Outcome second = run_attn(batch({"--mode", "self", "--seed", "9"}), first.out);
+    const Outcome second = run_attn(batch_words({"--mode", "self", "--seed", "9"}), first.out);
     const std::vector<json> answers = answers_of(second.out);
     CHECK(ids_of(answers) == ids_of(between));
     std::size_t succeeded = 0;
@@ -405,7 +381,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
     write_text("files/lines.jsonl", good() + "\n" + good() + "\n");
     const std::vector<std::string> files{"files/a.json", "files/b.json", "files/c.json",
                                          "files/d.json"};
-    const Outcome outcome = run_attn(batch(files));
+    const Outcome outcome = run_attn(batch_words(files));
     const std::vector<json> answers = answers_of(outcome.out);
     CHECK(ids_of(answers) == json({"files/a.json", "files/b.json", "own", "files/d.json"}));
     CHECK(kinds_of(answers) == std::vector<std::string>{"", "", "", "input"});
@@ -420,7 +396,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
         run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
     CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
     CHECK(kinds_of(matrices) == std::vector<std::string>{"", "io"});
-    CHECK(ids_of(answers_of(run_attn(batch({"files/lines.jsonl", "files/a.json"})).out)) ==
+    CHECK(ids_of(answers_of(run_attn(batch_words({"files/lines.jsonl", "files/a.json"})).out)) ==
           json({"files/lines.jsonl:1", "files/lines.jsonl:2", "files/a.json"}));
     // By its name or with --each, the same file is lines or one input: a matrix of two rows.
     write_text("files/rows.ndjson", "[1, 2]\n[3, 4]\n");
@@ -428,8 +404,8 @@ TEST_CASE("batch: files are records, each with its path for an id") {
               run_attn({"batch", "--mode", "self", "--each", "files/rows.ndjson"}).out)) ==
           json({"files/rows.ndjson"}));
     // Files of requests must be there: nobody knows how many records one that is not would hold.
-    CHECK(run_attn(batch({"missing.ndjson"})).code == 4);
-    CHECK(run_attn(batch({"files/lines.jsonl", "missing.ndjson"})).code == 4);
+    CHECK(run_attn(batch_words({"missing.ndjson"})).code == 4);
+    CHECK(run_attn(batch_words({"files/lines.jsonl", "missing.ndjson"})).code == 4);
 }
 
 TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {
@@ -459,18 +435,6 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
     CHECK(plenty.err == whole.err);
 }
 
-TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end") {
-    for (const std::string jobs : {"1", "4"}) {
-        Process attn(batch({"--fail-fast", "--jobs", jobs}));
-        attn.write(good() + "\n");
-        CHECK(kind_of(json::parse(attn.read_line().value_or(""))) == "");
-        attn.write("broken\n");
-        CHECK(kind_of(json::parse(attn.read_line().value_or(""))) == "input");
-        CHECK(attn.read_line() == std::nullopt);
-        CHECK(attn.wait().code == 1);
-    }
-}
-
 TEST_CASE("batch: shards interleave to the whole") {
     const std::vector<std::string> whole = lines_of(answer_mixed(100, {}).out);
     std::vector<std::vector<std::string>> shards;
@@ -485,110 +449,6 @@ TEST_CASE("batch: shards interleave to the whole") {
     CHECK(shards[0].size() + shards[1].size() + shards[2].size() == whole.size());
     CHECK(lines_of(answer_mixed(100, {"--shard", "1/1"}).out) == whole);
     CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
-}
-
-TEST_CASE("batch: a driver that writes one line and waits gets its answer") {
-    for (const std::string jobs : {"1", "2", "4"}) {
-        CAPTURE(jobs);
-        Process attn(batch({"--jobs", jobs}));
-        for (int i = 0; i < 200; ++i) {
-            const bool fails = i % 7 == 3;
-            attn.write(fails ? "broken\n" : good(R"("id": )" + std::to_string(-i)) + "\n");
-            const auto line = attn.read_line();
-            REQUIRE(line.has_value());
-            const json answer = json::parse(*line);
-            REQUIRE(answer["id"] == (fails ? i + 1 : -i));
-            REQUIRE(answer.contains("error") == fails);
-        }
-        attn.close_input();
-        CHECK(attn.read_line() == std::nullopt);
-        CHECK(attn.wait().code == 1);
-    }
-}
-
-TEST_CASE("batch: a driver may end its records with blank lines, or in the middle of the next") {
-    for (const std::string jobs : {"1", "2"}) {
-        CAPTURE(jobs);
-        for (const std::string after : {"\n", "\r\n", "\n\n \n", R"({"mode": "self", "inp)"}) {
-            CAPTURE(after);
-            Process attn(batch({"--jobs", jobs}));
-            std::string rest;
-            for (int i = 1; i <= 50; ++i) {
-                const std::string record = good(R"("id": )" + std::to_string(i)) + "\n";
-                attn.write(record.substr(rest.size()) + after);
-                const auto line = attn.read_line();  // throws where the answer is kept back
-                REQUIRE(line.has_value());
-                REQUIRE(json::parse(*line)["id"] == i);
-                if (after.starts_with("{")) {  // ends the record that was begun
-                    attn.write("\n");
-                    REQUIRE(json::parse(attn.read_line().value_or("")).contains("error"));
-                }
-            }
-            attn.close_input();
-            CHECK(attn.read_line() == std::nullopt);
-        }
-    }
-}
-
-TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
-    Process attn(batch({"--shard", "1/2", "--jobs", "1"}));
-    for (int i = 0; i < 50; ++i) {
-        const std::string id = std::to_string(i);
-        attn.write(good(R"("id": )" + id) + "\n" + good(R"("id": "other")") + "\n");
-        const auto line = attn.read_line();
-        REQUIRE(line.has_value());
-        REQUIRE(json::parse(*line)["id"] == i);
-    }
-}
-
-TEST_CASE("batch: answers to a file do not wait for the next input") {
-    scratch_folder();
-    write_text("first.ndjson", quick_requests(50));
-    Process attn(batch({"first.ndjson", "-", "--jobs", "1"}));
-    for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
-    attn.write(good() + "\n");
-    CHECK(json::parse(attn.read_line().value_or(""))["id"] == "<stdin>:1");
-    attn.close_input();
-    CHECK(attn.wait().code == 0);
-}
-
-TEST_CASE("batch: memory does not grow with the number of records") {
-    if (is_sanitized) {
-        MESSAGE("skipped: the sanitizer keeps what was freed");
-        return;
-    }
-    scratch_folder();
-    const auto peak_kib = [](std::size_t lines) {
-        write_text("requests.ndjson", quick_requests(lines));
-        Process attn(batch({"requests.ndjson", "--jobs", "1", "-o", "results.ndjson"}));
-        const Ending ending = attn.wait();
-        CHECK(ending.code == 0);
-        return ending.peak_kib;
-    };
-    const long few = peak_kib(5000);
-    const long answers_kib = static_cast<long>(std::filesystem::file_size("results.ndjson") / 1024);
-    const long many = peak_kib(50000);
-    CHECK(many < few + 4096);
-    CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
-}
-
-TEST_CASE("batch: pipes and devices are no records, and no record reads the requests away") {
-    scratch_folder();
-    const std::string good = R"({"mode": "self", "inputs": [[1]]})";
-    const Outcome outcome = run_shell(
-        "mkfifo pipe1 pipe2.json; printf '%s\\n' '{\"mode\": \"self\", \"inputs\": \"pipe1\"}' "
-        "'{\"mode\": \"self\", \"inputs\": \"/dev/zero\"}' "
-        "'{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' '" +
-        good + "' | cat | attn batch - pipe2.json /dev/null --jobs 1");
-    CHECK(outcome.err.find("attn: 4 of 5 records failed; the first: pipe1: is a pipe or device") ==
-          0);
-    CHECK(run_shell("attn batch <&-").code == 4);
-    CHECK(run_shell("echo '" + good + "' | attn batch >&-").code == 4);
-    CHECK(run_shell("attn batch <&- >&-").code == 4);
-    write_text("r.ndjson", good + "\n");
-    CHECK(run_shell("attn batch <r.ndjson -o r.ndjson").code == 2);
-    CHECK(run_shell("attn batch r.ndjson >>r.ndjson").code == 2);
-    CHECK(read_text("r.ndjson") == good + "\n");
 }
 
 TEST_CASE("batch: what is wrong with the batch itself is said before anything is written") {

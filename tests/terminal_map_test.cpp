@@ -204,3 +204,27 @@ TEST_CASE("terminal: no row of cells is wider than the terminal; numbers stay wh
                 CHECK((out.text().find("numbers: hundredths") != std::string::npos) == has_room);
             }
 }
+
+TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries below each other") {
+    Report report;
+    Array<float> weights = Array<float>::from_shape({2, 3, 1, 2});
+    std::fill(weights.begin(), weights.end(), 0.25f);
+    report.arrays = {{"attention_weights", weights, {"batch", "heads", "q_len", "kv_len"}}};
+    const auto lines_at = [&](std::size_t columns, ColorDepth depth) {
+        return lines_of(plain(drawn(report, {depth, columns}, nullptr)));
+    };
+    const std::string title = "attention_weights (2, 3, 1, 2)";
+    const std::string legend = "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1 (largest: 0.25)   numbers: hundredths";
+    CHECK(lines_at(32, ColorDepth::none) ==
+          std::vector<std::string>{
+              title, "batch 0, head 0  batch 0, head 1", "  0  1             0  1",
+              "0 25░25░         0 25░25░", "batch 0, head 2", "  0  1", "0 25░25░",
+              "batch 1, head 0  batch 1, head 1", "  0  1             0  1",
+              "0 25░25░         0 25░25░", "batch 1, head 2", "  0  1", "0 25░25░", legend});
+    CHECK(lines_at(31, ColorDepth::none).size() == 2 + 6 * 3);
+    // Colours take no room.
+    const std::vector<std::string> colored = lines_at(49, ColorDepth::rgb);
+    REQUIRE(colored.size() == 2 + 2 * 3);
+    CHECK(colored[1] == "batch 0, head 0  batch 0, head 1  batch 0, head 2");
+    CHECK(colored[3] == "0 25 25          0 25 25          0 25 25 ");
+}

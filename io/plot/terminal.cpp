@@ -7,11 +7,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/display_width.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/label_text.hpp"
+#include "io/plot/terminal_colors.hpp"
 #include "io/utf8.hpp"
 
 namespace attn::io {
@@ -32,51 +36,9 @@ std::size_t label_room(const Terminal& terminal) {
     return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_label);
 }
 
-/// xterm's palette: 16 colours, a cube of 6 x 6 x 6, 24 greys.
-Color palette_color(std::size_t index) {
-    constexpr std::array<Color, 16> basic{{{0, 0, 0},
-                                           {205, 0, 0},
-                                           {0, 205, 0},
-                                           {205, 205, 0},
-                                           {0, 0, 238},
-                                           {205, 0, 205},
-                                           {0, 205, 205},
-                                           {229, 229, 229},
-                                           {127, 127, 127},
-                                           {255, 0, 0},
-                                           {0, 255, 0},
-                                           {255, 255, 0},
-                                           {92, 92, 255},
-                                           {255, 0, 255},
-                                           {0, 255, 255},
-                                           {255, 255, 255}}};
-    constexpr std::array<std::uint8_t, 6> levels{0, 95, 135, 175, 215, 255};
-    if (index < 16) return basic[index];
-    if (index < 232) {
-        const std::size_t cube = index - 16;
-        return {levels[cube / 36], levels[cube / 6 % 6], levels[cube % 6]};
-    }
-    const auto grey = static_cast<std::uint8_t>(8 + 10 * (index - 232));
-    return {grey, grey, grey};
-}
-
-std::size_t nearest_color(const Color& color, std::size_t first, std::size_t end) {
-    const auto distance = [&](std::size_t index) {
-        const Color other = palette_color(index);
-        const int red = color.red - other.red, green = color.green - other.green,
-                  blue = color.blue - other.blue;
-        return red * red + green * green + blue * blue;
-    };
-    std::size_t best = first;
-    for (std::size_t index = first; index < end; ++index)
-        if (distance(index) < distance(best)) best = index;
-    return best;
-}
-
 class TerminalWriter {
 public:
-    TerminalWriter(Output& out, const HeatMap& map, const Terminal& terminal)
-        : out_(out), map_(map), terminal_(terminal) {
+    TerminalWriter(const HeatMap& map, const Terminal& terminal) : map_(map), terminal_(terminal) {
         for (const std::string& label : map.row_labels)
             label_width_ = std::max(label_width_, display_width(label));
         label_width_ = std::min(label_width_, label_room(terminal));
@@ -90,22 +52,73 @@ public:
         if (is_numbered_) label_width_ = std::min(label_width_, room);
     }
 
-    void write() {
-        out_ << map_.title << "\n";
-        if (!map_.note.empty()) out_ << map_.note << "\n";
-        for (std::size_t panel = 0; panel < map_.panels.size(); ++panel) {
-            if (!map_.panels[panel].title.empty()) out_ << map_.panels[panel].title << "\n";
-            if (is_numbered_)
-                write_numbered(panel);
-            else if (terminal_.depth == ColorDepth::none)
-                write_shades(panel);
-            else
-                write_half_blocks(panel);
-        }
+    void write(Output& out) {
+        out << map_.title << "\n";
+        if (!map_.note.empty()) out << map_.note << "\n";
+        // As many side by side as there is room for; each batch entry starts a line.
+        const std::size_t heads = map_.panel_columns(), width = panel_width();
+        const std::size_t fit = (terminal_.columns + gap) / (width + gap);
+        const std::size_t across = std::clamp<std::size_t>(fit, 1, heads);
+        for (std::size_t first = 0; first < map_.panels.size(); first += heads)
+            for (std::size_t head = 0; head < heads; head += across)
+                write_beside(out, first + head, std::min(across, heads - head), width);
         write_legend();
+        out << taken();
     }
 
 private:
+    static constexpr std::size_t gap = 2;  // between panels
+
+    std::size_t panel_width() const {
+        std::size_t width = label_width_ + 1 + map_.columns * (is_numbered_ ? cell_width() : 1);
+        for (const HeatPanel& panel : map_.panels)
+            width = std::max(width, display_width(panel.title));
+        return width;
+    }
+
+    void write_beside(Output& out, std::size_t first, std::size_t count, std::size_t width) {
+        std::vector<std::vector<std::string>> blocks;
+        for (std::size_t i = 0; i < count; ++i) blocks.push_back(lines_of_panel(first + i));
+        for (std::size_t line = 0; line < blocks[0].size(); ++line) {
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::string& text = blocks[i][line];
+                out << text;
+                if (i + 1 == count) continue;
+                const std::size_t shown = visible_width(text);
+                out << std::string(width + gap - std::min(width, shown), ' ');
+            }
+            out << "\n";
+        }
+    }
+
+    /// Columns of a line, the colours in it left out.
+    static std::size_t visible_width(const std::string& line) {
+        std::string text;
+        for (std::size_t at = 0; at < line.size();) {
+            const std::size_t code = std::min(line.find('\033', at), line.size());
+            text += line.substr(at, code - at);
+            at = code == line.size() ? code : line.find('m', code) + 1;
+        }
+        return display_width(text);
+    }
+
+    std::vector<std::string> lines_of_panel(std::size_t panel) {
+        if (!map_.panels[panel].title.empty()) out_ << map_.panels[panel].title << "\n";
+        if (is_numbered_)
+            write_numbered(panel);
+        else if (terminal_.depth == ColorDepth::none)
+            write_shades(panel);
+        else
+            write_half_blocks(panel);
+        std::vector<std::string> lines;
+        std::istringstream text(taken());
+        for (std::string line; std::getline(text, line);) lines.push_back(line);
+        return lines;
+    }
+
+    /// What has been written so far.
+    std::string taken() { return std::exchange(out_.text(), std::string()); }
+
     std::size_t cell_width() const {
         std::size_t widest = 0;
         for (const std::string& label : map_.column_labels)
@@ -279,23 +292,6 @@ private:
         last_ = {};
     }
 
-    std::string color_code(const Color& color, bool ground) const {
-        const auto number = [](std::size_t value) { return std::to_string(value); };
-        switch (terminal_.depth) {
-            case ColorDepth::rgb:
-                return (ground ? "48;2;" : "38;2;") + number(color.red) + ";" +
-                       number(color.green) + ";" + number(color.blue);
-            case ColorDepth::ansi256:
-                return (ground ? "48;5;" : "38;5;") + number(nearest_color(color, 16, 256));
-            case ColorDepth::ansi16: {
-                const std::size_t index = nearest_color(color, 0, 16);
-                return number((ground ? 40 : 30) + index % 8 + (index < 8 ? 0 : 60));
-            }
-            case ColorDepth::none: break;
-        }
-        return {};
-    }
-
     /// Only what changes is written.
     void write_code(const std::string& code) {
         if (terminal_.depth == ColorDepth::none || code == last_) return;
@@ -303,11 +299,12 @@ private:
         last_ = code;
     }
     void set_colors(const Color& ink, const Color& ground) {
-        write_code(color_code(ink, false) + ";" + color_code(ground, true));
+        write_code(color_code(ink, false, terminal_.depth) + ";" +
+                   color_code(ground, true, terminal_.depth));
     }
-    void set_ink(const Color& ink) { write_code("0;" + color_code(ink, false)); }
+    void set_ink(const Color& ink) { write_code("0;" + color_code(ink, false, terminal_.depth)); }
 
-    Output& out_;
+    TextOutput out_;  // a panel, or the legend
     const HeatMap& map_;
     const Terminal& terminal_;
     std::size_t label_width_ = 1;
@@ -354,7 +351,7 @@ HeatMapLimits limits_of(const Terminal& terminal) {
 }
 
 void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal) {
-    TerminalWriter(out, map, terminal).write();
+    TerminalWriter(map, terminal).write(out);
 }
 
 }  // namespace attn::io

@@ -68,6 +68,17 @@ std::string mixed_line(std::size_t i) {
 
 }  // namespace
 
+std::vector<std::string> batch_words(const std::vector<std::string>& more) {
+    std::vector<std::string> words{"batch"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+std::string good(const std::string& members) {
+    return R"({"mode": "self", "inputs": [[1, 2], [3, 4]])" +
+           (members.empty() ? "" : ", " + members) + "}";
+}
+
 void make_operands(const std::string& folder) {
     namespace fs = std::filesystem;
     fs::create_directories(folder);

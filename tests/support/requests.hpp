@@ -9,6 +9,12 @@
 
 namespace attn::test {
 
+/// The words of `attn batch`, with more behind it.
+std::vector<std::string> batch_words(const std::vector<std::string>& more);
+
+/// A record that can be answered, with more members.
+std::string good(const std::string& members = "");
+
 /// What the records below name, into a folder.
 void make_operands(const std::string& folder);
 

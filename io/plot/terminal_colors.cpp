@@ -1,0 +1,71 @@
+// How a terminal is asked for a colour; see terminal_colors.hpp.
+#include "io/plot/terminal_colors.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace attn::io {
+namespace {
+
+/// xterm's palette: 16 colours, a cube of 6 x 6 x 6, 24 greys.
+Color palette_color(std::size_t index) {
+    constexpr std::array<Color, 16> basic{{{0, 0, 0},
+                                           {205, 0, 0},
+                                           {0, 205, 0},
+                                           {205, 205, 0},
+                                           {0, 0, 238},
+                                           {205, 0, 205},
+                                           {0, 205, 205},
+                                           {229, 229, 229},
+                                           {127, 127, 127},
+                                           {255, 0, 0},
+                                           {0, 255, 0},
+                                           {255, 255, 0},
+                                           {92, 92, 255},
+                                           {255, 0, 255},
+                                           {0, 255, 255},
+                                           {255, 255, 255}}};
+    constexpr std::array<std::uint8_t, 6> levels{0, 95, 135, 175, 215, 255};
+    if (index < 16) return basic[index];
+    if (index < 232) {
+        const std::size_t cube = index - 16;
+        return {levels[cube / 36], levels[cube / 6 % 6], levels[cube % 6]};
+    }
+    const auto grey = static_cast<std::uint8_t>(8 + 10 * (index - 232));
+    return {grey, grey, grey};
+}
+
+std::size_t nearest_color(const Color& color, std::size_t first, std::size_t end) {
+    const auto distance = [&](std::size_t index) {
+        const Color other = palette_color(index);
+        const int red = color.red - other.red, green = color.green - other.green,
+                  blue = color.blue - other.blue;
+        return red * red + green * green + blue * blue;
+    };
+    std::size_t best = first;
+    for (std::size_t index = first; index < end; ++index)
+        if (distance(index) < distance(best)) best = index;
+    return best;
+}
+
+}  // namespace
+
+std::string color_code(const Color& color, bool ground, ColorDepth depth) {
+    const auto number = [](std::size_t value) { return std::to_string(value); };
+    switch (depth) {
+        case ColorDepth::rgb:
+            return (ground ? "48;2;" : "38;2;") + number(color.red) + ";" + number(color.green) +
+                   ";" + number(color.blue);
+        case ColorDepth::ansi256:
+            return (ground ? "48;5;" : "38;5;") + number(nearest_color(color, 16, 256));
+        case ColorDepth::ansi16: {
+            const std::size_t index = nearest_color(color, 0, 16);
+            return number((ground ? 40 : 30) + index % 8 + (index < 8 ? 0 : 60));
+        }
+        case ColorDepth::none: break;
+    }
+    return {};
+}
+
+}  // namespace attn::io
