@@ -1,4 +1,7 @@
-// argv to what is asked for. CLI11 is known here, in flags.* and in the commands.
+// argv to what is asked for; see command_line.hpp. CLI11 is known here, in flags.* and in the
+// commands.
+#include "cli/command_line.hpp"
+
 #include <algorithm>
 #include <memory>
 

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/command_line.hpp"
 #include "cli/flags.hpp"
 #include "cli/options.hpp"
 

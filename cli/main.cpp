@@ -7,11 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "cli/batch/batch.hpp"
-#include "cli/explain/explain.hpp"
+#include "cli/command_line.hpp"
 #include "cli/failure.hpp"
 #include "cli/inputs.hpp"
-#include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "core/layer.hpp"
 #include "io/output_file.hpp"

@@ -8,10 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/batch/batch.hpp"
-#include "cli/compare.hpp"
-#include "cli/explain/explain.hpp"
-#include "cli/plot.hpp"
 #include "cli/request.hpp"
 
 namespace attn::cli {
@@ -64,21 +60,5 @@ void apply_environment(Request& request);
 
 /// Every resolved setting, as a request without its inputs: a JSON object.
 std::string config_of(const Request& request);
-
-struct CommandLine {
-    Request request;
-    std::optional<CompareRequest> compare;  ///< instead of the request
-    std::optional<BatchRequest> batch;      ///< the same
-    std::optional<PlotRequest> plot;        ///< the same
-    std::optional<ExplainRequest> explain;  ///< of the request, instead of its answer
-    std::string message;                    ///< text to print instead of computing: help or version
-    int exit_code = 0;                      ///< beside a message
-};
-
-/// Help or the like instead of a computation.
-CommandLine message_only(std::string message, int exit_code);
-
-/// Reads argv. Errors: kind usage.
-CommandLine parse_command_line(int argc, const char* const* argv);
 
 }  // namespace attn::cli

@@ -1,5 +1,6 @@
 // The option table: every option is whole, and config is a request again.
 #include "cli/options.hpp"
+#include "cli/command_line.hpp"
 
 #include <doctest/doctest.h>
 
