@@ -2,7 +2,6 @@
 #include "io/plot/picture.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "io/display_width.hpp"

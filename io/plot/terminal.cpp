@@ -5,8 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -34,6 +32,12 @@ std::string fitted(const std::string& label, std::size_t columns) {
 /// Columns that labels beside the map may take.
 std::size_t label_room(const Terminal& terminal) {
     return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_label);
+}
+
+/// For a magnitude of 0 to 1.
+std::string_view shade_at(double size) {
+    constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
+    return shades[static_cast<std::size_t>(std::min(4.0, std::ceil(4 * size - 0.5)))];
 }
 
 class TerminalWriter {
@@ -186,11 +190,9 @@ private:
     }
 
     std::string_view shade_of(std::size_t panel, std::size_t row, std::size_t column) const {
-        constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
         if (map_.is_blocked(panel, row, column)) return "╱";
         if (!std::isfinite(map_.value(panel, row, column))) return "?";
-        const double size = std::abs(map_.position(panel, row, column));
-        return shades[static_cast<std::size_t>(std::min(4.0, std::ceil(4 * size - 0.5)))];
+        return shade_at(std::abs(map_.position(panel, row, column)));
     }
 
     void write_shades(std::size_t panel) {
@@ -261,9 +263,7 @@ private:
         for (int i = 0; i < steps; ++i) {
             const double part = (i + 0.5) / steps;
             if (plain) {
-                const double size = map_.is_diverging ? std::abs(2 * part - 1) : part;
-                constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
-                out_ << shades[static_cast<std::size_t>(std::ceil(4 * size - 0.5))];
+                out_ << shade_at(map_.is_diverging ? std::abs(2 * part - 1) : part);
             } else {
                 set_colors({0, 0, 0},
                            color_at(map_.is_diverging ? 2 * part - 1 : part, map_.is_diverging));
