@@ -70,8 +70,7 @@ std::vector<std::string> words_of(const CLI::App& command,
 
 /// Says what is wrong with a word that CLI11 took for nothing that it knows. Errors: kind usage,
 /// always.
-[[noreturn]] void fail_unknown(const CLI::App& command,
-                               const std::vector<const FlagsByName*>& known,
+[[noreturn]] void fail_unknown(const CLI::App& app, const std::vector<const FlagsByName*>& known,
                                const std::string& word);
 
 /// Where the descriptions of flags begin.

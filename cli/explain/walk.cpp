@@ -57,7 +57,7 @@ std::string Walk::key_label(std::size_t key) const {
 
 std::string Walk::source(const std::string& key) const {
     if (request.has(key)) {
-        const std::string place = io::one_line(place_of(request, key));
+        std::string place = io::one_line(place_of(request, key));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader.
         if (!place.starts_with("<stdin>:")) return place;
         const std::size_t value = place.find(": ");

@@ -46,9 +46,10 @@ Color color_of(std::string_view colors, std::size_t index) {
 
 /// Between the listed colours in proportion; position from 0 to 1.
 Color interpolate(std::string_view colors, double position) {
-    const double at = std::clamp(position, 0.0, 1.0) * static_cast<double>(colors.size() / 6 - 1);
+    const std::size_t last = colors.size() / 6 - 1;
+    const double at = std::clamp(position, 0.0, 1.0) * static_cast<double>(last);
     const auto below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, colors.size() / 6 - 1);
+    const std::size_t above = std::min(below + 1, last);
     const double part = at - static_cast<double>(below);
     const Color low = color_of(colors, below), high = color_of(colors, above);
     const auto mix = [&](std::uint8_t a, std::uint8_t b) {
@@ -95,7 +96,8 @@ std::span<const Color> cell_colors(bool is_diverging) {
 Color color_at(double position, bool is_diverging) {
     const std::span<const Color> colors = cell_colors(is_diverging);
     const double part = std::clamp(is_diverging ? (position + 1) / 2 : position, 0.0, 1.0);
-    return colors[static_cast<std::size_t>(part * static_cast<double>(colors.size() - 1) + 0.5)];
+    const auto last = static_cast<double>(colors.size() - 1);
+    return colors[static_cast<std::size_t>(std::lround(part * last))];
 }
 
 Color ink_on(const Color& ground) {
