@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/error.hpp"
 #include "io/descriptor.hpp"
@@ -52,8 +50,7 @@ bool can_be_drawn(const NamedArray& array) {
 }
 
 PlotFormat plot_format(const std::string& path, const std::string& where) {
-    std::string suffix = std::filesystem::path(path).extension();
-    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string suffix = io::suffix_of_name(path);
     if (suffix == ".svg") return PlotFormat::svg;
     if (suffix == ".png") return PlotFormat::png;
     if (suffix == ".html" || suffix == ".htm") return PlotFormat::html;

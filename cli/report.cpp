@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -60,8 +59,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
 /// The format that a name's suffix promises, or none.
 std::optional<io::Format> format_of_suffix(const std::string& path) {
     if (path == "-") return std::nullopt;
-    std::string suffix = std::filesystem::path(path).extension();
-    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string suffix = io::suffix_of_name(path);
     for (const char* known : {".tsv", ".pt", ".pth", ".pkl", ".h5", ".gguf", ".onnx", ".parquet"})
         if (suffix == known)
             throw Error(ErrorKind::unsupported, path,

@@ -2,7 +2,6 @@
 #include "cli/explain/explain.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "cli/explain/walk.hpp"
@@ -22,7 +21,7 @@ constexpr std::size_t most_heads = 4;
 
 PageFormat format_of(const std::optional<PageFormat>& given, const Request& request) {
     if (given) return *given;
-    const std::string suffix = std::filesystem::path(request.output).extension();
+    const std::string suffix = io::suffix_of_name(request.output);
     if (suffix == ".md" || suffix == ".markdown") return PageFormat::markdown;
     const bool is_other =
         suffix == ".jsonl" || suffix == ".html" || suffix == ".svg" || suffix == ".png" ||

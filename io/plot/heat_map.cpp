@@ -109,7 +109,6 @@ public:
             array_.values);
         for (const HeatPanel& panel : map_.panels)
             for (double peak : panel.row_peak) map_.peak = std::max(map_.peak, peak);
-        map_.has_beyond = scale == ColorScale::fixed && !map_.is_diverging && map_.peak > 1;
         return std::move(map_);
     }
 
@@ -267,22 +266,21 @@ std::string HeatMap::peak_text() const {
     return rounded_text(peak);
 }
 
-std::string HeatMap::scale_begin() const {
-    if (is_diverging) return scale == ColorScale::row ? "-largest" : "-" + peak_text();
-    return scale == ColorScale::log ? rounded_text(peak / log_range) + " and less" : "0";
-}
-
-std::string HeatMap::scale_end() const {
-    if (scale == ColorScale::row) return "largest of each row";
-    if (scale == ColorScale::log)
-        return peak_text() +
-               (is_diverging
-                    ? ", logarithmic; white: " + rounded_text(peak / log_range) + " and less"
-                    : ", logarithmic");
-    if (scale == ColorScale::global || is_diverging) return peak_text();
-    if (has_beyond) return "1 and more";
+ScaleEnds HeatMap::ends_of(ColorScale of) const {
+    const std::string least = rounded_text(peak / log_range) + " and less";
+    const std::string low = is_diverging ? "-" + peak_text() : "0";
+    switch (of) {
+        case ColorScale::row: return {is_diverging ? "-largest" : "0", "largest of each row"};
+        case ColorScale::log:
+            if (is_diverging) return {low, peak_text() + ", logarithmic; white: " + least};
+            return {least, peak_text() + ", logarithmic"};
+        case ColorScale::global: return {low, peak_text()};
+        case ColorScale::fixed: break;
+    }
+    if (is_diverging) return {low, peak_text()};
+    if (peak > 1) return {low, "1 and more"};
     constexpr double dim = 0.5;  // a picture that needs another scale
-    return peak < dim ? "1 (largest: " + peak_text() + ")" : "1";
+    return {low, peak < dim ? "1 (largest: " + peak_text() + ")" : "1"};
 }
 
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,

@@ -41,6 +41,12 @@ struct PanelAxis {
     std::size_t size;
 };
 
+/// What the ends of a colour scale stand for: "0" and "1", "-0.27" and "0.27", "0.00002 and less"
+/// and "0.2, logarithmic".
+struct ScaleEnds {
+    std::string low, high;
+};
+
 /// The matrices of one array: heads side by side, batch entries below each other.
 struct HeatMap {
     std::string array;                  ///< "attention_weights"
@@ -58,8 +64,7 @@ struct HeatMap {
 
     bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
     ColorScale scale = ColorScale::fixed;
-    double peak = 0;          ///< largest magnitude of all cells that are drawn
-    bool has_beyond = false;  ///< some are beyond what full colour stands for
+    double peak = 0;  ///< largest magnitude of all cells that are drawn
 
     /// Panels that stand side by side: the heads, or the entries of a batch without heads.
     std::size_t panel_columns() const { return panel_axes.empty() ? 1 : panel_axes.back().size; }
@@ -76,13 +81,12 @@ struct HeatMap {
     /// hold a finite number and not be blocked.
     double position(std::size_t panel, std::size_t row, std::size_t column) const;
 
-    /// What the ends of the scale stand for: "0" and "1", "-0.27" and "0.27", "0.00002 and less".
-    std::string scale_begin() const;
+    /// The ends of a scale of this map.
+    ScaleEnds ends_of(ColorScale scale) const;
     std::string peak_text() const;
 
     /// The shortest decimal that reads back as the same number, or "no number".
     std::string number_text(double value) const;
-    std::string scale_end() const;
 };
 
 /// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known.

@@ -120,6 +120,11 @@ void write_map(Output& out, const HeatMap& map) {
     nlohmann::json axes = nlohmann::json::array();
     for (const PanelAxis& axis : map.panel_axes)
         axes.push_back({{"name", axis.name}, {"size", axis.size}});
+    nlohmann::json ends = nlohmann::json::object();
+    for (const auto& [scale, name] : color_scale_names) {
+        const ScaleEnds of_scale = map.ends_of(scale);
+        ends[std::string(name)] = {of_scale.low, of_scale.high};
+    }
     const nlohmann::json head = {{"title", map.title},
                                  {"note", map.note},
                                  {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows,
@@ -127,6 +132,7 @@ void write_map(Output& out, const HeatMap& map) {
                                  {"columns", side(map.column_axis, map.column_labels,
                                                   map.tokens_on_columns, 0, map.column_step)},
                                  {"axes", axes},
+                                 {"ends", ends},
                                  {"diverging", map.is_diverging},
                                  {"float32", map.is_float32},
                                  {"peak", map.peak}};

@@ -258,7 +258,8 @@ private:
 
     void write_legend() {
         const bool plain = terminal_.depth == ColorDepth::none;
-        out_ << map_.scale_begin() << " ";
+        const ScaleEnds ends = map_.ends_of(map_.scale);
+        out_ << ends.low << " ";
         constexpr int steps = 20;
         for (int i = 0; i < steps; ++i) {
             const double part = (i + 0.5) / steps;
@@ -271,7 +272,7 @@ private:
             }
         }
         end_colors();
-        out_ << " " << map_.scale_end();
+        out_ << " " << ends.high;
         const bool any_blocked = std::any_of(map_.panels.begin(), map_.panels.end(),
                                              [](const HeatPanel& p) { return !p.blocked.empty(); });
         if (any_blocked) {

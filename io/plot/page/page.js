@@ -101,22 +101,8 @@ function makeThumbnails() {
 
 const axisNames = ['batch', 'head'];
 
-/// As HeatMap::scale_begin and scale_end say it.
-function endsOfScale() {
-    const rounded = (value) => String(Number(value.toPrecision(3)));
-    const peak = rounded(map.peak), least = `${rounded(map.peak / contents.log_range)} and less`;
-    if (map.diverging) {
-        if (scale === 'row') return ['-largest', 'largest of each row'];
-        return [`-${peak}`, scale === 'log' ? `${peak}, logarithmic; white: ${least}` : peak];
-    }
-    if (scale === 'row') return ['0', 'largest of each row'];
-    if (scale === 'log') return [least, `${peak}, logarithmic`];
-    if (scale === 'global') return ['0', peak];
-    return ['0', map.peak > 1 ? '1 and more' : map.peak < 0.5 ? `1 (largest: ${peak})` : '1'];
-}
-
 function showLegend(lacksNumber) {
-    const [low, high] = endsOfScale();
+    const [low, high] = map.ends[scale];
     element('low').textContent = low;
     element('high').textContent = high;
     const context = element('scale-colors').getContext('2d');
