@@ -178,8 +178,16 @@ void check_mask(const NamedArray& mask, const io::Report& report, const ResultFi
                             " has; expected both of one result");
 }
 
+std::vector<std::uint64_t> kv_lengths_of(const json& config) {
+    const json lengths = said(config, "kv_lengths");
+    const bool is_list =
+        lengths.is_array() && std::all_of(lengths.begin(), lengths.end(),
+                                          [](const json& x) { return x.is_number_unsigned(); });
+    return is_list ? lengths.get<std::vector<std::uint64_t>>() : std::vector<std::uint64_t>{};
+}
+
 /// The rules that the config names; a result does not say what a mask's file held.
-Mask rules_of(const ResultFile& result, std::int64_t offset) {
+Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
     Mask mask;
     const json& config = result.config;
     if (result.mode == "causal" || said(config, "causal") == true)
@@ -214,9 +222,9 @@ io::IsBlocked blocked_of(const io::Report& report, const ResultFile& result) {
     const json dropout = said(result.config, "dropout");
     const bool drops = dropout.is_number() && dropout > 0;
     if (drops && (may_be_cached || (is_row && bottom_right))) return nullptr;
-    const auto offset = bottom_right
-                            ? static_cast<std::int64_t>(kv_len) - static_cast<std::int64_t>(q_len)
-                            : std::int64_t{0};
+    const auto offset =
+        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(result.config))
+                     : PositionOffset();
     const auto mask = std::make_shared<Mask>(rules_of(result, offset));
     const bool has_rules = !mask->rules().empty(), is_unknown = is_row && bottom_right;
     return [=](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {

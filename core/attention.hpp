@@ -27,15 +27,15 @@ struct AttentionCall {
     MaskMethod mask_method = MaskMethod::neg_inf;
     std::vector<double> sink;     ///< (heads), a logit in the denominator; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
-    std::ptrdiff_t offset = 0;    ///< from a query's index to its position among the keys
+    PositionOffset offset;
     Dropout dropout;
 };
 
 /// The context of every query, (batch, heads, q_len, d_v), step by step; hands each step that the
 /// recorder wants to it under its name in `array_names`. A query with no key left gives weights 0
-/// and context 0, and a logsumexp of -Infinity. Values of blocked keys are not read. All arithmetic
-/// is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017, section 3.2.1; ONNX
-/// Attention, opset 25.
+/// and context 0, and a logsumexp of -Infinity, or of the sink. Values of blocked keys are not
+/// read. All arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017,
+/// section 3.2.1; ONNX Attention, opset 25.
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
 

@@ -35,7 +35,8 @@ public:
                                     call.key.shape(2)},
           group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
           grid_(make_grid(rows_in_order)), dropout_(call.dropout, sizes_, call.first_query),
-          biases_(call.biases.size()), desks_(workers.threads()) {
+          biases_(call.biases.size()), desks_(workers.threads()),
+          scales_scores_(queries_leave_range()) {
         for (std::size_t i = 0; i < biases_.size(); ++i)
             biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
         for (Desk& desk : desks_) {
@@ -48,7 +49,7 @@ public:
         if (grid_.parts > 1) {
             const std::size_t rows = sizes_.batch * sizes_.heads * sizes_.queries * grid_.parts;
             part_contexts_.resize(rows * d_v());
-            part_exponents_.resize(rows);
+            part_shifts_.resize(rows);
             part_sums_.resize(rows);
         }
         run_tiles(0, grid_.tiles());
@@ -82,6 +83,18 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
+    /// Whether a query's number times the scale would overflow or lose digits as a subnormal one.
+    bool queries_leave_range() const {
+        const double cap = call_.softcap == 0 ? 1 : call_.softcap;
+        const double factor = std::abs(call_.scale / cap);
+        const auto least = static_cast<double>(std::numeric_limits<T>::min());
+        const auto most = static_cast<double>(std::numeric_limits<T>::max());
+        return std::any_of(call_.query.begin(), call_.query.end(), [&](T number) {
+            const double scaled = std::abs(static_cast<double>(number)) * factor;
+            return number != 0 && !(scaled >= least && scaled <= most);
+        });
+    }
+
     TileGrid make_grid(bool rows_in_order) const {
         TileGrid grid;
         grid.sizes = sizes_;
@@ -110,7 +123,7 @@ private:
                                   ? KeyRange{0, sizes_.keys}
                                   : KeyRange{place.part * part_keys,
                                              std::min((place.part + 1) * part_keys, sizes_.keys)};
-        desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes);
+        desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
         tile.strips = desk.plan.strips().data();
         tile.strip_count = desk.plan.strips().size();
         tile.next_query = next_query(item);
@@ -120,7 +133,7 @@ private:
         else
             for (std::size_t l = 0; l < tile.lanes; ++l) {
                 const std::size_t row = part_row(place, l);
-                part_exponents_[row] = tile.exponent[l];
+                part_shifts_[row] = tile.shift[l];
                 part_sums_[row] = tile.sum[l];
             }
     }
@@ -150,7 +163,7 @@ private:
         tile.softcap = call_.softcap;
         tile.alibi = call_.alibi;
         tile.has_sink = !call_.sink.empty() && grid_.parts == 1;
-        tile.partial = grid_.parts > 1;
+        tile.scales_scores = scales_scores_;
         tile.by_rows = by_rows_;
         desk.biases.resize(biases_.size());
         tile.biases = desk.biases.data();
@@ -173,7 +186,7 @@ private:
         const std::size_t asked = call_.first_query + query;
         const std::size_t at = row_of(place, row);
         tile.query[l] = call_.query.data() + at * d_k();
-        tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset;
+        tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset.of(place.batch);
         if (call_.alibi) tile.slope[l] = static_cast<T>(alibi_slope(head, sizes_.heads));
         if (tile.has_sink) tile.sink[l] = static_cast<T>(call_.sink[head]);
         for (std::size_t i = 0; i < biases_.size(); ++i) {
@@ -205,20 +218,19 @@ private:
         return row_of(place, lane) * grid_.parts + place.part;
     }
 
-    static T logsumexp_of(double exponent, double sum) {
-        constexpr double ln2 = 0.6931471805599453;
-        if (sum == 0) return -std::numeric_limits<T>::infinity();
-        return static_cast<T>((exponent + std::log2(sum)) * ln2);
+    static T logsumexp_of(double shift, double sum) {
+        return sum == 0 ? -std::numeric_limits<T>::infinity()
+                        : static_cast<T>(shift + std::log(sum));
     }
 
     void write_logsumexp(const TilePlace& place, const kernels::Tile<T>& tile) {
         if (out_.logsumexp == nullptr) return;
         for (std::size_t l = 0; l < tile.lanes; ++l)
-            out_.logsumexp[part_row(place, l)] = logsumexp_of(static_cast<double>(tile.exponent[l]),
-                                                              static_cast<double>(tile.sum[l]));
+            out_.logsumexp[part_row(place, l)] =
+                logsumexp_of(static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l]));
     }
 
-    /// Parts of a row as one: each was scaled by its own power of two.
+    /// Parts of a row as one: each has a shift of its own.
     void join_parts() {
         std::vector<double> context(d_v());
         for (std::size_t b = 0; b < sizes_.batch; ++b)
@@ -231,27 +243,27 @@ private:
     }
 
     void join_row(std::size_t row, std::size_t head, std::vector<double>& context, T* to) {
-        const T* exponents = part_exponents_.data() + row * grid_.parts;
+        const T* shifts = part_shifts_.data() + row * grid_.parts;
         const T* sums = part_sums_.data() + row * grid_.parts;
         const T* contexts = part_contexts_.data() + row * grid_.parts * d_v();
-        double exponent = -std::numeric_limits<double>::infinity();
+        const bool has_sink = !call_.sink.empty();
+        const double sink = has_sink ? static_cast<double>(static_cast<T>(call_.sink[head])) : 0;
+        double shift = has_sink ? sink : -std::numeric_limits<double>::infinity();
         for (std::size_t part = 0; part < grid_.parts; ++part)
-            if (sums[part] != 0)
-                exponent = std::max(exponent, static_cast<double>(exponents[part]));
-        double sum = 0;
+            if (sums[part] != 0) shift = std::max(shift, static_cast<double>(shifts[part]));
+        double sum = has_sink ? std::exp(sink - shift) : 0;
         std::fill(context.begin(), context.end(), 0.0);
         for (std::size_t part = 0; part < grid_.parts; ++part) {
             if (sums[part] == 0) continue;
-            const double factor = std::exp2(static_cast<double>(exponents[part]) - exponent);
-            sum += factor * static_cast<double>(sums[part]);
+            const double part_sum = static_cast<double>(sums[part]) *
+                                    std::exp(static_cast<double>(shifts[part]) - shift);
+            sum += part_sum;
             for (std::size_t c = 0; c < d_v(); ++c)
-                context[c] += factor * static_cast<double>(contexts[part * d_v() + c]);
+                context[c] += part_sum * static_cast<double>(contexts[part * d_v() + c]);
         }
-        if (!call_.sink.empty() && sum != 0)
-            sum += std::exp2(call_.sink[head] * 1.4426950408889634 - exponent);
         for (std::size_t c = 0; c < d_v(); ++c)
             to[c] = static_cast<T>(sum == 0 ? 0 : context[c] / sum);
-        if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp_of(exponent, sum);
+        if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp_of(shift, sum);
     }
 
     const kernels::Entries<T>& entries_;
@@ -265,8 +277,8 @@ private:
     TileDropout dropout_;
     std::vector<std::vector<T>> biases_;
     std::vector<Desk> desks_;
-    std::vector<T> part_contexts_, part_exponents_,
-        part_sums_;  // (batch, heads, q_len, parts, ...)
+    bool scales_scores_;
+    std::vector<T> part_contexts_, part_shifts_, part_sums_;  // (batch, heads, q_len, parts, ...)
 };
 
 /// Weights or scores, some tiles at a time.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/layer.hpp"
+#include "core/mask.hpp"
 
 namespace attn {
 
@@ -24,10 +25,12 @@ struct Geometry {
     /// Query rows of scores and context.
     std::size_t rows(const Settings& s) const { return s.token ? 1 : q_len; }
 
-    /// Distance from a query's index to its position among the keys (spec: p = i + offset).
-    std::ptrdiff_t offset(CausalAlign align) const {
-        return static_cast<std::ptrdiff_t>(align == CausalAlign::top_left ? past_len
-                                                                          : kv_len - q_len);
+    /// From a query's index to its position among the keys, as the settings align them: top-left
+    /// where they say nothing.
+    PositionOffset offset(const Settings& s) const {
+        if (s.causal_align == CausalAlign::bottom_right)
+            return PositionOffset::bottom_right(q_len, kv_len, s.kv_lengths);
+        return static_cast<std::int64_t>(past_len);
     }
 };
 

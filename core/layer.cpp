@@ -90,7 +90,7 @@ void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, co
     call.alibi = s.alibi;
     call.mask_method = s.mask_method;
     call.first_query = s.token.value_or(0);
-    call.offset = g.offset(s.causal_align.value_or(CausalAlign::top_left));
+    call.offset = g.offset(s);
     call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
 
     const auto add_mask = [&](const char* name, const Array<double>& mask, bool is_boolean) {

@@ -20,8 +20,17 @@ void MaskRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_
                 seen[k] &= ~(std::uint64_t{1} << (first_lane + q));
 }
 
-bool BandRule::allows(std::size_t, std::size_t, std::size_t query, std::size_t key) const {
-    const std::int64_t position = static_cast<std::int64_t>(query) + offset_;
+PositionOffset PositionOffset::bottom_right(std::size_t q_len, std::size_t kv_len,
+                                            const std::vector<std::uint64_t>& kv_lengths) {
+    if (kv_lengths.empty()) return as_signed(kv_len) - as_signed(q_len);
+    std::vector<std::int64_t> offsets;
+    for (const std::uint64_t length : kv_lengths)
+        offsets.push_back(as_signed(length) - as_signed(q_len));
+    return PositionOffset(std::move(offsets));
+}
+
+bool BandRule::allows(std::size_t batch, std::size_t, std::size_t query, std::size_t key) const {
+    const std::int64_t position = as_signed(query) + offset_.of(batch);
     const std::int64_t distance = static_cast<std::int64_t>(key) - position;
     return (left_ < 0 || distance >= -left_) && (right_ < 0 || distance <= right_);
 }
@@ -30,9 +39,9 @@ Coverage BandRule::cover(const Block& b) const {
     // Distances key - position run from that of the last query and first key to that of the first
     // query and last key.
     const std::int64_t nearest =
-        as_signed(b.first_key) - as_signed(b.first_query + b.queries - 1) - offset_;
+        as_signed(b.first_key) - as_signed(b.first_query + b.queries - 1) - offset_.of(b.batch);
     const std::int64_t farthest =
-        as_signed(b.first_key + b.keys - 1) - as_signed(b.first_query) - offset_;
+        as_signed(b.first_key + b.keys - 1) - as_signed(b.first_query) - offset_.of(b.batch);
     if ((right_ >= 0 && nearest > right_) || (left_ >= 0 && farthest < -left_))
         return Coverage::none;
     const bool all = (right_ < 0 || farthest <= right_) && (left_ < 0 || nearest >= -left_);
@@ -40,7 +49,7 @@ Coverage BandRule::cover(const Block& b) const {
 }
 
 KeyRange BandRule::seen_by(std::size_t query, const Block& b) const {
-    const std::int64_t position = as_signed(query) + offset_ - as_signed(b.first_key);
+    const std::int64_t position = as_signed(query) + offset_.of(b.batch) - as_signed(b.first_key);
     const std::int64_t keys = as_signed(b.keys);
     const std::int64_t first = left_ < 0 ? 0 : std::clamp(position - left_, std::int64_t{0}, keys);
     const std::int64_t end =

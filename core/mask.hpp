@@ -26,6 +26,26 @@ struct KeyRange {
     std::size_t first, end;
 };
 
+/// From a query's index to its position among the keys: the same for all batch entries, or one
+/// each.
+class PositionOffset {
+public:
+    // NOLINTNEXTLINE(google-explicit-constructor): one number stands for all entries
+    PositionOffset(std::int64_t of_all = 0) : offsets_{of_all} {}
+    explicit PositionOffset(std::vector<std::int64_t> of_each) : offsets_(std::move(of_each)) {}
+
+    /// The last query stands at the last key; where the lengths of the real keys are given, at the
+    /// last one of its batch entry.
+    static PositionOffset bottom_right(std::size_t q_len, std::size_t kv_len,
+                                       const std::vector<std::uint64_t>& kv_lengths);
+
+    std::int64_t of(std::size_t batch) const { return offsets_[offsets_.size() == 1 ? 0 : batch]; }
+    bool operator==(const PositionOffset&) const = default;
+
+private:
+    std::vector<std::int64_t> offsets_;
+};
+
 /// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at
 /// once what `allows` would say for each, so that kernels need not ask pair by pair; what they
 /// answer here is always right.
@@ -53,8 +73,8 @@ public:
 /// left = -1, right = 0.
 class BandRule : public MaskRule {
 public:
-    BandRule(std::int64_t left, std::int64_t right, std::int64_t offset)
-        : left_(left), right_(right), offset_(offset) {}
+    BandRule(std::int64_t left, std::int64_t right, PositionOffset offset)
+        : left_(left), right_(right), offset_(std::move(offset)) {}
     bool allows(std::size_t batch, std::size_t head, std::size_t query,
                 std::size_t key) const override;
     Coverage cover(const Block& block) const override;
@@ -66,7 +86,8 @@ private:
     /// The keys of the block that this query sees, counted from its first key.
     KeyRange seen_by(std::size_t query, const Block& block) const;
 
-    std::int64_t left_, right_, offset_;
+    std::int64_t left_, right_;
+    PositionOffset offset_;
 };
 
 /// key < lengths[batch].

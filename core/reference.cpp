@@ -127,7 +127,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         const T sink_logit = has_sink ? static_cast<T>(sink[row / rows % heads]) : T{0};
         if (std::all_of(allowed, allowed + keys, [](T x) { return x == T{0}; })) {
             std::fill_n(weight, keys, T{0});
-            logsumexp.data()[row] = -std::numeric_limits<T>::infinity();
+            logsumexp.data()[row] = has_sink ? sink_logit : -std::numeric_limits<T>::infinity();
             steps.note(row, sink_logit, weight, has_sink ? T{1} : T{0}, has_sink ? T{1} : T{0});
             continue;
         }
@@ -157,7 +157,7 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
                 for (std::size_t row = 0; row < scores.shape(2); ++row)
                     for (std::size_t k = 0; k < scores.shape(3); ++k, ++score) {
                         const std::size_t q = call.first_query + row;
-                        const auto position = static_cast<std::ptrdiff_t>(q) + call.offset;
+                        const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
                         *score = static_cast<T>(modifier.apply(*score, {b, h, q, k, position}));
                     }
         if (!modifier.emits.empty()) recorder.keep(modifier.emits, scores, "q_len", "kv_len");

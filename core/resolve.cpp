@@ -100,7 +100,7 @@ void resolve_alignment(Settings& s, const Geometry& g) {
     if (s.causal_align && !aligned)
         fail("causal_align",
              "there is nothing to align; expected causal, window or alibi beside it");
-    const bool differ = g.offset(CausalAlign::top_left) != g.offset(CausalAlign::bottom_right);
+    const bool differ = g.past_len + g.q_len != g.kv_len;
     if (*s.causal && !s.causal_align && differ)
         fail("causal",
              std::to_string(g.q_len) + " queries and " + std::to_string(g.kv_len) + " keys, " +

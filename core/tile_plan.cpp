@@ -34,10 +34,11 @@ TilePlace TileGrid::place(std::size_t tile) const {
 }
 
 void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_query,
-                    KeyRange keys, std::size_t vector_lanes) {
+                    KeyRange keys, std::size_t vector_lanes, bool by_rows) {
     const std::size_t lanes = place.heads * place.queries;
     first_index_ = first_query + place.first_query;
     vector_lanes_ = vector_lanes;
+    by_rows_ = by_rows;
     vectors_ = (lanes + vector_lanes - 1) / vector_lanes;
     lanes_ = ~std::uint64_t{0} >> (64 - lanes);
     strips_.clear();
@@ -75,6 +76,7 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) 
         block.head = place.first_head + h;
         mask.block_unseen(block, h * place.queries, seen);
     }
+    if (by_rows_) return strips_.push_back({block.first_key, block.keys, 0, vectors_, seen, true});
     cut_block(block);
 }
 

@@ -42,9 +42,10 @@ private:
 class TilePlan {
 public:
     /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
-    /// of block_keys.
+    /// of block_keys. `by_rows`: blocks are not cut, so that sums along a row are the same whatever
+    /// a vector holds.
     void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
-              std::size_t vector_lanes);
+              std::size_t vector_lanes, bool by_rows);
 
     const std::vector<kernels::Strip>& strips() const { return strips_; }
 
@@ -54,6 +55,7 @@ private:
     void add_strip(const kernels::Strip& strip, bool may_join);
 
     std::size_t first_index_ = 0, vector_lanes_ = 0, vectors_ = 0;
+    bool by_rows_ = false;
     std::uint64_t lanes_ = 0;  // a bit for each
     std::vector<kernels::Strip> strips_;
     std::vector<std::uint64_t> seen_;  // of each key, where not all lanes see its block

@@ -163,11 +163,15 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "operator: logsumexp of an empty row is -Infinity, with a sink and with renormalize too") {
-    const json sunk =
-        answer({"self", "-", "--emit", "logsumexp"},
-               R"({"inputs": [[1,2]], "mask": [[false]], "mask_true": "keep", "sink": [2]})");
-    CHECK(sunk["logsumexp"] == json({"-Infinity"}));
+    "operator: logsumexp of an empty row is -Infinity, with renormalize too, and that of the "
+    "sink") {
+    for (const char* kernel : {"reference", "generic", "auto"}) {
+        const json sunk =
+            answer({"self", "-", "--emit", "logsumexp,context_vectors", "--kernel", kernel},
+                   R"({"inputs": [[1,2]], "mask": [[false]], "mask_true": "keep", "sink": [2]})");
+        CHECK(sunk["logsumexp"] == json({2}));
+        CHECK(sunk["context_vectors"] == json({{0, 0}}));
+    }
     const json added = answer({"self", "-", "--mask-method", "renormalize", "--emit", "logsumexp"},
                               R"({"inputs": [[1,2]], "mask": [[-Infinity]]})");
     CHECK(added["logsumexp"] == json({"-Infinity"}));

@@ -38,7 +38,7 @@ TEST_CASE("strips: a window costs its own length, not that of all keys") {
     Mask mask;
     mask.add(BandRule(256, 0, 0));
     TilePlan plan;
-    plan.make(mask, {0, 0, 1, 50000, 64, 0}, 0, {0, 100000}, 16);
+    plan.make(mask, {0, 0, 1, 50000, 64, 0}, 0, {0, 100000}, 16, false);
     std::size_t keys = 0;
     for (const kernels::Strip& strip : plan.strips()) keys += strip.keys;
     CHECK(keys == 256 + 64);
@@ -57,7 +57,8 @@ TEST_CASE("strips: they cover what the mask allows, hide the rest, and end with 
                 mask.add(BandRule(left, right, 0));
                 const std::size_t queries = 13;
                 TilePlan plan;
-                plan.make(mask, {0, 0, 1, first_query, queries, 0}, 0, {0, 300}, vector_lanes);
+                plan.make(mask, {0, 0, 1, first_query, queries, 0}, 0, {0, 300}, vector_lanes,
+                          false);
                 std::map<std::pair<std::size_t, std::size_t>, int> pairs;
                 std::size_t end = 0;
                 for (std::size_t i = 0; i < plan.strips().size(); ++i) {

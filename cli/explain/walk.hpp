@@ -28,10 +28,8 @@ struct Walk {
     std::size_t query() const { return *settings().token; }
 
     /// From a query's index to its position among the keys.
-    std::ptrdiff_t offset() const {
-        return sizes.offset(settings().causal_align.value_or(CausalAlign::top_left));
-    }
-    std::ptrdiff_t position() const { return static_cast<std::ptrdiff_t>(query()) + offset(); }
+    std::int64_t offset() const { return sizes.offset(settings()).of(batch); }
+    std::int64_t position() const { return static_cast<std::int64_t>(query()) + offset(); }
 
     /// "p = 1 + 2 = 3, the query's position among the keys (...)".
     std::string position_words() const;

@@ -1,4 +1,4 @@
-// Functions of vectors: 2^x in the parts that the softmax needs, and tanh.
+// Functions of vectors: the exponential in the units that the softmax keeps, and tanh.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -18,30 +18,47 @@ inline V polynomial(V x, V leading, typename V::Scalar next, Coefficients... res
     return polynomial(x, V::fma(leading, x, V::set(next)), rest...);
 }
 
-/// 2^(x - exponent) for a whole `exponent`: x is cut at the nearest multiple n of 1/8 (float64: of
-/// 1), and 2^(x - n) is scaled by n - exponent. The scale by powers of two is exact, so the digits
-/// do not depend on the exponent. 0 for x = -Infinity and wherever the result would be subnormal;
-/// NaN for NaN and +Infinity. Relative error of the polynomials before rounding: 2.7e-8 for
-/// float32, 3.4e-18 for float64 (least maximum, fitted for their intervals); the table of eighths
-/// adds half a unit in the last place.
+/// weight_unit e^x. x is cut at the nearest multiple of ln 2 / 8 (float64: of ln 2), so that what
+/// is left is exact where the processor multiplies and adds in one rounding. 0 for x = -Infinity
+/// and wherever e^x would be subnormal; NaN for NaN and +Infinity. Relative error of the
+/// polynomials before rounding: 2.7e-8 for float32, 3.4e-18 for float64 (least maximum, fitted for
+/// their intervals); the table of eighths adds half a unit in the last place.
 template <class V>
-inline V power(V x, V exponent) {
+inline V exponential(V x) {
     using T = typename V::Scalar;
+    // Their bits are so few that times n they are exact in T, and what they leave of ln 2.
+    constexpr T ln2_high = sizeof(T) == 4 ? T(0x1.62ep-1) : T(0x1.62e42fefap-1);
+    constexpr T ln2_low = sizeof(T) == 4 ? T(0x1.0bfbe8e7bcd5ep-15) : T(0x1.cf79abc9e3b3ap-40);
+    const V power = V::mul(x, V::set(T(1.4426950408889634)));
+    const auto remainder = [x](V n) {
+        if constexpr (V::fuses) return V::fma(n, V::set(T(-0.6931471805599453)), x);
+        return V::fma(n, V::set(-ln2_low), V::fma(n, V::set(-ln2_high), x));
+    };
     if constexpr (sizeof(T) == 4) {
-        const V n = V::round_to_eighth(x);
-        const V f = V::sub(x, n), e = V::sub(n, exponent);
-        const V slope = polynomial(f, V::set(0.0554962195f), 0.240257636f, 0.693147242f);
-        const V eighth = V::power_of_fraction(e);
-        return V::scale(V::fma(V::mul(eighth, f), slope, eighth), e);
+        const V n = V::round_to_eighth(power), f = remainder(n);
+        const V slope = polynomial(f, V::set(0.16664587f), 0.5000652f, 1.0f);
+        const V eighth = V::unit_power_of_fraction(n);
+        return V::scale(V::fma(V::mul(eighth, f), slope, eighth), n);
     } else {
-        const V n = V::round(x);
-        const V p =
-            polynomial(V::sub(x, n), V::set(4.4347812964370973e-10), 7.073782614288071e-09,
-                       1.0178199524235901e-07, 1.3215435285680018e-06, 1.5252733493190626e-05,
-                       0.00015403530457106345, 0.0013333558146774607, 0.009618129107594122,
-                       0.055504108664820084, 0.2402265069591013, 0.6931471805599453, 1.0);
-        return V::scale(p, V::sub(n, exponent));
+        const V n = V::round(power);
+        constexpr double u = weight_unit;
+        return V::scale(
+            polynomial(remainder(n), V::set(u * 2.4991489198746126e-08), u * 2.763103155654868e-07,
+                       u * 2.7557626567526138e-06, u * 2.4801490642834746e-05,
+                       u * 0.00019841269436880697, u * 0.001388888894634752,
+                       u * 0.008333333333549683, u * 0.04166666666651784, u * 0.1666666666666622,
+                       u * 0.5000000000000012, u, u),
+            n);
     }
+}
+
+/// By what sums are multiplied whose shift goes up: e^(from - to); 1 where it goes down, since then
+/// they are 0.
+template <class V>
+inline V rescaling(V from, V to) {
+    using T = typename V::Scalar;
+    const V rise = V::max(V::sub(to, from), V::set(0));
+    return V::mul(exponential(V::sub(V::set(0), rise)), V::set(T(1 / weight_unit)));
 }
 
 /// tanh x. Small arguments by x + x^3 P(x^2) (float64: a quotient), the others by
@@ -65,7 +82,7 @@ inline V tanh(V x) {
     }
     // From 22 on tanh is 1 in either type; the bound keeps the power finite.
     const V magnitude = V::sub(V::set(0), V::max(V::set(-22), V::sub(V::set(0), V::abs(x))));
-    const V grown = power(V::mul(magnitude, V::set(T(2.8853900817779268))), V::set(0));
+    const V grown = V::mul(exponential(V::add(magnitude, magnitude)), V::set(T(1 / weight_unit)));
     const V large = V::sub(V::set(1), V::div(V::set(2), V::add(grown, V::set(1))));
     const V negative = V::sub(V::set(0), large);
     const V signed_large = V::where_above(V::set(0), x, negative, large);

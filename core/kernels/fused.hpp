@@ -4,15 +4,16 @@
 // Queries lie in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
 // and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read
 // where they lie, one number at a time, and meet all lanes at once; maximum and sum run down the
-// lanes. Scores are in units of log2, and a lane's exponent is whole: powers of two rescale sums
-// without rounding, so nothing depends on where blocks of keys end, but that weights below 2^-84 of
-// a row's largest may become 0.
+// lanes. Weights are e^(score - shift) with a shift a lane that holds for most rows from the start;
+// those below 2^-105 of a row's largest may become 0. Rows that leave T's range on the way are
+// computed again by plain_row.hpp.
 //
 // Sources: Milakov and Gimelshein 2018, arXiv 1805.02867 (the running maximum); Dao et al. 2022,
 // arXiv 2205.14135 (blocks of keys).
 #pragma once
 
 #include "core/kernels/functions.hpp"
+#include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/kernels/running_softmax.hpp"
@@ -25,21 +26,18 @@ template <class V>
 class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
-    static constexpr T blocked = blocked_score<T>, least = least_score<T>;
+    static constexpr T blocked = blocked_score<T>;
 
 public:
     explicit Attention(Tile<T>& tile)
         : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
           softmax_(context_ + t_.d_v * L),
           weights_(context_ + t_.d_v * L + RunningSoftmax<V>::size),
-          kept_exponents_(weights_ + blocks() * block_keys * L) {}
+          kept_shifts_(weights_ + blocks() * block_keys * L) {}
 
     void run() {
         if (t_.scores[0] != nullptr) write_scores();
-        attend(false);
-        // A value that is not finite must not reach lanes that do not see its key, but 0 times it
-        // is NaN. Only then are blocked keys stepped over one by one.
-        if (may_block() && !is_finite()) attend(true);
+        attend();
         finish();
     }
 
@@ -82,9 +80,8 @@ private:
         }
     }
 
-    void attend(bool careful) {
-        const double unit = t_.softcap == 0 ? t_.scale * log2_e : t_.scale / t_.softcap;
-        pack<V>(t_.query, t_.lanes, t_.d_k, static_cast<T>(unit), query_);
+    void attend() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, query_factor(t_), query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
         std::size_t blocks = 0, block = 0;
@@ -95,7 +92,7 @@ private:
             for (std::size_t l = t_.lanes * block / blocks; l < t_.lanes * (block + 1) / blocks;
                  ++l)
                 look_ahead(l);
-            attend_block(t_.strips + first, t_.strips + end, careful);
+            attend_block(t_.strips + first, t_.strips + end);
             first = end;
         }
     }
@@ -106,24 +103,21 @@ private:
         if (t_.next_query != nullptr) prefetch_row(t_.next_query + lane * t_.d_k, t_.d_k);
     }
 
-    void attend_block(const Strip* first, const Strip* end, bool careful) {
+    void attend_block(const Strip* first, const Strip* end) {
         const bool whole = first->keys == block_keys && first->first_vector == 0 &&
                            first->end_vector == used_vectors();
         if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
-        if (careful || !is_plain() || !guess_block(first, end)) weigh_block(first, end, careful);
-        for (const Strip* s = first; s != end; ++s) careful ? mix_one_by_one(*s) : mix(*s);
+        if (has_modifiers(t_) || !guess_block(first, end)) weigh_block(first, end);
+        for (const Strip* s = first; s != end; ++s) mix(*s);
         softmax_.end_block();
         if (keeps_weights()) {
-            T* kept = kept_exponents_ + first->first_key / block_keys * L;
-            for (std::size_t l = 0; l < L; l += W) V::load(softmax_.exponent() + l).store(kept + l);
+            T* kept = kept_shifts_ + first->first_key / block_keys * L;
+            for (std::size_t l = 0; l < L; l += W) V::load(softmax_.shift() + l).store(kept + l);
         }
     }
 
-    /// Scores that nothing happens to before the softmax.
-    bool is_plain() const { return t_.softcap == 0 && !t_.alibi && t_.bias_count == 0; }
-
-    /// Weights of a block by the exponents of the blocks before it, without a pass for the maximum;
-    /// false where an exponent does not hold.
+    /// Weights of a block by the shifts of the blocks before it, without a pass for the maximum;
+    /// false where a shift does not hold.
     bool guess_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s)
@@ -183,7 +177,7 @@ private:
         void chore(std::size_t i) const {
             const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
             T* at = scores + row * L + n * W;
-            V weight = power(V::load(at), V::load(in.softmax_.exponent() + lane));
+            V weight = exponential(V::sub(V::load(at), V::load(in.softmax_.shift() + lane)));
             T* sum = in.softmax_.block_sum(key + row) + lane;
             V::add(V::load(sum), weight).store(sum);
             if (masked && in.t_.keep != nullptr)
@@ -210,12 +204,12 @@ private:
         weigh.end(vectors);
     }
 
-    /// Weights of a block step by step: scores, exponents, powers.
-    void weigh_block(const Strip* first, const Strip* end, bool mark_blocked) {
+    /// Weights of a block step by step: scores, shifts, powers.
+    void weigh_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s) score(*s);
-        settle_exponents();
-        for (const Strip* s = first; s != end; ++s) exponentiate(*s, mark_blocked);
+        settle_shifts();
+        for (const Strip* s = first; s != end; ++s) exponentiate(*s);
     }
 
     void clear_block(std::size_t key) {
@@ -244,7 +238,7 @@ private:
         }
     }
 
-    void settle_exponents() {
+    void settle_shifts() {
         softmax_.settle(used_vectors() * W, [&](std::size_t lane, V factor) {
             for (std::size_t c = 0; c < t_.d_v; ++c) {
                 T* at = context_ + c * L + lane;
@@ -254,20 +248,17 @@ private:
     }
 
     /// Scores become powers; those of dropped keys leave the sum as it was and then become 0.
-    void exponentiate(const Strip& s, bool mark_blocked) {
+    void exponentiate(const Strip& s) {
         T* scores = weights_of(s.first_key);
         for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
-            const V exponent = V::load(softmax_.exponent() + v * W);
+            const V shift = V::load(softmax_.shift() + v * W);
             for (std::size_t k = 0; k < s.keys; ++k) {
                 T* at = scores + k * L + v * W;
-                const V x = V::load(at);
-                V weight = power(x, exponent);
+                V weight = exponential(V::sub(V::load(at), shift));
                 T* sum = softmax_.block_sum(s.first_key + k) + v * W;
                 V::add(V::load(sum), weight).store(sum);
                 if (t_.keep != nullptr)
                     weight = V::where(t_.keep[s.first_key + k] >> (v * W), weight, V::set(0));
-                if (mark_blocked)
-                    weight = V::where_above(V::set(least), x, V::set(T{-0.0}), weight);
                 weight.store(at);
             }
         }
@@ -282,68 +273,55 @@ private:
                     Store<V>{context, L, context, L});
     }
 
-    void mix_one_by_one(const Strip& s) {
-        for (std::size_t k = 0; k < s.keys; ++k) {
-            const T* weights = weights_of(s.first_key + k);
-            const T* value = t_.value + (s.first_key + k) * t_.value_stride;
-            for (std::size_t l = s.first_vector * W; l < s.end_vector * W; ++l) {
-                if (__builtin_signbit(weights[l])) continue;  // -0: blocked
-                for (std::size_t c = 0; c < t_.d_v; ++c)
-                    context_[c * L + l] += weights[l] * value[c];
-            }
-        }
-    }
-
-    bool may_block() const {
-        if (t_.bias_count != 0 || t_.strip_count == 0) return true;
-        for (std::size_t i = 0; i < t_.strip_count; ++i) {
-            const Strip& s = t_.strips[i];
-            if (s.visible != nullptr || s.first_vector != 0 || s.end_vector != used_vectors())
-                return true;
-        }
-        return false;
-    }
-
-    bool is_finite() const {
-        V zeros = V::set(0);
-        for (std::size_t c = 0; c < t_.d_v; ++c)
-            for (std::size_t v = 0; v < used_vectors(); ++v)
+    /// Bit l: lane l holds a number that is not finite, or its sum is 0: what it sees lies out of
+    /// T's range, or is NaN or infinite, or has met a value that is while it is blocked.
+    std::uint64_t lanes_out_of_range() const {
+        std::uint64_t lanes = 0;
+        for (std::size_t v = 0; v < used_vectors(); ++v) {
+            const V sum = V::load(softmax_.sum() + v * W);
+            V zeros = V::mul(sum, V::set(0));
+            for (std::size_t c = 0; c < t_.d_v; ++c)
                 zeros = V::fma(V::load(context_ + c * L + v * W), V::set(0), zeros);
-        T lanes[W];
-        zeros.store(lanes);
-        for (T zero : lanes)
-            if (zero != 0) return false;  // NaN
-        return true;
+            T zero[W], total[W];
+            zeros.store(zero);
+            sum.store(total);
+            for (std::size_t l = 0; l < W; ++l)
+                if (zero[l] != 0 || !(total[l] > 0)) lanes |= std::uint64_t{1} << (v * W + l);
+        }
+        return lanes;
     }
 
-    /// One more term in the sum of every lane that sees a key.
+    /// One more term in the sum of every lane.
     void add_sinks() {
         for (std::size_t l = 0; l < used_vectors() * W; l += W)
-            V::mul(V::load(t_.sink + l), V::set(T(log2_e))).store(softmax_.peak() + l);
-        settle_exponents();
+            V::load(t_.sink + l).store(softmax_.peak() + l);
+        settle_shifts();
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
-            const V sum = V::load(softmax_.sum() + l);
-            const V term = power(V::load(softmax_.peak() + l), V::load(softmax_.exponent() + l));
-            V::where_above(sum, V::set(0), V::add(sum, term), sum).store(softmax_.sum() + l);
+            const V term = exponential(V::sub(V::load(t_.sink + l), V::load(softmax_.shift() + l)));
+            V::add(V::load(softmax_.sum() + l), term).store(softmax_.sum() + l);
         }
     }
 
-    /// Divides by the sums and writes context, weights and sums.
+    /// Divides by the sums and writes context, weights and sums; then again the rows that are not
+    /// right so.
     void finish() {
         if (t_.has_sink) add_sinks();
+        const std::uint64_t again = lanes_out_of_range();
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
-            // A lane that sees a key has a sum far above this; of the others all is 0 already.
+            // The sum of a lane that sees a key is near 1 at least; of the others all is 0 already.
             const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
             V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
         }
-        write_rows<false>(t_.context, context_, 0, t_.d_v, t_.partial ? nullptr : reciprocal);
+        write_rows<false>(t_.context, context_, 0, t_.d_v, reciprocal);
         if (keeps_weights()) write_weights(reciprocal);
         V::finish_stores();
         for (std::size_t l = 0; l < t_.lanes; ++l) {
-            t_.exponent[l] = softmax_.exponent()[l];
-            t_.sum[l] = softmax_.sum()[l];
+            t_.shift[l] = softmax_.shift()[l];
+            t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
         }
+        for (std::size_t l = 0; l < t_.lanes; ++l)
+            if ((again >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
     }
 
     void write_weights(const T* reciprocal) {
@@ -363,8 +341,8 @@ private:
             write_zeros(key);
             T factors[L];
             for (std::size_t l = 0; l < L; l += W)
-                V::scale(V::load(reciprocal + l), V::sub(V::load(kept_exponents_ + block * L + l),
-                                                         V::load(softmax_.exponent() + l)))
+                V::mul(V::load(reciprocal + l), rescaling(V::load(kept_shifts_ + block * L + l),
+                                                          V::load(softmax_.shift() + l)))
                     .store(factors + l);
             write_rows<true>(t_.weights, weights_of(key), key, end - key, factors);
             written = end;
@@ -375,7 +353,7 @@ private:
     Tile<T>& t_;
     T *query_, *context_;
     RunningSoftmax<V> softmax_;
-    T *weights_, *kept_exponents_;
+    T *weights_, *kept_shifts_;
 };
 
 template <class V>

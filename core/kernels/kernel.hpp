@@ -20,9 +20,14 @@ inline constexpr std::size_t block_keys = 128;
 /// Sums of a block's weights in each lane: the keys k, k + 8, k + 16 and so on are one.
 inline constexpr std::size_t partial_sums = 8;
 
-/// 2^(i / 8).
-constexpr float powers_of_eighths[8] = {1.0f,        1.09050775f, 1.18920708f, 1.29683959f,
-                                        1.41421354f, 1.54221082f, 1.68179286f, 1.8340081f};
+/// Weights, and their sums, are kept this many times as large, so that the smallest stay clear of
+/// subnormal numbers and products with the smallest values lose no digits.
+inline constexpr double weight_unit = 0x1p20;
+
+/// weight_unit 2^(i / 8).
+constexpr float powers_of_eighths[8] = {
+    0x1p20f * 1.0f,        0x1p20f * 1.09050775f, 0x1p20f * 1.18920708f, 0x1p20f * 1.29683959f,
+    0x1p20f * 1.41421354f, 0x1p20f * 1.54221082f, 0x1p20f * 1.68179286f, 0x1p20f * 1.8340081f};
 
 /// Keys [first_key, first_key + keys) of one block, seen by the vectors of lanes
 /// [first_vector, end_vector) only.
@@ -57,6 +62,8 @@ struct Tile {
     std::size_t strip_count;
 
     double scale, softcap;  ///< softcap 0: none
+    /// The scale would take queries out of T's normal numbers: scores are scaled instead.
+    bool scales_scores;
     const Bias<T>* biases;
     std::size_t bias_count;
     bool alibi;
@@ -72,18 +79,15 @@ struct Tile {
     T* context[most_lanes];  ///< rows of d_v
     T* weights[most_lanes];  ///< rows of kv_len; weights[0] null: not wanted
     T* scores[most_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
-    /// Of each lane: sum over keys of 2^(log2(e) score - exponent), and the sink's; 0 where the
-    /// lane sees no key.
-    T exponent[most_lanes], sum[most_lanes];
-    /// Context rows are left undivided by the sum: parts of a row are joined by the caller.
-    bool partial;
+    /// Of each lane: sum over keys of e^(score - shift), and the sink's; 0 where there is neither.
+    T shift[most_lanes], sum[most_lanes];
 
     T* scratch;  ///< scratch_size(...) elements, aligned to 64 bytes
 };
 
 /// Elements of scratch of a tile of `lanes` lanes: queries, context, the weights of a block, or of
-/// all keys where weights are written, with an exponent for each of their blocks; exponent, sum and
-/// peak, and partial sums.
+/// all keys where weights are written, with a shift for each of their blocks; shift, sum and peak,
+/// and partial sums.
 constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
                                    std::size_t kv_len, bool weights) {
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;

@@ -2,10 +2,11 @@
 // in the lanes, so that keys and values are read as fast as memory gives them.
 //
 // A dot product is summed in `parts` sums, as many for every instruction set, that are folded in
-// halves. The rest is as in fused.hpp: scores in units of log2, exponents whole.
+// halves. The rest is as in fused.hpp: weights by a shift, rows out of range by plain_row.hpp.
 #pragma once
 
 #include "core/kernels/functions.hpp"
+#include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/scores.hpp"
 
@@ -28,8 +29,7 @@ public:
     void run() {
         for (std::size_t row = 0; row < t_.lanes; ++row) {
             if (t_.scores[0] != nullptr) write_scores(row);
-            attend_row(row, false);
-            if (!is_finite(row)) attend_row(row, true);
+            attend_row(row);
             finish_row(row);
         }
     }
@@ -51,31 +51,30 @@ private:
             dots(all, k).store_first(t_.scores[row] + k, t_.kv_len - k < W ? t_.kv_len - k : W);
     }
 
-    void attend_row(std::size_t row, bool careful) {
-        const double unit = t_.softcap == 0 ? t_.scale * log2_e : t_.scale / t_.softcap;
-        load_query(row, static_cast<T>(unit));
+    void attend_row(std::size_t row) {
+        load_query(row, query_factor(t_));
         for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] = 0;
         if (keeps_weights())
             for (std::size_t k = 0; k < t_.kv_len; ++k) t_.weights[row][k] = blocked_score<T>;
-        exponent_ = sum_ = 0;
+        shift_ = sum_ = 0;
         for (std::size_t i = 0; i < t_.strip_count; ++i) {
             const Strip& s = t_.strips[i];
-            if (row / W >= s.first_vector && row / W < s.end_vector) attend_strip(s, row, careful);
+            if (row / W >= s.first_vector && row / W < s.end_vector) attend_strip(s, row);
         }
     }
 
-    void attend_strip(const Strip& s, std::size_t row, bool careful) {
+    void attend_strip(const Strip& s, std::size_t row) {
         T* scores = weights_;
         for (std::size_t k = 0; k < s.keys; k += W) dots(s, k).store(scores + k);
         modify(s, row, scores);
         if (keeps_weights())
             for (std::size_t k = 0; k < s.keys; ++k) t_.weights[row][s.first_key + k] = scores[k];
-        settle_exponent(row, peak_of(scores, s.keys));
-        sum_ += exponentiate(s, scores, careful);
+        settle_shift(row, peak_of(scores, s.keys));
+        sum_ += exponentiate(s, scores);
         if (t_.keep != nullptr)
             for (std::size_t k = 0; k < s.keys; ++k)
-                if (!keeps(row, s.first_key + k) && !__builtin_signbit(scores[k])) scores[k] = 0;
-        careful ? mix_one_by_one(s, row) : mix(s, row);
+                if (!keeps(row, s.first_key + k)) scores[k] = 0;
+        mix(s, row);
     }
 
     /// Dot products of the query with W keys of the strip from the k-th on; past its end, 0.
@@ -140,10 +139,12 @@ private:
     }
 
     void modify(const Strip& s, std::size_t row, T* scores) const {
+        for (std::size_t k = 0; t_.scales_scores && k < s.keys; k += W)
+            scaled(V::load(scores + k), t_).store(scores + k);
         for (std::size_t k = 0; t_.softcap != 0 && k < s.keys; k += W)
             capped(V::load(scores + k), t_.softcap).store(scores + k);
         if (t_.alibi) {
-            const T slope = t_.slope[row] * T(log2_e);
+            const T slope = t_.slope[row];
             for (std::size_t k = 0; k < s.keys; ++k) {
                 const auto key = static_cast<std::ptrdiff_t>(s.first_key + k);
                 scores[k] += slope * static_cast<T>(key - t_.position[row]);
@@ -174,30 +175,26 @@ private:
         return most;
     }
 
-    void settle_exponent(std::size_t row, T peak) {
+    void settle_shift(std::size_t row, T peak) {
         const bool first = !(sum_ > 0) && peak > blocked_score<T>;
-        if (!(peak > exponent_ + 16) && !(first && peak < exponent_ - 40)) return;
-        T lanes[W];
-        V::round(V::set(peak)).store(lanes);
-        const T old = exponent_;
-        exponent_ = lanes[0];
-        V::scale(V::set(1), V::set(old - exponent_)).store(lanes);
-        sum_ *= lanes[0];
-        for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] *= lanes[0];
+        if (!(peak > shift_ + T(highest_rise)) && !(first && peak < shift_ - T(lowest_fall)))
+            return;
+        T factor[W];
+        rescaling(V::set(shift_), V::set(peak)).store(factor);
+        shift_ = peak;
+        sum_ *= factor[0];
+        for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] *= factor[0];
     }
 
-    /// Scores to weights; their sum. Blocked keys get -0 where they are to be stepped over.
-    T exponentiate(const Strip& s, T* scores, bool mark_blocked) const {
+    /// Scores to weights; their sum.
+    T exponentiate(const Strip& s, T* scores) const {
         V sum[vectors_of_parts];
         for (V& part : sum) part = V::set(0);
         std::size_t m = 0;
         for (std::size_t k = 0; k < s.keys; k += W) {
-            const V x = V::load(scores + k);
-            V weight = power(x, V::set(exponent_));
+            const V weight = exponential(V::sub(V::load(scores + k), V::set(shift_)));
             sum[m] = V::add(sum[m], weight);
             m = (m + 1) % vectors_of_parts;
-            if (mark_blocked)
-                weight = V::where_above(V::set(least_score<T>), x, V::set(T{-0.0}), weight);
             weight.store(scores + k);
         }
         for (std::size_t half = vectors_of_parts / 2; half != 0; half /= 2)
@@ -229,33 +226,24 @@ private:
         last.store_first(context + c, t_.d_v - c);
     }
 
-    void mix_one_by_one(const Strip& s, std::size_t row) const {
-        for (std::size_t k = 0; k < s.keys; ++k) {
-            if (__builtin_signbit(weights_[k])) continue;
-            const T* value = t_.value + (s.first_key + k) * t_.value_stride;
-            for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] += weights_[k] * value[c];
-        }
-    }
-
     bool is_finite(std::size_t row) const {
         for (std::size_t c = 0; c < t_.d_v; ++c)
             if (t_.context[row][c] - t_.context[row][c] != 0) return false;
-        return true;
+        return sum_ - sum_ == 0;
     }
 
     void finish_row(std::size_t row) {
-        T sum = sum_;
-        if (t_.has_sink && sum > 0) {
-            const T sink = t_.sink[row] * T(log2_e);
-            settle_exponent(row, sink);
-            T lanes[W];
-            power(V::set(sink), V::set(exponent_)).store(lanes);
-            sum = sum_ + lanes[0];
+        if (t_.has_sink) {
+            settle_shift(row, t_.sink[row]);
+            T term[W];
+            exponential(V::set(t_.sink[row] - shift_)).store(term);
+            sum_ += term[0];
         }
-        t_.exponent[row] = exponent_;
-        t_.sum[row] = sum;
-        const T factor = sum == 0 ? T{0} : static_cast<T>(t_.kept_value) / sum;
-        for (std::size_t c = 0; !t_.partial && c < t_.d_v; ++c) t_.context[row][c] *= factor;
+        if (!is_finite(row) || !(sum_ > 0)) return PlainRow<T>(t_, row, W).run();
+        t_.shift[row] = shift_;
+        t_.sum[row] = sum_ * T(1 / weight_unit);
+        const T factor = static_cast<T>(t_.kept_value) / sum_;
+        for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] *= factor;
         if (keeps_weights()) write_weights(row, factor);
     }
 
@@ -264,7 +252,8 @@ private:
         T* weights = t_.weights[row];
         for (std::size_t k = 0; k < t_.kv_len; k += W) {
             const std::size_t filled = t_.kv_len - k < W ? t_.kv_len - k : W;
-            const V weight = power(V::load_first(weights + k, filled), V::set(exponent_));
+            const V weight =
+                exponential(V::sub(V::load_first(weights + k, filled), V::set(shift_)));
             V::mul(weight, V::set(factor)).store_first(weights + k, filled);
         }
         for (std::size_t k = 0; t_.keep != nullptr && k < t_.kv_len; ++k)
@@ -274,7 +263,7 @@ private:
     Tile<T>& t_;
     std::size_t d_k_;
     T *query_, *weights_;
-    T exponent_ = 0, sum_ = 0;
+    T shift_ = 0, sum_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ struct Float {
     using Scalar = float;
     static constexpr std::size_t lanes = 8;
     static constexpr std::size_t tile_vectors = 3, tile_rows = 4;
+    static constexpr bool fuses = true;
     __m256 v;
 
     static Float load(const float* p) { return {_mm256_loadu_ps(p)}; }
@@ -36,7 +37,7 @@ struct Float {
         return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
     }
     static Float round_to_eighth(Float a) { return mul(round(mul(a, set(8))), set(0.125f)); }
-    static Float power_of_fraction(Float e) {
+    static Float unit_power_of_fraction(Float e) {
         const __m256 table = _mm256_loadu_ps(powers_of_eighths);
         return {_mm256_permutevar8x32_ps(table, biased(e))};
     }
@@ -94,6 +95,7 @@ struct Double {
     using Scalar = double;
     static constexpr std::size_t lanes = 4;
     static constexpr std::size_t tile_vectors = 3, tile_rows = 4;
+    static constexpr bool fuses = true;
     __m256d v;
 
     static Double load(const double* p) { return {_mm256_loadu_pd(p)}; }

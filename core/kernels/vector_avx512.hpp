@@ -13,6 +13,7 @@ struct Float {
     using Scalar = float;
     static constexpr std::size_t lanes = 16;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
+    static constexpr bool fuses = true;
     __m512 v;
 
     static Float load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -46,7 +47,7 @@ struct Float {
     static Float round_to_eighth(Float a) {
         return {_mm512_roundscale_ps(a.v, 3 << 4 | _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
     }
-    static Float power_of_fraction(Float e) {
+    static Float unit_power_of_fraction(Float e) {
         const __m512 table = _mm512_broadcast_f32x8(_mm256_loadu_ps(powers_of_eighths));
         const __m512 biased = _mm512_add_ps(e.v, _mm512_set1_ps(0x1.8p20f));
         return {_mm512_permutexvar_ps(_mm512_castps_si512(biased), table)};
@@ -100,6 +101,7 @@ struct Double {
     using Scalar = double;
     static constexpr std::size_t lanes = 8;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
+    static constexpr bool fuses = true;
     __m512d v;
 
     static Double load(const double* p) { return {_mm512_loadu_pd(p)}; }

@@ -15,6 +15,8 @@ struct GenericVector {
     static constexpr std::size_t lanes = 16 / sizeof(T);
     /// What a tile of the product holds in registers: vectors of lanes, and at most so many rows.
     static constexpr std::size_t tile_vectors = 2, tile_rows = 4;
+    /// Whether fma rounds once.
+    static constexpr bool fuses = false;
     Lanes v;
 
     static GenericVector load(const T* p) {
@@ -48,7 +50,7 @@ struct GenericVector {
     static GenericVector sub(GenericVector a, GenericVector b) { return {a.v - b.v}; }
     static GenericVector mul(GenericVector a, GenericVector b) { return {a.v * b.v}; }
     static GenericVector div(GenericVector a, GenericVector b) { return {a.v / b.v}; }
-    /// a b + c, rounded once by every header but this one.
+    /// a b + c, rounded once where the processor fuses the two; here it is not.
     static GenericVector fma(GenericVector a, GenericVector b, GenericVector c) {
         return {a.v * b.v + c.v};
     }
@@ -72,8 +74,9 @@ struct GenericVector {
         const Bits tiny = bits_of(e.v < set(sizeof(T) == 4 ? T{-125} : T{-1021}).v);
         return from_bits(bits(mul(a, from_bits(exponent))) & ~tiny);
     }
-    /// float32: 2^(e - floor(e)) for multiples e of 1/8 that `scale` does not turn to 0.
-    static GenericVector power_of_fraction(GenericVector e) {
+    /// float32: weight_unit 2^(e - floor(e)) for multiples e of 1/8 that `scale` does not turn to
+    /// 0.
+    static GenericVector unit_power_of_fraction(GenericVector e) {
         const Bits low = biased(e);
         GenericVector r;
         for (std::size_t i = 0; i < lanes; ++i) r.v[i] = powers_of_eighths[low[i] & 7];

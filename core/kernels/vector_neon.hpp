@@ -13,6 +13,7 @@ struct Float {
     using Scalar = float;
     static constexpr std::size_t lanes = 4;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
+    static constexpr bool fuses = true;
     float32x4_t v;
 
     static Float load(const float* p) { return {vld1q_f32(p)}; }
@@ -41,7 +42,7 @@ struct Float {
     static Float abs(Float a) { return {vabsq_f32(a.v)}; }
     static Float round(Float a) { return {vrndnq_f32(a.v)}; }
     static Float round_to_eighth(Float a) { return mul(round(mul(a, set(8))), set(0.125f)); }
-    static Float power_of_fraction(Float e) {
+    static Float unit_power_of_fraction(Float e) {
         const uint8x16x2_t bytes = {{vreinterpretq_u8_f32(vld1q_f32(powers_of_eighths)),
                                      vreinterpretq_u8_f32(vld1q_f32(powers_of_eighths + 4))}};
         // Element i's bytes are 4 i to 4 i + 3.
@@ -88,6 +89,7 @@ struct Double {
     using Scalar = double;
     static constexpr std::size_t lanes = 2;
     static constexpr std::size_t tile_vectors = 4, tile_rows = 6;
+    static constexpr bool fuses = true;
     float64x2_t v;
 
     static Double load(const double* p) { return {vld1q_f64(p)}; }
