@@ -4,14 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-if ! { command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64-static; } >/dev/null; then
-    as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
-    $as_root apt-get update -qq >&2
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        g++-aarch64-linux-gnu qemu-user-static cmake ninja-build libcli11-dev nlohmann-json3-dev \
-        libxtensor-dev doctest-dev >&2
-fi
+sh cli/install.sh g++-aarch64-linux-gnu qemu-user-static cmake ninja-build libcli11-dev \
+    nlohmann-json3-dev libxtensor-dev doctest-dev
 
 build=build/arm64
 mkdir -p "$build"

@@ -16,12 +16,7 @@ has_parallel() {
 }
 
 command -v bash >/dev/null || skip "there is no bash"
-if ! has_parallel && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq >/dev/null 2>&1 || true
-    apt-get install -y -qq --no-install-recommends parallel >/dev/null 2>&1 || true
-fi
-has_parallel || skip "GNU parallel is missing and could not be installed (Debian: parallel)"
+has_parallel || skip "needs GNU parallel (Debian: parallel); tests/run.sh installs it"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
