@@ -56,7 +56,7 @@ inline float torch_exp(float x) {
     float s = std::fma(q, -0.693145751953125f, x);
     s = std::fma(q, -1.428606765330187e-06f, s);
     float u = 0.00019852762f;
-    for (float coefficient : {0.0013930436f, 0.008333361f, 0.04166649f, 0.16666667f, 0.5f})
+    for (float coefficient : {0.0013930436f, 0.008333361f, 0.041666485f, 0.16666667f, 0.5f})
         u = std::fma(u, s, coefficient);
     // As SLEEF scales: by two powers, since 2^q may lie outside float32. The first step is exact.
     const auto power = [](int exponent) { return std::bit_cast<float>((exponent + 127) << 23); };
