@@ -200,13 +200,13 @@ TEST_CASE("torch_exp: within one unit in the last place, with exact ends") {
     CHECK(std::isnan(torch_exp(std::numeric_limits<float>::quiet_NaN())));
 }
 
-TEST_CASE("row_sum: short rows in order, longer ones by eight lanes") {
+TEST_CASE("softmax_sum: short rows in order, longer ones by eight lanes") {
     const float tiny = 1e-8f;
     const std::vector<float> short_row{1, tiny, tiny, tiny, tiny, tiny, tiny};
-    CHECK(row_sum(short_row.data(), short_row.size()) == 1.0f);
+    CHECK(softmax_sum(short_row.data(), short_row.size()) == 1.0f);
     std::vector<float> long_row(17, 0.0f);
     long_row[0] = 1;
     for (std::size_t i = 1; i < 17; ++i) long_row[i] = 4e-8f;
     // Lane 0 swallows its two small terms; the other lanes keep theirs until they are folded.
-    CHECK(row_sum(long_row.data(), long_row.size()) > 1.0f);
+    CHECK(softmax_sum(long_row.data(), long_row.size()) > 1.0f);
 }
