@@ -132,7 +132,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         }
         T shift = *std::max_element(score, score + keys);
         if (has_sink) shift = std::max(shift, sink_logit);
-        for (std::size_t k = 0; k < keys; ++k) weight[k] = torch_exp(score[k] - shift);
+        exponentials(score, keys, shift, weight);
         T total = softmax_sum(weight, keys);
         const T sink_power = has_sink ? torch_exp(sink_logit - shift) : T{0};
         if (has_sink) total += sink_power;

@@ -65,7 +65,7 @@ T times_power_of_two(T x, int exponent) {
 /// 0 below -1000, +Infinity where e^x is more than the largest float64.
 /// Source: SLEEF's exp with error bound 1.0 ULP, which PyTorch's vector type calls; its order of
 /// the polynomial, pairs of pairs, shows in the last bit.
-inline double torch_exp(double x) {
+[[gnu::always_inline]] inline double torch_exp(double x) {
     if (std::isnan(x)) return x;
     if (x < -1000.0) return 0.0;
     if (x > 0x1.62e42fefa39efp+9) return std::numeric_limits<double>::infinity();
@@ -89,7 +89,7 @@ inline double torch_exp(double x) {
 /// e^x within one unit in the last place: x = q ln 2 + s, a polynomial of degree 7 in s, times 2^q.
 /// 0 below -104, +Infinity above 100, so every float32 underflow and overflow lies inside.
 /// Source: SLEEF's expf with error bound 1.0 ULP, which PyTorch's vector type calls.
-inline float torch_exp(float x) {
+[[gnu::always_inline]] inline float torch_exp(float x) {
     if (std::isnan(x)) return x;
     if (x < -104.0f) return 0.0f;
     if (x > 100.0f) return std::numeric_limits<float>::infinity();
@@ -102,5 +102,10 @@ inline float torch_exp(float x) {
     return times_power_of_two<float, std::uint32_t>(1.0f + std::fma(s * s, u, s),
                                                     static_cast<int>(q));
 }
+
+/// powers[i] = torch_exp(scores[i] - shift), with the processor's own fused multiply-add where it
+/// has one; the bits are the same without.
+template <class T>
+void exponentials(const T* scores, std::size_t length, T shift, T* powers);
 
 }  // namespace attn
