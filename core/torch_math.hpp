@@ -1,10 +1,10 @@
 // PyTorch's float arithmetic where its order and rounding show in the printed digits: products, and
 // the exponentials of a softmax and their sum, as its x86-64 CPU kernels compute them.
 //
-// Measured: the softmax has the bits of PyTorch 2.13 with ATEN_CPU_CAPABILITY=avx2, in float32 and
-// in float64, for rows of 1 to 20000 keys of every magnitude (tests/make_softmax_golden.py).
-// Products have those of a reference BLAS; MKL adds in an order that it chooses by shape and
-// processor.
+// Measured: the softmax has the bits of PyTorch 2.13 with ATEN_CPU_CAPABILITY=avx2 and of 1.13, in
+// float32 and in float64, for rows of 1 to 20000 keys of every magnitude (tests/torch_bits_test.cpp
+// for a part). Products have those of a reference BLAS; MKL adds in an order that it chooses by
+// shape and processor.
 #pragma once
 
 #include <algorithm>
@@ -73,15 +73,13 @@ T times_power_of_two(T x, int exponent) {
     double s = std::fma(q, -0.69314718055966295651, x);
     s = std::fma(q, -0.28235290563031577123e-12, s);
     const double s2 = s * s, s4 = s2 * s2, s8 = s4 * s4;
-    const auto pair = [](double x_high, double high, double low) {
-        return std::fma(x_high, high, low);
-    };
-    const double c11_10 = pair(s, 0.2081276378237164457e-8, 0.2511210703042288022e-7);
-    const double c9_8 = pair(s, 0.2755762628169491192e-6, 0.2755723402025388239e-5);
-    const double c7_6 = pair(s, 0.2480158687479686264e-4, 0.1984126989855865850e-3);
-    const double c5_4 = pair(s, 0.1388888888914497797e-2, 0.8333333333314938210e-2);
-    const double c3_2 = pair(s, 0.4166666666666602598e-1, 0.1666666666666669072e+0);
-    double u = pair(s8, c11_10, pair(s4, pair(s2, c9_8, c7_6), pair(s2, c5_4, c3_2)));
+    const double c11_10 = std::fma(s, 0.2081276378237164457e-8, 0.2511210703042288022e-7);
+    const double c9_8 = std::fma(s, 0.2755762628169491192e-6, 0.2755723402025388239e-5);
+    const double c7_6 = std::fma(s, 0.2480158687479686264e-4, 0.1984126989855865850e-3);
+    const double c5_4 = std::fma(s, 0.1388888888914497797e-2, 0.8333333333314938210e-2);
+    const double c3_2 = std::fma(s, 0.4166666666666602598e-1, 0.1666666666666669072e+0);
+    double u =
+        std::fma(s8, c11_10, std::fma(s4, std::fma(s2, c9_8, c7_6), std::fma(s2, c5_4, c3_2)));
     for (double coefficient : {0.5, 1.0, 1.0}) u = std::fma(u, s, coefficient);
     return times_power_of_two<double, std::uint64_t>(u, static_cast<int>(q));
 }

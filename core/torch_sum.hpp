@@ -12,9 +12,13 @@
 
 namespace attn {
 
-/// Sums of neighbouring columns: as many as a vector of 32 bytes holds.
+/// As many numbers as a vector of 32 bytes holds.
 template <class T>
-using ColumnSums = std::array<T, 32 / sizeof(T)>;
+inline constexpr std::size_t vector_lanes = 32 / sizeof(T);
+
+/// Sums of neighbouring columns.
+template <class T>
+using ColumnSums = std::array<T, vector_lanes<T>>;
 
 template <class T>
 void add_columns(ColumnSums<T>& sums, const T* row, std::size_t columns) {
@@ -63,7 +67,7 @@ ColumnSums<T> interleaved_sum(const T* x, std::size_t rows, std::size_t stride,
 /// lanes are added in order.
 template <class T>
 T tensor_sum(const T* row, std::size_t length) {
-    const std::size_t lanes = length < ColumnSums<T>{}.size() ? 1 : ColumnSums<T>{}.size();
+    const std::size_t lanes = length < vector_lanes<T> ? 1 : vector_lanes<T>;
     const std::size_t vectors = length / lanes;
     const ColumnSums<T> sums = interleaved_sum(row, vectors, lanes, lanes);
     T total{0};
@@ -74,14 +78,13 @@ T tensor_sum(const T* row, std::size_t length) {
 
 /// x.sum(dim=0) of (rows, columns). Columns are taken in whole blocks of four vectors, or of four
 /// where they do not fill a vector, and the rest otherwise; a single column is a row to PyTorch.
-// PyTorch's threads cut arrays of 32768 numbers and more into pieces with rests of their own.
 template <class T>
 void sum_over_rows(const T* x, std::size_t rows, std::size_t columns, T* sums) {
     if (columns == 1) {
         *sums = tensor_sum(x, rows);
         return;
     }
-    constexpr std::size_t lanes = ColumnSums<T>{}.size();
+    constexpr std::size_t lanes = vector_lanes<T>;
     const std::size_t block = columns < lanes ? 4 : 4 * lanes;
     const std::size_t in_blocks = columns / block * block;
     for (std::size_t j = 0, count = 0; j < columns; j += count) {
