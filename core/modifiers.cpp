@@ -6,8 +6,12 @@
 
 namespace attn {
 
-ScoreModifier softcap(double c) {
-    return {[c](double x, const ScorePlace&) { return c == 0 ? x : c * std::tanh(x / c); },
+template <class T>
+ScoreModifier<T> softcap(double cap) {
+    const T c = static_cast<T>(cap);
+    // The tangent of a float32 by way of float64, whose last bit differs between C libraries.
+    const auto tanh = [](T x) { return static_cast<T>(std::tanh(static_cast<double>(x))); };
+    return {[c, tanh](T x, const ScorePlace&) { return c == T{0} ? x : c * tanh(x / c); },
             "capped_scores"};
 }
 
@@ -15,27 +19,36 @@ double alibi_slope(std::size_t head, std::size_t heads) {
     return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
 }
 
-ScoreModifier alibi(std::size_t heads) {
-    return {[heads](double x, const ScorePlace& at) {
+template <class T>
+ScoreModifier<T> alibi(std::size_t heads) {
+    return {[heads](T x, const ScorePlace& at) {
                 const auto distance = static_cast<std::int64_t>(at.key) - at.position;
-                return x + alibi_slope(at.head, heads) * static_cast<double>(distance);
+                const T slope = static_cast<T>(alibi_slope(at.head, heads));
+                return x + slope * static_cast<T>(distance);
             },
             "alibi_scores"};
 }
 
-ScoreModifier add_bias(Broadcast bias, std::size_t index) {
-    return {[bias = std::move(bias)](double x, const ScorePlace& at) {
-                return x + bias.at(at.batch, at.head, at.query, at.key);
+template <class T>
+ScoreModifier<T> add_bias(Broadcast bias, std::size_t index) {
+    return {[bias = std::move(bias)](T x, const ScorePlace& at) {
+                return x + static_cast<T>(bias.at(at.batch, at.head, at.query, at.key));
             },
             "bias_" + std::to_string(index) + "_scores"};
 }
 
-std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,
-                                           const std::vector<Broadcast>& biases) {
-    std::vector<ScoreModifier> list{softcap(cap)};
-    if (with_alibi) list.push_back(alibi(heads));
-    for (std::size_t i = 0; i < biases.size(); ++i) list.push_back(add_bias(biases[i], i));
+template <class T>
+std::vector<ScoreModifier<T>> score_modifiers(double cap, bool with_alibi, std::size_t heads,
+                                              const std::vector<Broadcast>& biases) {
+    std::vector<ScoreModifier<T>> list{softcap<T>(cap)};
+    if (with_alibi) list.push_back(alibi<T>(heads));
+    for (std::size_t i = 0; i < biases.size(); ++i) list.push_back(add_bias<T>(biases[i], i));
     return list;
 }
+
+template std::vector<ScoreModifier<float>> score_modifiers(double, bool, std::size_t,
+                                                           const std::vector<Broadcast>&);
+template std::vector<ScoreModifier<double>> score_modifiers(double, bool, std::size_t,
+                                                            const std::vector<Broadcast>&);
 
 }  // namespace attn

@@ -15,28 +15,34 @@ struct ScorePlace {
     std::int64_t position;
 };
 
-/// One step: a function of the score and its place. Where `emits` names an array, the scores are
-/// kept under that name after the step.
+/// One step: a function of the score and its place, each operation of it rounded to T as programs
+/// on tensors round it. Where `emits` names an array, the scores are kept under that name after the
+/// step.
+template <class T>
 struct ScoreModifier {
-    std::function<double(double score, const ScorePlace& place)> apply;
+    std::function<T(T score, const ScorePlace& place)> apply;
     std::string emits;
 };
 
 /// c tanh(x / c), or x where c is 0; gives capped_scores. Gemma 2 (arXiv 2408.00118, section 2);
 /// ONNX Attention's softcap.
-ScoreModifier softcap(double c);
+template <class T>
+ScoreModifier<T> softcap(double c);
 
 /// slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
 double alibi_slope(std::size_t head, std::size_t heads);
 
 /// x + slope_h (k - p); gives alibi_scores.
-ScoreModifier alibi(std::size_t heads);
+template <class T>
+ScoreModifier<T> alibi(std::size_t heads);
 
 /// x + bias[batch, head, query, key], the index-th additive mask; gives bias_0_scores, ...
-ScoreModifier add_bias(Broadcast bias, std::size_t index);
+template <class T>
+ScoreModifier<T> add_bias(Broadcast bias, std::size_t index);
 
 /// All of them in the contract's order. A new modifier takes its place in this list.
-std::vector<ScoreModifier> score_modifiers(double cap, bool with_alibi, std::size_t heads,
-                                           const std::vector<Broadcast>& biases);
+template <class T>
+std::vector<ScoreModifier<T>> score_modifiers(double cap, bool with_alibi, std::size_t heads,
+                                              const std::vector<Broadcast>& biases);
 
 }  // namespace attn

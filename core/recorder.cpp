@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <xtensor/xmath.hpp>
+#include "core/torch_sum.hpp"
 
 namespace attn {
 
@@ -13,11 +13,15 @@ bool Recorder::wants(std::string_view name) const {
 
 namespace {
 
-/// (batch, heads, rows, columns) to its mean over the heads, (batch, 1, rows, columns).
+/// (batch, heads, rows, columns) to x.mean(dim=1), (batch, 1, rows, columns).
 template <class T>
 Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
-    const Tensor4<T> sums = xt::sum(x, {1}, xt::keep_dims);
-    return sums / static_cast<T>(x.shape(1));
+    Tensor4<T> mean = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(2), x.shape(3)});
+    const std::size_t heads = x.shape(1), matrix = x.shape(2) * x.shape(3);
+    for (std::size_t b = 0; b < x.shape(0); ++b)
+        sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean.data() + b * matrix);
+    for (T& value : mean) value /= static_cast<T>(heads);
+    return mean;
 }
 
 }  // namespace

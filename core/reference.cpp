@@ -12,6 +12,7 @@
 #include "core/attention.hpp"
 #include "core/modifiers.hpp"
 #include "core/torch_math.hpp"
+#include "core/torch_sum.hpp"
 
 namespace attn {
 namespace {
@@ -49,14 +50,12 @@ Tensor4<T> mix_values(const Tensor4<T>& weights, const Tensor4<T>& mask, const T
     return context;
 }
 
-/// One number a row, (batch, heads, q_len, 1).
-// Not xtensor's own reduction: left lazy inside a larger expression, that of 0.24 reads outside its
-// buffer.
+/// x.sum(dim=-1, keepdim=True), (batch, heads, q_len, 1).
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
     Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
     for (std::size_t row = 0; row < sums.size(); ++row)
-        sums.data()[row] = row_sum(x.data() + row * x.shape(3), x.shape(3));
+        sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
     return sums;
 }
 
@@ -133,8 +132,8 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         }
         T shift = *std::max_element(score, score + keys);
         if (has_sink) shift = std::max(shift, sink_logit);
-        for (std::size_t k = 0; k < keys; ++k) weight[k] = torch_exp(score[k] - shift);
-        T total = row_sum(weight, keys);
+        exponentials(score, keys, shift, weight);
+        T total = softmax_sum(weight, keys);
         const T sink_power = has_sink ? torch_exp(sink_logit - shift) : T{0};
         if (has_sink) total += sink_power;
         steps.note(row, shift, weight, sink_power, total);
@@ -149,8 +148,8 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
 /// Every score modifier in turn, in place; those that name an array are kept under it.
 template <class T>
 void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
-    for (const ScoreModifier& modifier :
-         score_modifiers(call.softcap, call.alibi, scores.shape(1), call.biases)) {
+    for (const ScoreModifier<T>& modifier :
+         score_modifiers<T>(call.softcap, call.alibi, scores.shape(1), call.biases)) {
         T* score = scores.data();
         for (std::size_t b = 0; b < scores.shape(0); ++b)
             for (std::size_t h = 0; h < scores.shape(1); ++h)
@@ -158,7 +157,7 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
                     for (std::size_t k = 0; k < scores.shape(3); ++k, ++score) {
                         const std::size_t q = call.first_query + row;
                         const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
-                        *score = static_cast<T>(modifier.apply(*score, {b, h, q, k, position}));
+                        *score = modifier.apply(*score, {b, h, q, k, position});
                     }
         if (!modifier.emits.empty()) recorder.keep(modifier.emits, scores, "q_len", "kv_len");
     }

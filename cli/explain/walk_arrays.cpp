@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/torch_math.hpp"
+#include "core/torch_sum.hpp"
 #include "io/number_text.hpp"
 
 namespace attn::cli {
@@ -41,11 +42,17 @@ double added_up(const SumOfProducts& sum) {
 }
 
 template <class T>
-double added_up(const Row& terms, std::optional<double> last) {
-    const std::vector<T> row(terms.begin(), terms.end());
-    T total = row_sum(row.data(), row.size());
-    if (last) total += static_cast<T>(*last);
+double softmax_total_of(const Row& powers, std::optional<double> sink_power) {
+    const std::vector<T> row(powers.begin(), powers.end());
+    T total = softmax_sum(row.data(), row.size());
+    if (sink_power) total += static_cast<T>(*sink_power);
     return static_cast<double>(total);
+}
+
+template <class T>
+double masked_total_of(const Row& weights) {
+    const std::vector<T> row(weights.begin(), weights.end());
+    return static_cast<double>(tensor_sum(row.data(), row.size()));
 }
 
 void require_same(double computed, double shown) {
@@ -149,9 +156,23 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
     return text + " = " + number(result);
 }
 
-std::string NumberWords::total(const Row& terms, std::optional<double> last, double result) const {
+std::string NumberWords::softmax_total(const Row& powers, std::optional<double> sink_power,
+                                       double result) const {
     const bool single = dtype_ == Dtype::float32;
-    require_same(single ? added_up<float>(terms, last) : added_up<double>(terms, last), result);
+    require_same(single ? softmax_total_of<float>(powers, sink_power)
+                        : softmax_total_of<double>(powers, sink_power),
+                 result);
+    return total(powers, sink_power, result);
+}
+
+std::string NumberWords::masked_total(const Row& weights, double result) const {
+    const bool single = dtype_ == Dtype::float32;
+    require_same(single ? masked_total_of<float>(weights) : masked_total_of<double>(weights),
+                 result);
+    return total(weights, std::nullopt, result);
+}
+
+std::string NumberWords::total(const Row& terms, std::optional<double> last, double result) const {
     std::string text = joined(terms.size(), " + ", [&](std::size_t i) { return factor(terms[i]); });
     if (terms.size() > most_shown) text += " (" + std::to_string(terms.size()) + " terms)";
     if (last) text += " + " + factor(*last);

@@ -64,11 +64,16 @@ public:
     /// but what was computed may be shown.
     std::string sum(const SumOfProducts& sum, double result) const;
 
-    /// "1.0000 + 0.5000 = 1.5000", the last number of `terms` added last. Throws as `sum`.
-    std::string total(const Row& terms, std::optional<double> last, double result) const;
+    /// "1.0000 + 0.5000 = 1.5000", the sink's power added last. Throws as `sum`.
+    std::string softmax_total(const Row& powers, std::optional<double> sink_power,
+                              double result) const;
+
+    /// The same of weights that are left after a mask.
+    std::string masked_total(const Row& weights, double result) const;
 
 private:
     std::string factor(double value) const;
+    std::string total(const Row& terms, std::optional<double> last, double result) const;
 
     int decimals_;
     Dtype dtype_;

@@ -49,7 +49,7 @@ private:
         walk_.show_by_key({{"biased_scores", row("biased_scores")}, {"softmax_powers", powers}});
         page_.paragraph("Their sum is the denominator; logsumexp = maximum + log(denominator) = " +
                         words_.number(number("logsumexp")) + ":");
-        page_.formula({"softmax_total = " + words_.total(powers, sink_power, total)});
+        page_.formula({"softmax_total = " + words_.softmax_total(powers, sink_power, total)});
     }
 
     void show_softmax() {
@@ -93,8 +93,7 @@ private:
             page_.paragraph("Every key is blocked: the weights stay 0.");
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
-            page_.formula(
-                {"masked_total = " + words_.total(row("masked_weights"), std::nullopt, total)});
+            page_.formula({"masked_total = " + words_.masked_total(row("masked_weights"), total)});
         } else
             page_.paragraph(
                 "Next to nothing is left for the allowed keys, too little to divide by. Their "

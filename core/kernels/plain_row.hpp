@@ -98,9 +98,8 @@ private:
 
     T modified(T score, std::size_t key) const {
         score *= static_cast<T>(t_.scale);
-        if (t_.softcap != 0)
-            score = static_cast<T>(t_.softcap *
-                                   __builtin_tanh(static_cast<double>(score) / t_.softcap));
+        if (const T cap = static_cast<T>(t_.softcap); cap != 0)
+            score = cap * static_cast<T>(__builtin_tanh(static_cast<double>(score / cap)));
         if (t_.alibi) {
             const auto distance = static_cast<std::ptrdiff_t>(key) - t_.position[lane_];
             score += t_.slope[lane_] * static_cast<T>(distance);
