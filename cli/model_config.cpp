@@ -2,10 +2,14 @@
 // transformers' GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, BertConfig and GPTNeoXConfig.
 #include "cli/model_config.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "cli/model_config_keys.hpp"
 #include "cli/options.hpp"
 #include "core/error.hpp"
 #include "io/source.hpp"
@@ -15,48 +19,52 @@ namespace {
 
 using nlohmann::json;
 
-struct ModelType {
-    std::string_view name;
-    io::Family family;
-};
-constexpr std::array<ModelType, 6> model_types{{{"gpt2", io::Family::gpt2},
-                                                {"llama", io::Family::llama},
-                                                {"mistral", io::Family::llama},
-                                                {"qwen2", io::Family::llama},
-                                                {"bert", io::Family::bert},
-                                                {"gpt_neox", io::Family::neox}}};
+/// The classes' own values, for keys that a file does not have.
+constexpr std::uint64_t default_window = 4096, default_max_window_layers = 28;
+constexpr double default_rope_base = 10000, default_neox_part = 0.25;
 
 class ConfigReader {
 public:
-    ConfigReader(Request& request, std::size_t layer, const std::string& path, const json& config)
-        : request_(request), layer_(layer), path_(path), config_(config) {}
+    ConfigReader(Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
+                 const std::string& path, const json& config)
+        : request_(request), file_(file), layer_(layer), number_(layer.number.value_or(0)),
+          path_(path), config_(config) {}
 
-    void apply(io::Family family) {
-        check_type(family);
-        switch (family) {
-            case io::Family::gpt2: return apply_gpt2();
-            case io::Family::llama: return apply_llama();
-            case io::Family::bert: return apply_bert();
-            case io::Family::neox: return apply_neox();
-            case io::Family::mha:
-            case io::Family::notebook: break;
-        }
+    void apply() {
+        find_type();
+        for (const auto& [key, value] : config_.items())
+            if (const std::string expected = problem_of_key(key, value, type_); !expected.empty())
+                fail(key, value, expected);
+        apply_heads();
+        apply_norm();
+        apply_scale();
+        apply_causal();
+        apply_window();
+        if ((type_ & rotary) != 0) apply_rope();
+        check_biases();
     }
 
 private:
-    [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
+    [[noreturn]] void fail(const std::string& key, const json& found,
+                           const std::string& expected) const {
         throw Error(ErrorKind::input, path_,
-                    key + " is " + io::shortened(at(key).dump()) + "; expected " + expected +
-                        ", or --model-config none and flags");
+                    io::one_line(key) + " is " + io::shortened(found.dump()) + "; expected " +
+                        expected + ", or --model-config none and flags");
+    }
+    [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
+        fail(key, at(key), expected);
     }
 
-    json at(const std::string& key) const { return config_.contains(key) ? config_[key] : json(); }
+    json at(const std::string& key) const { return config_.value(key, json()); }
 
-    void check_type(io::Family family) const {
+    void find_type() {
         std::string expected;
-        for (const auto& [name, of] : model_types) {
-            if (of != family) continue;
-            if (at("model_type") == name) return;
+        for (const auto& [name, of, bit] : model_types) {
+            if (of != layer_.rule->family) continue;
+            if (at("model_type") == name) {
+                type_ = bit;
+                return;
+            }
             expected += (expected.empty() ? "" : ", ") + std::string(name);
         }
         fail("model_type", expected + " as the tensors' names say");
@@ -66,16 +74,13 @@ private:
     void fill(const std::string& setting, const std::string& key, const json& value) {
         if (request_.has(setting) || value.is_null()) return;
         const json& said = at(key).is_null() ? value : at(key);
-        const std::string place = path_ + ": " + key + " " + io::shortened(said.dump());
+        const std::string place =
+            path_ + ": " + key + " " + io::shortened(said.is_object() ? value.dump() : said.dump());
         const std::string problem = find_option(setting)->store(request_, value);
         if (!problem.empty()) throw Error(ErrorKind::input, place, problem);
         request_.places[setting] = place;
     }
     void fill(const std::string& setting, const std::string& key) { fill(setting, key, at(key)); }
-
-    void require(const std::string& key, const json& value) const {
-        if (!at(key).is_null() && at(key) != value) fail(key, value.dump());
-    }
 
     bool flag(const std::string& key, bool otherwise) const {
         const json value = at(key);
@@ -92,67 +97,172 @@ private:
         return value.get<std::uint64_t>();
     }
 
-    double number(const std::string& key) const {
-        if (!at(key).is_number() || !(at(key).get<double>() > 0)) fail(key, "a number above 0");
-        return at(key).get<double>();
+    /// Key heads and the width of a head belong to the config's own number of heads.
+    void apply_heads() {
+        if (request_.has("heads")) return;
+        const bool of_gpt2 = type_ == gpt2;
+        const std::string heads_key = of_gpt2 ? "n_head" : "num_attention_heads";
+        const std::string width_key = of_gpt2 ? "n_embd" : "hidden_size";
+        fill("heads", heads_key);
+        if ((type_ & llama_like) != 0) fill("kv_heads", "num_key_value_heads");
+        if (at(heads_key).is_null()) return;
+        const std::uint64_t heads = whole(heads_key, 1);
+        const std::uint64_t head_dim = at(width_key).is_null() ? 0 : whole(width_key, 1) / heads;
+        if (at("head_dim").is_null()) {
+            if (head_dim != 0) fill("d_k", width_key, head_dim * heads);
+            return;
+        }
+        if (type_ == neox && whole("head_dim", 1) != head_dim)
+            fail("head_dim", "a head's part of hidden_size, " + std::to_string(head_dim));
+        fill("d_k", "head_dim", whole("head_dim", 1) * heads);
     }
 
-    void apply_gpt2() {
-        fill("heads", "n_head");
-        fill("norm_eps", "layer_norm_epsilon");
+    void apply_norm() {
+        fill("norm_eps", type_ == gpt2               ? "layer_norm_epsilon"
+                         : (type_ & llama_like) != 0 ? "rms_norm_eps"
+                                                     : "layer_norm_eps");
+    }
+
+    void apply_scale() {
+        if (type_ != gpt2) return;
         const bool by_layer = flag("scale_attn_by_inverse_layer_idx", false);
         const bool unscaled = !flag("scale_attn_weights", true);
         if (!unscaled && !by_layer) return;
-        double scale = unscaled ? 1 : 1 / std::sqrt(number("n_embd") / number("n_head"));
-        if (by_layer) scale /= static_cast<double>(layer_ + 1);
-        fill("scale", "scale_attn_weights", scale);
+        const std::uint64_t heads = request_.settings.heads.value_or(1);
+        double scale = unscaled ? 1
+                                : 1 / std::sqrt(static_cast<double>(whole("n_embd", 1)) /
+                                                static_cast<double>(heads));
+        if (by_layer) scale /= static_cast<double>(number_ + 1);
+        fill("scale", unscaled ? "scale_attn_weights" : "scale_attn_by_inverse_layer_idx", scale);
     }
 
-    void apply_llama() {
-        // Key heads and the width of a head belong to the config's own number of heads.
-        if (!request_.has("heads")) {
-            fill("heads", "num_attention_heads");
-            fill("kv_heads", "num_key_value_heads");
-            if (!at("head_dim").is_null())
-                fill("d_k", "head_dim", whole("head_dim", 1) * whole("num_attention_heads", 1));
+    /// A BERT that is a decoder looks back only.
+    void apply_causal() {
+        if (type_ != bert) return;
+        if (!at("position_embedding_type").is_null() && at("position_embedding_type") != "absolute")
+            fail("position_embedding_type", "\"absolute\"");
+        if (flag("is_decoder", false) && request_.settings.mode == Mode::multihead)
+            fill("causal", "is_decoder");
+    }
+
+    /// A query sees as many keys, its own included; nothing where it sees all before it.
+    std::optional<std::uint64_t> window() const {
+        const bool of_qwen = type_ == qwen2, of_mistral = type_ == mistral;
+        if (!of_qwen && !of_mistral) return std::nullopt;
+        if (of_qwen && !flag("use_sliding_window", false)) return std::nullopt;
+        if (of_qwen && at("layer_types").is_null()) {
+            const std::uint64_t first = config_.contains("max_window_layers")
+                                            ? whole("max_window_layers", 0)
+                                            : default_max_window_layers;
+            if (number_ < first) return std::nullopt;
         }
-        fill("norm_eps", "rms_norm_eps");
-        apply_rope();
-        apply_window();
+        if (!config_.contains("sliding_window")) return default_window;
+        if (at("sliding_window").is_null()) return std::nullopt;
+        return whole("sliding_window", 1);
     }
 
-    void apply_bert() {
-        fill("heads", "num_attention_heads");
-        fill("norm_eps", "layer_norm_eps");
-        require("position_embedding_type", "absolute");
-        require("is_decoder", false);
+    void apply_window() {
+        if (request_.has("window")) return;
+        std::optional<std::uint64_t> size = window();
+        const json types = at("layer_types");
+        if (!types.is_null()) {
+            const json type = types.is_array() && number_ < types.size() ? types[number_] : json();
+            const bool is_full = type == "full_attention";
+            if (type_ == qwen2 && is_full) size.reset();
+            if (size ? type != "sliding_attention" : !is_full)
+                fail("layer_types", std::string(size ? "sliding_attention" : "full_attention") +
+                                        " for layer " + std::to_string(number_) +
+                                        ", as the other keys say");
+        }
+        if (type_ == mistral && !size == flag("use_sliding_window", size.has_value()))
+            fail("use_sliding_window", "what sliding_window says");
+        if (size)
+            fill("window", "sliding_window",
+                 json::array({static_cast<std::int64_t>(*size) - 1, -1}));
     }
 
-    void apply_neox() {
-        fill("heads", "num_attention_heads");
-        fill("norm_eps", "layer_norm_eps");
-        apply_rope();
+    /// Where rotary settings stand: newer files keep them in an object.
+    std::string rope_key() const {
+        for (const char* key : {"rope_scaling", "rope_parameters"})
+            if (!at(key).is_null() && !at(key).is_object()) fail(key, "an object or null");
+        const bool is_empty = at("rope_scaling").is_null() || at("rope_scaling").empty();
+        const bool both = !is_empty && !at("rope_parameters").empty();
+        if (both && at("rope_scaling") != at("rope_parameters"))
+            fail("rope_scaling", "the same as rope_parameters");
+        return is_empty ? "rope_parameters" : "rope_scaling";
+    }
+
+    /// One value, though several keys may say it: `in_object` of the rotary settings, `key` and, in
+    /// files that say it again, `again`. Where neither of the first two is there it is `otherwise`.
+    std::pair<std::string, json> agreed(const std::string& in_object, const std::string& key,
+                                        const std::string& again, const json& otherwise) const {
+        const json rope = at(rope_key());
+        std::pair<std::string, json> found{rope_key() + "." + in_object, json()};
+        if (rope.contains(in_object)) found.second = rope[in_object];
+        if (found.second.is_null() && at(key).is_null()) {
+            if (config_.contains(key) && !otherwise.is_null()) fail(key, "a number");
+            found = {key, otherwise};
+        }
+        for (const std::string& name : {key, again}) {
+            if (at(name).is_null()) continue;
+            if (!found.second.is_null() && found.second != at(name))
+                fail(name, found.second.dump() + " as " + found.first + " says");
+            found = {name, at(name)};
+        }
+        return found;
+    }
+
+    void apply_rope() {
+        apply_rope_scaling();
+        fill("rope", "model_type", "half");
+        const bool of_neox = type_ == neox;
+        const auto [base_key, base] =
+            agreed("rope_theta", of_neox ? "rotary_emb_base" : "rope_theta", "rope_theta",
+                   default_rope_base);
+        fill("rope_base", base_key, base);
+        const std::string part_of = "partial_rotary_factor";
+        const auto [part_key, part] = agreed(part_of, of_neox ? "rotary_pct" : part_of, part_of,
+                                             of_neox ? json(default_neox_part) : json());
+        if (request_.has("rope_dims") || part.is_null()) return;
+        if (!of_neox && part != json(1)) fail(part_key, part, "1: all of a head is turned");
+        if (!of_neox) return;
+        if (!part.is_number() || !(part.get<double>() > 0) || part.get<double>() > 1)
+            fail(part_key, part, "a part of a head, above 0 and at most 1");
+        const double heads = static_cast<double>(whole("num_attention_heads", 1));
+        const double of_head = static_cast<double>(whole("hidden_size", 1)) / heads;
+        fill("rope_dims", part_key, std::floor(of_head * part.get<double>()));
     }
 
     /// {"rope_type": "linear", "factor": 2}, or Llama 3.1's; other kinds are not computed.
-    void apply_rope_scaling(const std::string& key) {
+    void apply_rope_scaling() {
+        const std::string key = rope_key();
         const json rope = at(key);
-        if (rope.is_null() || request_.has("rope_scaling")) return;
-        if (!rope.is_object()) fail(key, "an object or null");
+        const bool is_flag = request_.has("rope_scaling");
+        for (const auto& [name, value] : rope.items())
+            if (value.is_object())
+                fail(key + "." + name, value, "settings that hold for all layers");
+        if (rope.is_null() || is_flag) return;
         const json type = rope.contains("rope_type") ? rope["rope_type"]
                           : rope.contains("type")    ? rope["type"]
                           : rope.contains("factor")  ? json()
                                                      : json("default");
-        if (type == "default") return;
+        if (rope.value("type", type) != type)
+            fail(key + ".type", rope["type"], type.dump() + " as rope_type says");
         std::vector<std::string> parts{"factor"};
         if (type == "llama3")
             parts.insert(parts.end(), {"low_freq_factor", "high_freq_factor",
                                        "original_max_position_embeddings"});
+        else if (type == "default")
+            parts.clear();
         else if (type != "linear")
             throw Error(ErrorKind::input, path_,
                         key + ": rotary embedding of type " + io::shortened(type.dump()) +
                             ", which is not computed; expected \"default\", \"linear\" or "
                             "\"llama3\", or --rope-scaling");
+        check_rope_keys(key, rope, parts);
+        if (type == "llama3")
+            agreed("original_max_position_embeddings", "original_max_position_embeddings",
+                   "original_max_position_embeddings", json());
         json scaling = json::array();
         for (const std::string& part : parts) {
             if (!rope.contains(part) || !rope[part].is_number())
@@ -160,67 +270,55 @@ private:
                             key + " has no number " + part + "; expected one, or --rope-scaling");
             scaling.push_back(rope[part]);
         }
-        fill("rope_scaling", key, scaling);
+        if (!scaling.empty()) fill("rope_scaling", key, scaling);
     }
 
-    /// Newer files keep the rotary settings in an object of their own.
-    void apply_rope() {
-        apply_rope_scaling("rope_scaling");
-        apply_rope_scaling("rope_parameters");
-        const json parameters = at("rope_parameters");
-        const auto find = [&](const std::string& key) {
-            return parameters.is_object() && parameters.contains(key) ? parameters[key] : at(key);
-        };
-        fill("rope", "model_type", "half");
-        const std::string base = find("rope_theta").is_null() ? "rotary_emb_base" : "rope_theta";
-        fill("rope_base", base, find(base).is_null() ? json(10000) : find(base));
-        apply_rope_part(
-            find("rotary_pct").is_null() ? "partial_rotary_factor" : "rotary_pct",
-            find("rotary_pct").is_null() ? find("partial_rotary_factor") : find("rotary_pct"));
-    }
-
-    void apply_rope_part(const std::string& key, json part) {
-        if (part.is_null() && at("model_type") == "gpt_neox") part = 0.25;
-        if (part.is_null() || request_.has("rope_dims")) return;
-        const bool fits = part.is_number() && part.get<double>() > 0 && part.get<double>() <= 1;
-        if (!fits)
-            throw Error(ErrorKind::input, path_,
-                        key + " is " + io::shortened(part.dump()) +
-                            "; expected a part of a head, above 0 and at most 1");
-        const double of_head = number("hidden_size") / number("num_attention_heads");
-        fill("rope_dims", key, std::floor(of_head * part.get<double>()));
-    }
-
-    /// A query sees `sliding_window` keys, its own included.
-    void apply_window() {
-        if (at("sliding_window").is_null() || request_.has("window")) return;
-        const bool of_qwen = at("model_type") == "qwen2";
-        if (of_qwen && !flag("use_sliding_window", false)) return;
-        const json types = at("layer_types");
-        if (!types.is_null()) {
-            const json type = types.is_array() && layer_ < types.size() ? types[layer_] : json();
-            if (type == "full_attention") return;
-            if (type != "sliding_attention")
-                fail("layer_types", "full_attention or sliding_attention for each layer");
-        } else if (of_qwen && !at("max_window_layers").is_null() &&
-                   layer_ < whole("max_window_layers", 0)) {
-            return;
+    void check_rope_keys(const std::string& key, const json& rope,
+                         const std::vector<std::string>& parts) const {
+        std::vector<std::string> known{"rope_type", "type", "rope_theta", "partial_rotary_factor",
+                                       "original_max_position_embeddings"};
+        known.insert(known.end(), parts.begin(), parts.end());
+        for (const auto& [name, value] : rope.items()) {
+            // A factor of 1 scales nothing, of whatever it is one.
+            const bool has_no_effect =
+                value.is_null() || (name.ends_with("factor") && value == json(1));
+            if (std::find(known.begin(), known.end(), name) == known.end() && !has_no_effect)
+                fail(key + "." + name, value,
+                     "no such key, whose effect on the rotary embedding is not known");
         }
-        const auto size = static_cast<std::int64_t>(whole("sliding_window", 1));
-        fill("window", "sliding_window", json::array({size - 1, -1}));
+    }
+
+    /// A bias that the class does not have is left out by it.
+    void check_biases() const {
+        const io::FamilyRule& rule = *layer_.rule;
+        const bool all = type_ == llama  ? flag("attention_bias", false)
+                         : type_ == neox ? flag("attention_bias", true)
+                                         : type_ == gpt2 || type_ == bert;
+        const auto check = [&](const std::string& name, bool expected) {
+            if (expected || file_.find(name) == nullptr) return;
+            if ((type_ & (llama | neox)) != 0)
+                fail("attention_bias", "true, since the weights have \"" + name + "\"");
+            fail("model_type", "one that has \"" + name + "\" as the weights");
+        };
+        for (const io::ProjectionNames& names : {rule.query, rule.key, rule.value})
+            if (!names.bias.empty()) check(layer_.full(names.bias), all || type_ == qwen2);
+        check(layer_.full_out(rule.out.bias), all);
     }
 
     Request& request_;
-    std::size_t layer_;
+    const io::ArrayFile& file_;
+    const io::ModelLayer& layer_;
+    std::size_t number_;
     const std::string& path_;
     const json& config_;
+    ModelTypes type_ = 0;
 };
 
 }  // namespace
 
-void apply_model_config(Request& request, io::Family family, std::size_t layer,
+void apply_model_config(Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
                         const std::string& path, const json& config) {
-    ConfigReader(request, layer, path, config).apply(family);
+    ConfigReader(request, file, layer, path, config).apply();
 }
 
 void apply_saved_config(Request& request, const json& config, const std::string& path) {

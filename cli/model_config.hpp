@@ -9,9 +9,10 @@ namespace attn::cli {
 
 /// Fills in what no flag and no key has set from the members of `path`, a config.json as Hugging
 /// Face's transformers writes it: heads, key heads, rotary embedding, window, scale, epsilon of the
-/// norms. `layer` is what the weights' names show. Dropout is for training and is left off. Errors:
-/// kind input, for settings that would change the numbers in a way that is not computed here.
-void apply_model_config(Request& request, io::Family family, std::size_t layer,
+/// norms. `layer` is what the names of the weights in `file` show. Dropout is for training and is
+/// left off. Errors: kind input, for keys that change, or may change, the numbers in a way that is
+/// not computed here.
+void apply_model_config(Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
                         const std::string& path, const nlohmann::json& config);
 
 /// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they

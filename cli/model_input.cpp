@@ -1,11 +1,13 @@
 // Parameters and inputs from a published model's files; see model_input.hpp.
 #include "cli/model_input.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "cli/model_config.hpp"
 #include "core/error.hpp"
+#include "core/rope.hpp"
 #include "io/bytes.hpp"
 #include "io/data_file.hpp"
 #include "io/model_inputs.hpp"
@@ -65,6 +67,8 @@ void ModelInput::find_layer(const std::string& prefix) {
 void ModelInput::settle(const std::string& config_path) {
     const io::FamilyRule& rule = *layer_.rule;
     const bool wants_eps = request_.has("norm_eps");
+    const bool wants_rope = request_.has("rope_base") || request_.has("rope_scaling");
+    const bool wants_dims = request_.has("rope_dims");
     request_.family = rule.family;
     if (layer_.number) request_.layer = layer_.number;
     request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
@@ -72,8 +76,7 @@ void ModelInput::settle(const std::string& config_path) {
     // The other families have no config of their own; one that stands there is another program's.
     const bool has_config = rule.family != io::Family::mha && rule.family != io::Family::notebook;
     if (!config_path.empty() && has_config)
-        apply_model_config(request_, rule.family, layer_.number.value_or(0), config_path,
-                           *files_.config(config_path));
+        apply_model_config(request_, *file_, layer_, config_path, *files_.config(config_path));
     else if (request_.model_config && *request_.model_config != "none")
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(name_of(io::family_names, rule.family)) +
@@ -81,6 +84,7 @@ void ModelInput::settle(const std::string& config_path) {
     apply_saved_config(request_, file_->config(), file_->name);
     apply_family_defaults(request_, rule.family);
     check_said();
+    if (!wants_rope) check_rope(wants_dims);
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
     if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
         if (wants_eps)
@@ -101,11 +105,25 @@ void ModelInput::check_said() const {
     // A layer of the notebooks without an output projection has one head.
     const Mode mode = request_.settings.mode;
     const bool may_have_heads = mode == Mode::multihead || mode == Mode::cross;
-    const bool has_out = file_->find(layer_.full(rule.out.weight)) != nullptr;
+    const bool has_out = file_->find(layer_.full_out(rule.out.weight)) != nullptr;
     if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
         fail("--heads", "how many heads there are");
     if (rule.family == io::Family::neox && !request_.is_saved_model && !request_.settings.rope_dims)
         fail("--rope-dims", "which part of a head is rotated");
+}
+
+/// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
+void ModelInput::check_rope(bool wants_dims) const {
+    const Settings& s = request_.settings;
+    if (!s.rope) return;
+    const io::FamilyRule& rule = *layer_.rule;
+    const std::vector<std::size_t>& shape = file_->find(layer_.full(rule.query.weight))->shape;
+    const std::size_t outputs = shape.size() == 2 ? shape[layer_.in_out ? 1 : 0] : 0;
+    const std::size_t parts = rule.packing == io::Packing::separate ? 1 : 3;
+    const std::size_t head = outputs / parts / std::max<std::size_t>(1, s.heads.value_or(1));
+    io::check_frequencies(*file_, layer_,
+                          rope_frequencies(s.rope_base, s.rope_dims.value_or(head), s.rope_scaling),
+                          wants_dims);
 }
 
 /// A config that was printed for other weights does not silently go with these.

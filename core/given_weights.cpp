@@ -76,6 +76,16 @@ void resolve_biases(Settings& s, const Widths& w) {
            w.out_bias ? "a bias of the output projection" : "no bias of the output projection");
 }
 
+/// `joined` is the width of all heads' contexts side by side.
+void check_out(Settings& s, const Widths& w, std::uint64_t joined) {
+    if (!w.has_out) return;
+    if (w.out_in != joined)
+        fail("weights", "an output projection of " + std::to_string(w.out_in) +
+                            " columns; expected " + std::to_string(joined) +
+                            " as the joined heads have");
+    settle("d_out", s.d_out, std::uint64_t{w.out}, std::to_string(w.out));
+}
+
 /// Query width and heads give the width of a head, and that the number of key heads.
 void resolve_split(Settings& s, const Widths& w) {
     const std::uint64_t heads = s.heads.value_or(1);
@@ -101,12 +111,7 @@ void resolve_split(Settings& s, const Widths& w) {
     const std::uint64_t value = w.value / kv_heads * heads;
     settle("d_k", s.d_k, std::uint64_t{w.query}, std::to_string(w.query));
     settle("d_v", s.d_v, value, std::to_string(value));
-    if (!w.has_out) return;
-    if (w.out_in != value)
-        fail("weights", "an output projection of " + std::to_string(w.out_in) +
-                            " columns; expected " + std::to_string(value) +
-                            " as the joined heads have");
-    settle("d_out", s.d_out, std::uint64_t{w.out}, std::to_string(w.out));
+    check_out(s, w, value);
 }
 
 /// Each head is a layer by itself.
@@ -114,7 +119,7 @@ void resolve_wrapper(Settings& s, const Widths& w) {
     if (w.key != w.query) fail("weights", "keys of another width than queries; expected the same");
     settle("d_k", s.d_k, std::uint64_t{w.query}, std::to_string(w.query));
     settle("d_v", s.d_v, std::uint64_t{w.value}, std::to_string(w.value));
-    if (w.has_out) fail("weights", "independent heads and an output projection; expected none");
+    check_out(s, w, w.groups * w.value);
 }
 
 }  // namespace

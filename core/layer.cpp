@@ -23,9 +23,9 @@ namespace {
 
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
-    const bool grouped = settings.style == Style::wrapper;
+    const bool wrapper = settings.style == Style::wrapper;
     const auto keep = [&](std::string_view weight_name, std::string_view bias_name,
-                          const Projection<T>& p) {
+                          const Projection<T>& p, bool grouped) {
         if (!recorder.wants(weight_name) && !recorder.wants(bias_name)) return;
         std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
                                            p.in_out ? "d_out" : "d_in"};
@@ -43,10 +43,10 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
                             grouped ? std::vector<std::string_view>{"heads", "d_out"}
                                     : std::vector<std::string_view>{"d_out"});
     };
-    keep("W_query", "b_query", weights.query);
-    keep("W_key", "b_key", weights.key);
-    keep("W_value", "b_value", weights.value);
-    if (weights.out) keep("W_out", "b_out", *weights.out);
+    keep("W_query", "b_query", weights.query, wrapper);
+    keep("W_key", "b_key", weights.key, wrapper);
+    keep("W_value", "b_value", weights.value, wrapper);
+    if (weights.out) keep("W_out", "b_out", *weights.out, false);
 }
 
 /// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper

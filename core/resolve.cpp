@@ -35,7 +35,8 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
     s.d_out = s.d_k = s.d_v = d_in;
 }
 
-void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
+/// Given weights say whether there is an output projection; drawn independent heads have none.
+void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
             fail("kv_heads", "init none has no projections to fewer key heads; expected " +
@@ -49,7 +50,7 @@ void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context) {
     const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
     if (s.out_proj.value_or(false) && !has_heads_axis(s))
         fail("out_proj", "one head has no output projection; expected heads beside it");
-    if (s.out_proj.value_or(false) && !may_project_out)
+    if (s.out_proj.value_or(false) && !may_project_out && !are_given)
         fail("out_proj", "style wrapper has no output projection; expected none, or style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
     if (s.out_bias.value_or(false) && !*s.out_proj)
@@ -283,7 +284,7 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
             fail("heads", "mode " + std::string(name_of(mode_names, s.mode)) +
                               " has one; expected mode multihead or cross");
         if (s.kv_heads && !s.heads) fail("kv_heads", "there is one head; expected heads beside it");
-        resolve_widths(s, d_in, d_context);
+        resolve_widths(s, d_in, d_context, operands.weights.has_value());
         s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
         if (s.init == Init::mha) check_mha(s, d_in, d_context);
         if (!operands.weights) check_heads(s);

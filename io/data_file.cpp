@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/result.hpp"
 #include "io/ndjson.hpp"
 #include "io/npy.hpp"
 
@@ -181,6 +182,20 @@ DataFile data_file_of_line(Source line) {
     return file;
 }
 
+namespace {
+
+/// The members of a result that are no arrays of numbers.
+constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
+                                                     "config", "shapes", "tokens"};
+
+/// Steps of a result are no parameters.
+bool is_step(const std::string& name) {
+    return !name.starts_with("W_") && !name.starts_with("b_") &&
+           std::find(array_names.begin(), array_names.end(), name) != array_names.end();
+}
+
+}  // namespace
+
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     ArrayFile file{name, {}, {}};
     ArrayRules rules;
@@ -190,15 +205,24 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     for (const JsonMember& member : document.members()) {
         if (member.key == "schema" || member.key == "config")
             file.metadata[member.key] = document.read_value(member);
-        if (!document.holds_array(member) || member.key == "tokens") continue;
-        const Array<double> values = document.read_array(member, rules).values;
+        if (std::find(of_results.begin(), of_results.end(), member.key) != of_results.end())
+            continue;
         StoredArray array;
         array.name = member.key;
-        array.shape.assign(values.shape().begin(), values.shape().end());
-        array.type = ElementType::float64;
-        array.type_name = "number";
-        array.bytes = Bytes::of(name, std::string_view(reinterpret_cast<const char*>(values.data()),
-                                                       values.size() * sizeof(double)));
+        if (document.holds_array(member)) {
+            rules.nonfinite = is_step(member.key);  // masked scores are infinite
+            const Array<double> values = document.read_array(member, rules).values;
+            array.shape.assign(values.shape().begin(), values.shape().end());
+            array.type = ElementType::float64;
+            array.type_name = "number";
+            array.bytes =
+                Bytes::of(name, std::string_view(reinterpret_cast<const char*>(values.data()),
+                                                 values.size() * sizeof(double)));
+        } else {  // There all the same: what needs or ignores it can say so.
+            if (document.read_value(member).is_null()) continue;
+            array.type_name = "no array";
+            array.bytes = Bytes::of(name, {});
+        }
         file.arrays.push_back(std::move(array));
     }
     return file;

@@ -9,12 +9,20 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/result.hpp"
 #include "io/source.hpp"
 
 namespace attn::io {
 namespace {
 
-const std::vector<std::string_view> causal_buffers{"bias", "masked_bias", "rotary_emb.inv_freq"};
+/// Older files hold what their programs keep beside the parameters: the causal mask, the number
+/// that masked scores become, the frequencies of the rotary embedding.
+const std::vector<HarmlessTensor> causal_buffers{{"bias", Form::square},
+                                                 {"masked_bias", Form::one_number}};
+const HarmlessTensor frequencies{"rotary_emb.inv_freq", Form::frequencies};
+
+/// The notebooks register the causal mask, with 1 where a key is blocked.
+const std::vector<HarmlessTensor> notebook_buffers{{"mask", Form::square}};
 
 std::vector<FamilyRule> make_rules() {
     std::vector<FamilyRule> rules{{.family = Family::gpt2,
@@ -33,7 +41,7 @@ std::vector<FamilyRule> make_rules() {
                                    .key = {"k_proj.weight", "k_proj.bias"},
                                    .value = {"v_proj.weight", "v_proj.bias"},
                                    .out = {"o_proj.weight", "o_proj.bias"},
-                                   .others = causal_buffers,
+                                   .others = {frequencies},
                                    .norm = "layers.#.input_layernorm",
                                    .is_rms_norm = true,
                                    .embeddings = {"embed_tokens.weight"}},
@@ -44,8 +52,12 @@ std::vector<FamilyRule> make_rules() {
                                    .key = {"self.key.weight", "self.key.bias"},
                                    .value = {"self.value.weight", "self.value.bias"},
                                    .out = {"output.dense.weight", "output.dense.bias"},
-                                   .others = {"output.LayerNorm.weight", "output.LayerNorm.bias",
-                                              "output.LayerNorm.gamma", "output.LayerNorm.beta"},
+                                   // After the residual, which is no part of the attention.
+                                   .others = {{"output.LayerNorm.weight"},
+                                              {"output.LayerNorm.bias"},
+                                              {"output.LayerNorm.gamma"},
+                                              {"output.LayerNorm.beta"}},
+                                   .embedding = "embeddings.",
                                    .embeddings = {"embeddings.word_embeddings.weight",
                                                   "embeddings.position_embeddings.weight",
                                                   "embeddings.token_type_embeddings.weight"},
@@ -56,38 +68,36 @@ std::vector<FamilyRule> make_rules() {
                                    .packing = Packing::by_head,
                                    .query = {"query_key_value.weight", "query_key_value.bias"},
                                    .out = {"dense.weight", "dense.bias"},
-                                   .others = causal_buffers,
+                                   .others = {causal_buffers[0], causal_buffers[1], frequencies},
                                    .norm = "layers.#.input_layernorm",
                                    .embeddings = {"embed_in.weight"}},
                                   {.family = Family::mha,
                                    .packing = Packing::joined,
-                                   .among_others = true,
                                    .query = {"in_proj_weight", "in_proj_bias"},
                                    .out = {"out_proj.weight", "out_proj.bias"}},
                                   {.family = Family::mha,
                                    .joins_bias = true,
-                                   .among_others = true,
                                    .query = {"q_proj_weight", "in_proj_bias"},
                                    .key = {"k_proj_weight", "in_proj_bias"},
                                    .value = {"v_proj_weight", "in_proj_bias"},
                                    .out = {"out_proj.weight", "out_proj.bias"}}};
     const FamilyRule linear{.family = Family::notebook,
                             .needs_out = false,
-                            .among_others = true,
                             .query = {"W_query.weight", "W_query.bias"},
                             .key = {"W_key.weight", "W_key.bias"},
                             .value = {"W_value.weight", "W_value.bias"},
-                            .out = {"out_proj.weight", "out_proj.bias"}};
+                            .out = {"out_proj.weight", "out_proj.bias"},
+                            .others = notebook_buffers};
     // As nn.Parameter(torch.rand(d_in, d_out)), and as attn names its own arrays.
     const FamilyRule bare{.family = Family::notebook,
                           .in_out = true,
                           .is_open = true,
                           .needs_out = false,
-                          .among_others = true,
                           .query = {"W_query", "b_query"},
                           .key = {"W_key", "b_key"},
                           .value = {"W_value", "b_value"},
-                          .out = {"W_out", "b_out"}};
+                          .out = {"W_out", "b_out"},
+                          .others = notebook_buffers};
     for (FamilyRule wrapper : {linear, bare}) {
         wrapper.layer = "heads.#.";
         wrapper.is_wrapper = true;
@@ -166,12 +176,9 @@ std::vector<ModelLayer> layers_of(const ArrayFile& file) {
                 while (file.find(layer.full(rule.query.weight, layer.heads)) != nullptr)
                     ++layer.heads;
             }
-            // A head of a wrapper is no layer by itself.
-            const bool is_head =
-                std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& other) {
-                    return other.rule->is_wrapper && !rule.is_wrapper &&
-                           found->prefix.starts_with(other.prefix + "heads.");
-                });
+            // A head of a wrapper is no layer by itself, not even where head 0 is missing.
+            const bool is_head = !rule.is_wrapper && rule.family == Family::notebook &&
+                                 match(found->prefix, "heads.#.").has_value();
             if (!is_head) layers.push_back(std::move(layer));
         }
     }
@@ -218,7 +225,7 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
         needed.push_back(rule.key.weight);
         needed.push_back(rule.value.weight);
     }
-    if (rule.needs_out) needed.push_back(rule.out.weight);
+    if (rule.needs_out) needed.push_back(rule.out.weight);  // of no wrapper
     for (std::string_view name : needed)
         for (std::size_t head = 0; head < std::max<std::size_t>(layer.heads, 1); ++head)
             if (const std::string full = layer.full(name, head); file.find(full) == nullptr)
@@ -227,32 +234,48 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
                                list_of(file.arrays));
 }
 
-/// How tensors start that are a module's own, though others stand beside it (among_others).
-constexpr std::array<std::string_view, 5> own_names{"W_", "b_", "in_proj", "out_proj", "bias_"};
+bool has_form(const StoredArray& array, Form form) {
+    const std::vector<std::size_t>& shape = array.shape;
+    switch (form) {
+        case Form::any: return true;
+        case Form::square: return shape.size() > 1 && shape.back() == shape[shape.size() - 2];
+        case Form::one_number: return array.elements() == 1;
+        case Form::frequencies: return shape.size() == 1;
+    }
+    return false;
+}
+
+/// The module that all tensors of the layer are in.
+std::string module_of(const ModelLayer& layer) {
+    return layer.rule->is_wrapper ? layer.prefix : layer.full("");
+}
 
 /// A tensor that is not understood may change what the layer computes.
 void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const FamilyRule& rule = *layer.rule;
-    const std::string start = layer.full("");
-    std::vector<std::string_view> known = rule.others;
-    for (const ProjectionNames& names : {rule.query, rule.key, rule.value, rule.out})
-        known.insert(known.end(), {names.weight, names.bias});
-    if (file.find(layer.full(rule.out.bias)) != nullptr &&
-        file.find(layer.full(rule.out.weight)) == nullptr)
-        fail(file, "has a tensor \"" + layer.full(rule.out.bias) + "\" without \"" +
-                       layer.full(rule.out.weight) + "\"; expected both");
-    for (const StoredArray& array : file.arrays) {
-        if (!array.name.starts_with(start)) continue;
-        const std::string_view name = std::string_view(array.name).substr(start.size());
-        const bool is_own = std::any_of(
-            own_names.begin(), own_names.end(),
-            [&](std::string_view start_of_name) { return name.starts_with(start_of_name); });
-        const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
-        if (!is_known && (is_own || !rule.among_others))
-            fail(file, "the attention has a tensor \"" + one_line(shortened(array.name)) +
-                           "\", which would be ignored; expected " +
-                           std::string(name_of(family_names, rule.family)) + "'s tensors only");
+    if (file.find(layer.full_out(rule.out.bias)) != nullptr &&
+        file.find(layer.full_out(rule.out.weight)) == nullptr)
+        fail(file, "has a tensor \"" + layer.full_out(rule.out.bias) + "\" without \"" +
+                       layer.full_out(rule.out.weight) + "\"; expected both");
+    std::vector<std::string> known{layer.full_out(rule.out.weight), layer.full_out(rule.out.bias)};
+    const auto add_harmless = [&](const std::string& full, Form form) {
+        const StoredArray* array = file.find(full);
+        if (array != nullptr && has_form(*array, form)) known.push_back(full);
+    };
+    for (std::size_t head = 0; head < std::max<std::size_t>(layer.heads, 1); ++head) {
+        for (const ProjectionNames& names : {rule.query, rule.key, rule.value})
+            for (std::string_view name : {names.weight, names.bias})
+                if (!name.empty()) known.push_back(layer.full(name, head));
+        for (const HarmlessTensor& other : rule.others)
+            add_harmless(layer.full(other.name, head), other.form);
     }
+    const std::string module = module_of(layer);
+    for (const HarmlessTensor& other : rule.others)
+        if (rule.is_wrapper) add_harmless(module + std::string(other.name), other.form);
+    // A result of attn's own holds every step beside the parameters.
+    if (rule.is_open && module.empty())
+        known.insert(known.end(), array_names.begin(), array_names.end());
+    check_nothing_else(file, module, known, "attention");
 }
 
 /// attn keeps the parameters that it drew as their initialiser lays them out.
@@ -282,6 +305,10 @@ const std::vector<FamilyRule>& family_rules() {
 std::string ModelLayer::full(std::string_view name, std::size_t head) const {
     const std::size_t filled = rule->is_wrapper ? head : number.value_or(0);
     return prefix + with_number(rule->layer, filled) + std::string(name);
+}
+
+std::string ModelLayer::full_out(std::string_view name) const {
+    return rule->is_wrapper ? prefix + std::string(name) : full(name);
 }
 
 std::string ModelLayer::beside(std::string_view name) const {
@@ -318,6 +345,17 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
     check_present(file, layer);
     check_others(file, layer);
     return layer;
+}
+
+void check_nothing_else(const ArrayFile& file, const std::string& module,
+                        const std::vector<std::string>& known, const std::string& part) {
+    constexpr std::size_t longest_name = 1000;
+    for (const StoredArray& array : file.arrays)
+        if (array.name.starts_with(module) &&
+            std::find(known.begin(), known.end(), array.name) == known.end())
+            fail(file, "the " + part + " has a tensor \"" +
+                           one_line(shortened(array.name, longest_name)) +
+                           "\", which would be ignored; expected a file without it");
 }
 
 }  // namespace attn::io

@@ -33,23 +33,36 @@ struct ProjectionNames {
     std::string_view weight = {}, bias = {};
 };
 
+/// What a tensor must look like to be the one that is meant by its name.
+enum class Form {
+    any,
+    square,      ///< a mask of positions: (..., n, n)
+    one_number,  ///< what masked scores were replaced with
+    frequencies  ///< of the rotary embedding; see check_frequencies
+};
+
+/// A tensor of a layer that does not change what its attention computes.
+struct HarmlessTensor {
+    std::string_view name;
+    Form form = Form::any;
+};
+
 /// The names of one kind of layer. Names are relative to the layer's own, `layer`.
 struct FamilyRule {
     Family family = Family::notebook;
     std::string_view layer = {};      ///< '#' is a number: the layer's, or of a head in a wrapper
     std::string_view published = {};  ///< what stands before it in published files
     Packing packing = Packing::separate;
-    bool in_out = false;        ///< weights are (d_in, d_out), else (d_out, d_in)
-    bool is_open = false;       ///< ... unless attn's metadata or the query says otherwise
-    bool joins_bias = false;    ///< one bias for q, k and v, though the weights are separate
-    bool is_wrapper = false;    ///< independent heads
-    bool needs_out = true;      ///< always has an output projection
-    bool among_others = false;  ///< the tensors of a whole model may stand beside the layer's
+    bool in_out = false;      ///< weights are (d_in, d_out), else (d_out, d_in)
+    bool is_open = false;     ///< ... unless attn's metadata or the query says otherwise
+    bool joins_bias = false;  ///< one bias for q, k and v, though the weights are separate
+    bool is_wrapper = false;  ///< independent heads
+    bool needs_out = true;    ///< always has an output projection
     ProjectionNames query = {}, key = {}, value = {}, out = {};
-    /// Other tensors of the layer that do not change what its attention computes.
-    std::vector<std::string_view> others = {};
+    std::vector<HarmlessTensor> others = {};
     std::string_view norm = {};  ///< of the layer's input, with its number as '#'; empty: none
     bool is_rms_norm = false;
+    std::string_view embedding = {};                ///< the module of the embeddings; empty: none
     std::vector<std::string_view> embeddings = {};  ///< of token ids; of positions; of segment 0
     std::string_view embedding_norm = {};           ///< after them
 };
@@ -66,6 +79,9 @@ struct ModelLayer {
 
     /// The full name of a tensor of the layer; of head `head` of a wrapper.
     std::string full(std::string_view name, std::size_t head = 0) const;
+    /// The full name of a tensor of the output projection, of which a wrapper has one for all
+    /// heads.
+    std::string full_out(std::string_view name) const;
     /// The same for names that are not below the layer, with '#' as its number.
     std::string beside(std::string_view name) const;
 };
@@ -80,5 +96,10 @@ struct LayerQuery {
 /// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
 /// where a tensor that the layer needs is missing, or one is there that is not understood.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
+
+/// Errors: kind input with the whole name of a tensor below `module` that is none of `known`, full
+/// names: it may change what the `part` computes.
+void check_nothing_else(const ArrayFile& file, const std::string& module,
+                        const std::vector<std::string>& known, const std::string& part);
 
 }  // namespace attn::io

@@ -2,6 +2,7 @@
 #include "io/model_inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/error.hpp"
@@ -31,6 +32,11 @@ InputNorm read_norm(const ArrayFile& file, const std::string& name, bool is_rms,
     const bool old_names = file.find(name + ".gamma") != nullptr;
     const std::string weight = name + (old_names ? ".gamma" : ".weight");
     const std::string bias = name + (old_names ? ".beta" : ".bias");
+    // A norm by the root mean square adds nothing; one that has a bias all the same is another
+    // norm.
+    std::vector<std::string> known{weight};
+    if (!is_rms) known.push_back(bias);
+    check_nothing_else(file, name + ".", known, "norm");
     InputNorm norm{is_rms, read_vector(require(file, weight, "the norm")), {}, eps};
     if (!is_rms) norm.bias = read_vector(require(file, bias, "the norm"));
     if (!is_rms && norm.bias.size() != norm.weight.size())
@@ -49,6 +55,7 @@ public:
     Array<double> embed(const std::vector<std::uint64_t>& ids, std::size_t first_position,
                         double eps) const {
         const FamilyRule& rule = *layer_.rule;
+        check_others();
         std::vector<const StoredArray*> tables;
         for (std::string_view name : rule.embeddings)
             tables.push_back(&require(file_, layer_.beside(name), "token_ids"));
@@ -71,6 +78,24 @@ public:
     }
 
 private:
+    /// The norm looks after its own tensors. Positions and segments are counted here.
+    void check_others() const {
+        const FamilyRule& rule = *layer_.rule;
+        const std::string module = layer_.beside(rule.embedding);
+        std::vector<std::string> known{module + "position_ids", module + "token_type_ids"};
+        for (std::string_view name : rule.embeddings) known.push_back(layer_.beside(name));
+        if (!rule.embedding_norm.empty()) {
+            const std::string norm = layer_.beside(rule.embedding_norm) + ".";
+            for (const StoredArray& array : file_.arrays)
+                if (array.name.starts_with(norm)) known.push_back(array.name);
+        }
+        if (!rule.embedding.empty()) return check_nothing_else(file_, module, known, "embedding");
+        for (std::string_view name : rule.embeddings) {
+            const std::string_view table = name.substr(0, name.rfind('.') + 1);
+            check_nothing_else(file_, layer_.beside(table), known, "embedding");
+        }
+    }
+
     static void add_row(const StoredArray& table, std::uint64_t row, const char* what,
                         std::span<T> to) {
         if (table.shape.size() != 2 || table.shape[1] != to.size() || table.fortran_order)
@@ -114,6 +139,26 @@ InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double e
                            "family " + std::string(name_of(family_names, rule.family)) +
                                " has no norm before its attention; expected none");
     return read_norm(file, layer.beside(rule.norm), rule.is_rms_norm, eps);
+}
+
+void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
+                       const std::vector<double>& computed, bool may_differ_in_number) {
+    for (const HarmlessTensor& other : layer.rule->others) {
+        const StoredArray* array = file.find(layer.full(other.name));
+        if (other.form != Form::frequencies || array == nullptr) continue;
+        const std::vector<double> stored = read_vector(*array);
+        if (may_differ_in_number && stored.size() != computed.size()) continue;
+        // Half an ulp of bfloat16, the coarsest type, and of float16's subnormals; other settings
+        // give other numbers by far.
+        const double relative = 1.0 / 256, smallest = 1.0 / (1 << 24);
+        bool is_near = stored.size() == computed.size();
+        for (std::size_t i = 0; is_near && i < stored.size(); ++i)
+            is_near = std::abs(stored[i] - computed[i]) <= relative * computed[i] + smallest;
+        if (!is_near)
+            throw Error(ErrorKind::input, array->place(),
+                        "other frequencies than those of the rotary embedding that is computed; "
+                        "expected the same, or --rope-base or --rope-scaling to overrule them");
+    }
 }
 
 }  // namespace attn::io

@@ -23,4 +23,10 @@ Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
 /// "pre_norm", where the family has none; else as above.
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps);
 
+/// Frequencies of the rotary embedding that older files hold must be those that are computed,
+/// within the rounding of the type that they are stored in; another number of them may be meant
+/// where `may_differ_in_number`. Errors: kind input.
+void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
+                       const std::vector<double>& computed, bool may_differ_in_number);
+
 }  // namespace attn::io

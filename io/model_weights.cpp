@@ -35,8 +35,8 @@ public:
     template <class T>
     LayerWeights<T> read() const {
         LayerWeights<T> weights{read_part<T>(0), read_part<T>(1), read_part<T>(2), std::nullopt};
-        if (file_.find(layer_.full(rule_.out.weight)) != nullptr)
-            weights.out = read_projection<T>(rule_.out, Packing::separate, 0, false);
+        if (file_.find(layer_.full_out(rule_.out.weight)) != nullptr)
+            weights.out = read_projection<T>(rule_.out, Packing::separate, 0, false, true);
         return weights;
     }
 
@@ -58,12 +58,15 @@ private:
     /// The outputs of a weight are its rows, or its columns where it is stored (d_in, d_out).
     template <class T>
     Projection<T> read_projection(const ProjectionNames& names, Packing packing, std::size_t part,
-                                  bool joins_bias) const {
-        const std::size_t groups = std::max<std::size_t>(layer_.heads, 1);
+                                  bool joins_bias, bool is_out = false) const {
+        const std::size_t groups = is_out ? 1 : std::max<std::size_t>(layer_.heads, 1);
+        const auto find = [&](std::string_view name, std::size_t group) {
+            return file_.find(is_out ? layer_.full_out(name) : layer_.full(name, group));
+        };
         Projection<T> p;
         p.in_out = layer_.in_out;
         for (std::size_t group = 0; group < groups; ++group) {
-            const StoredArray& weight = *file_.find(layer_.full(names.weight, group));
+            const StoredArray& weight = *find(names.weight, group);
             // As attn writes those of independent heads: (heads, rows, columns).
             if (weight.shape.size() == 3 && names.weight.starts_with("W_"))
                 return read_stacked<T>(weight, names);
@@ -82,8 +85,8 @@ private:
             for (const Run& run : runs)
                 p.in_out ? read_columns(weight, run, outputs, to) : read_rows(weight, run, to);
             check_finite(weight, to, outputs * inputs);
-            read_bias(names, joins_bias ? Packing::joined : packing, part, group, groups, outputs,
-                      p);
+            if (const StoredArray* bias = find(names.bias, group))
+                read_bias(*bias, joins_bias ? Packing::joined : packing, part, group, outputs, p);
         }
         if (p.bias.dimension() == 0 || p.bias.size() == 0)
             p.bias = xt::xtensor<T, 2>::from_shape({0, p.d_out()});
@@ -154,25 +157,22 @@ private:
     }
 
     template <class T>
-    void read_bias(const ProjectionNames& names, Packing packing, std::size_t part,
-                   std::size_t group, std::size_t groups, std::size_t outputs,
-                   Projection<T>& p) const {
-        const StoredArray* bias = file_.find(layer_.full(names.bias, group));
-        if (bias == nullptr) return;
-        const std::size_t all = bias->shape.size() == 1 ? bias->shape[0] : 0;
+    void read_bias(const StoredArray& bias, Packing packing, std::size_t part, std::size_t group,
+                   std::size_t outputs, Projection<T>& p) const {
+        const std::size_t all = bias.shape.size() == 1 ? bias.shape[0] : 0;
         const std::size_t wanted = packing == Packing::separate ? outputs : 3 * outputs;
-        if (all != wanted) fail(*bias, "(" + std::to_string(wanted) + ") as the weight's outputs");
-        if (group == 0) {
-            p.bias = xt::xtensor<T, 2>::from_shape({groups, outputs});
+        if (all != wanted) fail(bias, "(" + std::to_string(wanted) + ") as the weight's outputs");
+        if (p.bias.size() == 0) {  // heads before this one may have none
+            p.bias = xt::xtensor<T, 2>::from_shape({p.groups(), outputs});
             p.bias.fill(T{0});
         }
         T* to = p.bias.data() + group * outputs;
         for (const Run& run : runs_of(packing, part, all, heads_))
-            read_elements<T>(*bias, run.from, run.count,
+            read_elements<T>(bias, run.from, run.count,
                              [&](std::size_t before, std::span<const T> piece) {
                                  std::copy(piece.begin(), piece.end(), to + run.to + before);
                              });
-        check_finite(*bias, to, outputs);
+        check_finite(bias, to, outputs);
     }
 
     /// attn's own arrays of the wrapper style: weights (heads, rows, columns), biases (heads,
@@ -234,7 +234,7 @@ public:
                 add(rule.query, all(), group, true);
             }
         }
-        if (weights_.out) add(rule.out, {&*weights_.out}, 0, true);
+        if (weights_.out) add(rule.out, {&*weights_.out}, {}, true);
         return std::move(named_);
     }
 
@@ -267,12 +267,15 @@ private:
             fail("joins queries, keys and values of one width; expected llama, bert or notebook");
     }
 
-    void keep(std::string_view name, std::size_t group, Array<T> values) {
-        named_.push_back({layer_.full(name, group), std::move(values), {}});
+    /// Without a group it is the output projection's.
+    void keep(std::string_view name, std::optional<std::size_t> group, Array<T> values) {
+        named_.push_back(
+            {group ? layer_.full(name, *group) : layer_.full_out(name), std::move(values), {}});
     }
 
     /// The tensor of one projection, or of three in one.
-    void add(const ProjectionNames& names, const Parts& parts, std::size_t group, bool with_bias) {
+    void add(const ProjectionNames& names, const Parts& parts, std::optional<std::size_t> group,
+             bool with_bias) {
         const bool in_out = layer_.in_out;
         const std::size_t width = parts[0]->d_out(), columns = parts[0]->d_in();
         const std::size_t all_outputs = parts.size() * width;
@@ -285,19 +288,21 @@ private:
                     const Projection<T>& p = *parts[part];
                     const std::size_t to = place(part, o, parts.size(), width);
                     weight.data()[in_out ? i * all_outputs + to : to * columns + i] =
-                        p.in_out ? p.weight(group, i, o) : p.weight(group, o, i);
+                        p.in_out ? p.weight(group.value_or(0), i, o)
+                                 : p.weight(group.value_or(0), o, i);
                 }
         keep(names.weight, group, std::move(weight));
         if (with_bias) add_bias(names.bias, parts, group);
     }
 
-    void add_bias(std::string_view name, const Parts& parts, std::size_t group) {
+    void add_bias(std::string_view name, const Parts& parts, std::optional<std::size_t> group) {
         if (!parts[0]->has_bias()) return;
         const std::size_t width = parts[0]->d_out();
         Array<T> bias = Array<T>::from_shape({parts.size() * width});
         for (std::size_t part = 0; part < parts.size(); ++part)
             for (std::size_t o = 0; o < width; ++o)
-                bias.data()[place(part, o, parts.size(), width)] = parts[part]->bias(group, o);
+                bias.data()[place(part, o, parts.size(), width)] =
+                    parts[part]->bias(group.value_or(0), o);
         keep(name, group, std::move(bias));
     }
 
@@ -327,15 +332,17 @@ std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;
     const FamilyRule& rule = *layer.rule;
+    const auto add = [&](const std::string& full) {
+        const StoredArray* array = file.find(full);
+        const bool is_new = std::none_of(shapes.begin(), shapes.end(),
+                                         [&](const auto& s) { return s.first == full; });
+        if (array != nullptr && is_new) shapes.emplace_back(full, array->shape);
+    };
     for (std::size_t head = 0; head < std::max<std::size_t>(layer.heads, 1); ++head)
-        for (const ProjectionNames& names : {rule.query, rule.key, rule.value, rule.out})
-            for (std::string_view name : {names.weight, names.bias}) {
-                const std::string full = layer.full(name, head);
-                const StoredArray* array = name.empty() ? nullptr : file.find(full);
-                const bool is_new = std::none_of(shapes.begin(), shapes.end(),
-                                                 [&](const auto& s) { return s.first == full; });
-                if (array != nullptr && is_new) shapes.emplace_back(full, array->shape);
-            }
+        for (const ProjectionNames& names : {rule.query, rule.key, rule.value})
+            for (std::string_view name : {names.weight, names.bias})
+                if (!name.empty()) add(layer.full(name, head));
+    for (std::string_view name : {rule.out.weight, rule.out.bias}) add(layer.full_out(name));
     return shapes;
 }
 

@@ -250,8 +250,8 @@ TEST_CASE("models: settings of config.json that are not understood are refused")
                    "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]")["config"]["rope_scaling"] ==
           json({8.0, 1.0, 4.0, 8192.0}));
     llama.erase("rope_scaling");
-    CHECK(refusal({{"sliding_window", 4.5}}) ==
-          "attn: error: changed.json: sliding_window is 4.5; expected a whole number from 1 to "
+    CHECK(refusal({{"head_dim", 4.5}}) ==
+          "attn: error: changed.json: head_dim is 4.5; expected a whole number from 1 to "
           "2147483648, or --model-config none and flags\n");
     for (const json& rope : {json{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}},
                              json{{"rope_scaling", {{"type", "llama3"}, {"factor", 2}}}},

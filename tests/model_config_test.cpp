@@ -1,0 +1,172 @@
+// Keys of models' config.json: each gives what transformers computes from it, changes nothing, or
+// is refused by its name; see data/README.md.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// The model's file without frequencies in the attention, which would have to be the config's.
+std::string weights_of(const std::string& model) {
+    std::string bytes = read_text(data_path("models/" + model + "/model.safetensors"));
+    const std::string name = "attention.rotary_emb", other = "elsewhere.rotary_emb";
+    for (std::size_t at = 0; (at = bytes.find(name, at)) != std::string::npos;)
+        bytes.replace(at, name.size(), other);
+    write_text(model + ".safetensors", bytes);
+    return model + ".safetensors";
+}
+
+Outcome run_config(const std::string& model, const json& config, const std::string& ids) {
+    write_text("changed.json", config.dump());
+    return run_attn({"multihead", "--weights", weights_of(model), "--model-config", "changed.json",
+                     "--token-ids", ids, "--dtype", "float64", "--emit", "attention_weights"});
+}
+
+json config_of(const std::string& model) {
+    return json::parse(read_text(data_path("models/" + model + "/config.json")));
+}
+
+/// Largest difference between one query's weights in all heads and the expected ones.
+double difference(const json& result, std::size_t query, const json& expected) {
+    double worst = 0;
+    for (std::size_t head = 0; head < expected.size(); ++head)
+        for (std::size_t key = 0; key < expected[head].size(); ++key)
+            worst = std::max(worst,
+                             std::abs(result["attention_weights"][head][query][key].get<double>() -
+                                      expected[head][key].get<double>()));
+    return worst;
+}
+
+const std::vector<std::string> types{"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
+
+}  // namespace
+
+TEST_CASE("config.json: a changed key gives what transformers computes from it, or is refused") {
+    scratch_folder();
+    const json data = load_data("models/config_cases.json");
+    std::size_t computed = 0;
+    for (const json& one : data["cases"]) {
+        const std::string model = one["model"];
+        json config = config_of(model);
+        config.update(one["changes"]);
+        for (const std::string key : one["without"]) config.erase(key);
+        CAPTURE(model + " " + one["changes"].dump() + " without " + one["without"].dump());
+        const Outcome outcome = run_config(model, config, data["token_ids"]);
+        CAPTURE(outcome.err);
+        if (one.contains("refused")) {
+            CHECK(outcome.code == one["code"]);
+            CHECK(outcome.out == "");
+            CHECK(outcome.err.find(one["refused"].get<std::string>()) != std::string::npos);
+            continue;
+        }
+        REQUIRE(outcome.code == 0);
+        // transformers takes angles and softmax in float32.
+        CHECK(difference(json::parse(outcome.out), one["query"], one["attention_weights"]) < 2e-6);
+        ++computed;
+    }
+    CHECK(computed > 200);
+}
+
+TEST_CASE("config.json: every key that transformers writes, in versions 4 and 5, is accepted") {
+    scratch_folder();
+    const json keys = load_data("models/config_keys.json");
+    for (const std::string& model : types) {
+        const json config = config_of(model);
+        const std::string base = run_config(model, config, "1,8,3").out;
+        CHECK(base != "");
+        for (const auto& [version, more] : keys[model].items()) {
+            const std::string place = model + ", " + version;  // a binding cannot be captured
+            CAPTURE(place);
+            json changed = config;
+            changed.update(more);
+            const Outcome all = run_config(model, changed, "1,8,3");
+            CHECK(all.err == "");
+            CHECK((all.out == base));
+        }
+    }
+}
+
+TEST_CASE("config.json: a key that may concern attention and is not known is refused, when on") {
+    scratch_folder();
+    const std::vector<std::string> words{"attn",     "attention", "rope",     "rotary",  "head",
+                                         "heads",    "sliding",   "window",   "softcap", "qk_norm",
+                                         "mrope",    "alibi",     "sink",     "scale",   "scaling",
+                                         "position", "causal",    "clip_qkv", "kv"};
+    for (const char* model : {"gpt2", "llama", "bert", "neox"}) {
+        const json config = config_of(model);
+        const std::string base = run_config(model, config, "1,8").out;
+        json off = config;
+        std::size_t form = 0;
+        for (const std::string& word : words) {
+            const std::string forms[] = {"use_" + word + "_x", word + "Xyz", "new_" + word};
+            for (const std::string& key : forms) off[key] = nullptr;
+            const std::string& key = forms[++form % 3];
+            const json values[] = {true, 2.5, "x", json{1}, json{{"a", 1}}};
+            json changed = config;
+            changed[key] = values[form % 5];
+            const Outcome outcome = run_config(model, changed, "1,8");
+            CAPTURE(key + " " + changed[key].dump());
+            CHECK(outcome.code == 3);
+            CHECK(outcome.out == "");
+            CHECK(outcome.err.find(": " + key + " is ") != std::string::npos);
+        }
+        for (const char* key : {"use_alibi", "qk_norm", "attn_sinks", "softcap_x", "kv_sharing"})
+            for (const json& value : {json(false), json(0), json::array(), json::object()}) {
+                off[key] = value;
+                CHECK((run_config(model, off, "1,8").out == base));
+            }
+        for (const char* key : {"use_causal_x", "apply_rope", "qk_scale", "input_norm"}) {
+            off = config;
+            off[key] = false;
+            CHECK(run_config(model, off, "1,8").code == 3);
+        }
+        json other = config;
+        for (const char* key : {"unsloth_version", "license", "my_vocabulary", "num_experts",
+                                "loss_type", "property", "europe", "auto_map"})
+            other[key] = {{"x", 1}};
+        CHECK((run_config(model, other, "1,8").out == base));
+    }
+}
+
+TEST_CASE("config.json: a bias in the weights that the class leaves out is refused") {
+    scratch_folder();
+    const json square = json::parse("[[1,0,2,0],[0,1,0,3],[1,1,1,1],[0,2,0,1]]");
+    const json bias{0.1, 0.2, 0.3, 0.4};
+    json plain;
+    for (const char* part : {"q", "k", "v", "o"})
+        plain[std::string("layers.0.self_attn.") + part + "_proj.weight"] = square;
+    json inputs = plain, all = plain;
+    for (const char* part : {"q", "k", "v"})
+        inputs[std::string("layers.0.self_attn.") + part + "_proj.bias"] = bias;
+    all = inputs;
+    all["layers.0.self_attn.o_proj.bias"] = bias;
+    const auto code = [&](const json& weights, const char* type, const json& attention_bias) {
+        json config{{"model_type", type}, {"num_attention_heads", 2}, {"hidden_size", 4}};
+        if (!attention_bias.is_null()) config["attention_bias"] = attention_bias;
+        write_text("biased.json", weights.dump());
+        write_text("changed.json", config.dump());
+        return run_attn(
+                   {"multihead", "-", "--weights", "biased.json", "--model-config", "changed.json"},
+                   "[[1,2,3,4],[4,3,2,1]]")
+            .code;
+    };
+    for (const json& said : {json(), json(false), json(true)}) {
+        const bool is_true = said == json(true);
+        CHECK(code(plain, "llama", said) == 0);
+        CHECK(code(inputs, "llama", said) == (is_true ? 0 : 3));
+        CHECK(code(all, "llama", said) == (is_true ? 0 : 3));
+        CHECK(code(plain, "mistral", said) == (is_true ? 3 : 0));
+        CHECK(code(inputs, "mistral", said) == 3);
+        CHECK(code(inputs, "qwen2", said) == (said == json(false) ? 3 : 0));
+        CHECK(code(all, "qwen2", said) == 3);
+    }
+}

@@ -1,0 +1,383 @@
+// Files of models with something more in them: each tensor and each key of a config changes the
+// result rightly, is known to change nothing, or is refused by its name.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// Numbers between -1 and 1 that look drawn and are the same each time.
+json numbers(const std::vector<int>& shape, int seed, std::size_t axis = 0) {
+    if (axis == shape.size()) return std::round(std::sin(12.9898 * seed) * 1000) / 1000;
+    json list = json::array();
+    for (int i = 0; i < shape[axis]; ++i)
+        list.push_back(numbers(shape, seed * 7 + i + 1, axis + 1));
+    return list;
+}
+
+struct Model {
+    std::string name, module, norm, embedding;
+    std::vector<std::string> flags, harmless;
+    std::map<std::string, std::vector<int>> tensors;
+};
+
+constexpr int width = 4;
+const std::vector<int> square{width, width}, row{width};
+
+std::vector<Model> models() {
+    const std::vector<int> three{3 * width, width}, threes{3 * width};
+    const std::vector<std::string> two_heads{"--heads", "2"};
+    const std::vector<std::string> rotates{"--heads", "2", "--rope-dims", "2"};
+    std::vector<Model> all{{"gpt2",
+                            "h.0.attn.",
+                            "h.0.ln_1.",
+                            "wte.",
+                            two_heads,
+                            {"bias", "masked_bias"},
+                            {{"h.0.attn.c_attn.weight", {width, 3 * width}},
+                             {"h.0.attn.c_attn.bias", threes},
+                             {"h.0.attn.c_proj.weight", square},
+                             {"h.0.attn.c_proj.bias", row},
+                             {"h.0.ln_1.weight", row},
+                             {"h.0.ln_1.bias", row},
+                             {"wte.weight", {5, width}},
+                             {"wpe.weight", {5, width}}}},
+                           {"llama",
+                            "model.layers.0.self_attn.",
+                            "model.layers.0.input_layernorm.",
+                            "model.embed_tokens.",
+                            rotates,
+                            {"rotary_emb.inv_freq"},
+                            {{"model.layers.0.self_attn.q_proj.weight", square},
+                             {"model.layers.0.self_attn.k_proj.weight", square},
+                             {"model.layers.0.self_attn.v_proj.weight", square},
+                             {"model.layers.0.self_attn.o_proj.weight", square},
+                             {"model.layers.0.input_layernorm.weight", row},
+                             {"model.embed_tokens.weight", {5, width}}}},
+                           {"bert",
+                            "encoder.layer.0.attention.",
+                            "",
+                            "embeddings.",
+                            two_heads,
+                            {},
+                            {{"encoder.layer.0.attention.self.query.weight", square},
+                             {"encoder.layer.0.attention.self.key.weight", square},
+                             {"encoder.layer.0.attention.self.value.weight", square},
+                             {"encoder.layer.0.attention.output.dense.weight", square},
+                             {"embeddings.word_embeddings.weight", {5, width}},
+                             {"embeddings.position_embeddings.weight", {5, width}},
+                             {"embeddings.token_type_embeddings.weight", {2, width}},
+                             {"embeddings.LayerNorm.weight", row},
+                             {"embeddings.LayerNorm.bias", row}}},
+                           {"neox",
+                            "gpt_neox.layers.0.attention.",
+                            "gpt_neox.layers.0.input_layernorm.",
+                            "gpt_neox.embed_in.",
+                            rotates,
+                            {"bias", "masked_bias", "rotary_emb.inv_freq"},
+                            {{"gpt_neox.layers.0.attention.query_key_value.weight", three},
+                             {"gpt_neox.layers.0.attention.dense.weight", square},
+                             {"gpt_neox.layers.0.input_layernorm.weight", row},
+                             {"gpt_neox.layers.0.input_layernorm.bias", row},
+                             {"gpt_neox.embed_in.weight", {5, width}}}}};
+    for (const std::string module : {"", "blocks.0.att."}) {
+        const auto add = [&](const std::string& name, const std::vector<std::string>& flags,
+                             const std::vector<std::string>& harmless,
+                             const std::map<std::string, std::vector<int>>& tensors) {
+            Model model{name + " " + module, module, "", "", flags, harmless, {}};
+            for (const auto& [tensor, shape] : tensors) model.tensors[module + tensor] = shape;
+            all.push_back(model);
+        };
+        add("mha joined", two_heads, {}, {{"in_proj_weight", three}, {"out_proj.weight", square}});
+        add("mha apart", two_heads, {},
+            {{"q_proj_weight", square},
+             {"k_proj_weight", square},
+             {"v_proj_weight", square},
+             {"out_proj.weight", square}});
+        add("notebook", two_heads, {"mask"},
+            {{"W_query.weight", square},
+             {"W_key.weight", square},
+             {"W_value.weight", square},
+             {"out_proj.weight", square}});
+        add("notebook bare", {}, {"mask"},
+            {{"W_query", square}, {"W_key", square}, {"W_value", square}});
+        for (const std::string dot : {".weight", ""}) {
+            std::map<std::string, std::vector<int>> heads;
+            for (const std::string head : {"heads.0.", "heads.1."})
+                for (const std::string part : {"W_query", "W_key", "W_value"})
+                    heads[head + part + dot] = square;
+            add("wrapper" + dot, {}, {"mask", "heads.0.mask", "heads.1.mask"}, heads);
+            heads[dot.empty() ? "W_out" : "out_proj.weight"] =
+                dot.empty() ? std::vector<int>{2 * width, 3} : std::vector<int>{3, 2 * width};
+            add("wrapper with output" + dot, {}, {"mask", "heads.0.mask", "heads.1.mask"}, heads);
+        }
+    }
+    return all;
+}
+
+json weights_of(const Model& model) {
+    json weights = json::object();
+    int seed = 1;
+    for (const auto& [name, shape] : model.tensors) weights[name] = numbers(shape, ++seed);
+    return weights;
+}
+
+json form_of(const std::string& name) {
+    if (name.ends_with("inv_freq")) return {1.0};
+    if (name.ends_with("masked_bias")) return {-1e9};
+    return numbers({3, 3}, 5);
+}
+
+Outcome run_model(const Model& model, const json& weights, const std::string& input,
+                  const std::vector<std::string>& more = {}) {
+    write_text("w.json", weights.dump());
+    std::vector<std::string> command{"multihead", "--weights", "w.json", "--emit",
+                                     "context_vectors"};
+    if (!input.empty()) command.insert(command.begin() + 1, "-");
+    for (const auto* words : {&model.flags, &more})
+        command.insert(command.end(), words->begin(), words->end());
+    return run_attn(command, input);
+}
+
+const std::string inputs = "[[0.1,0.2,-0.3,0.4],[0.5,-0.6,0.7,0.8],[0.9,0.1,0.2,-0.3]]";
+
+void check_refused(const Outcome& outcome, const std::string& name) {
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 3);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find(name) != std::string::npos);
+}
+
+const std::vector<std::string> extras{"q_norm.weight",
+                                      "k_norm.weight",
+                                      "q_norm.bias",
+                                      "sinks",
+                                      "cos",
+                                      "sin",
+                                      "bias_k",
+                                      "bias_v",
+                                      "bias",
+                                      "masked_bias",
+                                      "mask",
+                                      "rotary_emb.inv_freq",
+                                      "rotary_emb.cos_cached",
+                                      "relative_attention_bias.weight",
+                                      "self.distance_embedding.weight",
+                                      "alibi_slopes",
+                                      "gate",
+                                      "q_proj.lora_A.weight",
+                                      "q_proj.weight_scale",
+                                      "W_query.weight_scale",
+                                      "in_proj_weight_scale",
+                                      "qweight",
+                                      "W_querry",
+                                      "b_out_scale",
+                                      "heads.3.W_query.weight",
+                                      "x"};
+
+}  // namespace
+
+TEST_CASE("models: what is in the attention's module and not used is refused by its whole name") {
+    scratch_folder();
+    for (const Model& model : models()) {
+        CAPTURE(model.name);
+        const json weights = weights_of(model);
+        const Outcome base = run_model(model, weights, inputs);
+        REQUIRE(base.err == "");
+        std::vector<std::string> names;  // some of them where the same tensors have a prefix
+        const std::size_t step = model.module == "blocks.0.att." ? 5 : 1;
+        for (std::size_t i = 0; i < extras.size(); i += step) names.push_back(extras[i]);
+        names.insert(names.end(), model.harmless.begin(), model.harmless.end());
+        const bool is_wrapper = model.name.starts_with("wrapper");
+        if (is_wrapper) names.insert(names.end(), {"heads.1.q_norm.weight", "heads.0.cos"});
+        for (const std::string& name : names) {
+            CAPTURE(name);
+            // A result of attn's own has steps beside its parameters, "mask" among them.
+            const bool is_harmless = std::find(model.harmless.begin(), model.harmless.end(),
+                                               name) != model.harmless.end();
+            json more = weights;
+            more[model.module + name] = is_harmless ? form_of(name) : numbers({2, 2}, 3);
+            const Outcome outcome = run_model(model, more, inputs);
+            if (!is_harmless) {
+                check_refused(outcome, "\"" + model.module + name + "\"");
+                continue;
+            }
+            CHECK(outcome.err == "");
+            CHECK(json::parse(outcome.out)["context_vectors"] ==
+                  json::parse(base.out)["context_vectors"]);
+            const bool may_be_a_step =
+                model.module.empty() && model.name.find('.') == std::string::npos && name == "mask";
+            if (may_be_a_step) continue;
+            more[model.module + name] = numbers({1, 5}, 3);  // no mask, number or frequencies
+            check_refused(run_model(model, more, inputs),
+                          "rotary_emb.inv_freq" == name ? "inv_freq" : model.module + name);
+        }
+        for (const json& no_array : {json(0.5), json(true), json("x"), json{{"weight", {1}}}}) {
+            json more = weights;
+            more[model.module + "sink"] = no_array;
+            check_refused(run_model(model, more, inputs), "\"" + model.module + "sink\"");
+        }
+        json without = weights;
+        without[model.module + "q_norm"] = nullptr;
+        CHECK((run_model(model, without, inputs).out == base.out));
+    }
+}
+
+TEST_CASE("models: weights in a request and in a record of a batch are held to the same rule") {
+    scratch_folder();
+    for (const Model& model : models()) {
+        CAPTURE(model.name);
+        json request{{"inputs", json::parse(inputs)},
+                     {"weights", weights_of(model)},
+                     {"emit", {"context_vectors"}},
+                     {"mode", "multihead"}};
+        for (std::size_t i = 0; i + 1 < model.flags.size(); i += 2) {
+            std::string key = model.flags[i].substr(2);
+            std::replace(key.begin(), key.end(), '-', '_');
+            request[key] = std::stoi(model.flags[i + 1]);
+        }
+        const json right = request;
+        request["weights"][model.module + "k_norm.weight"] = {1, 1};
+        check_refused(run_attn({"multihead", "-"}, request.dump()), "k_norm.weight");
+        const Outcome batch =
+            run_attn({"batch"}, right.dump() + "\n" + request.dump() + "\n" + right.dump() + "\n");
+        CHECK(batch.code == 1);
+        const std::size_t first = batch.out.find('\n'), second = batch.out.find('\n', first + 1);
+        CHECK(json::parse(batch.out.substr(0, first)).contains("context_vectors"));
+        CHECK(batch.out.substr(first, second - first).find("k_norm.weight") != std::string::npos);
+    }
+}
+
+TEST_CASE("models: the norm and the embedding that are asked for use all of their tensors") {
+    scratch_folder();
+    for (const Model& model : models()) {
+        CAPTURE(model.name);
+        const json weights = weights_of(model);
+        for (const auto& [module, input, flags] :
+             {std::tuple(model.norm, inputs, std::vector<std::string>{"--pre-norm"}),
+              {model.embedding, std::string(), std::vector<std::string>{"--token-ids", "1,3,0"}}}) {
+            if (module.empty()) continue;
+            const Outcome base = run_model(model, weights, input, flags);
+            REQUIRE(base.err == "");
+            for (const std::string name : {"bias", "weight_scale", "gamma", "beta", "scale",
+                                           "lora_A.weight", "norm.weight", "position_ids"}) {
+                if (weights.contains(module + name)) continue;
+                const std::string full = module + name;  // a binding cannot be captured
+                CAPTURE(full);
+                json more = weights;
+                more[module + name] = numbers(row, 9);
+                const Outcome outcome = run_model(model, more, input, flags);
+                if (name == "position_ids" && model.name == "bert")
+                    CHECK(outcome.out == base.out);
+                else
+                    check_refused(outcome, module);
+                // Nothing is wrong with what is not asked for.
+                CHECK(run_model(model, more, inputs).err == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("models: frequencies in the file must be those of the rotary embedding") {
+    scratch_folder();
+    for (const Model& model : models()) {
+        if (std::find(model.harmless.begin(), model.harmless.end(), "rotary_emb.inv_freq") ==
+            model.harmless.end())
+            continue;
+        for (const double base : {10.0, 1e4, 1e6}) {
+            json weights = weights_of(model);
+            Model wide = model;
+            wide.flags = {"--heads", "1"};
+            const bool of_llama = model.name == "llama";
+            if (!of_llama) wide.flags.insert(wide.flags.end(), {"--rope-dims", "4"});
+            const auto with = [&](const json& stored, const std::vector<std::string>& flags) {
+                weights[model.module + "rotary_emb.inv_freq"] = stored;
+                return run_model(wide, weights, inputs, flags);
+            };
+            const json right{1, 1 / std::sqrt(base)};
+            CHECK((with(right, {}).err == "") == (base == 1e4));
+            CHECK(with(right, {"--rope-base", "5"}).err == "");
+            if (base == 1e4) continue;
+            check_refused(with(right, {}), "rotary_emb.inv_freq");
+            // A flag for the part that turns wins over their number.
+            const json more{1, 1 / std::sqrt(base), 1};
+            if (of_llama) check_refused(with(more, {}), "rotary_emb.inv_freq");
+            if (of_llama) CHECK(with(more, {"--rope-dims", "2"}).err == "");
+        }
+    }
+}
+
+TEST_CASE("models: a wrapper's output projection multiplies the joined heads, and is kept") {
+    scratch_folder();
+    for (const Model& model : models()) {
+        if (!model.name.starts_with("wrapper with output")) continue;
+        CAPTURE(model.name);
+        const bool bare = model.name.find(".weight") == std::string::npos;
+        const std::string weight = model.module + (bare ? "W_out" : "out_proj.weight"),
+                          bias = model.module + (bare ? "b_out" : "out_proj.bias");
+        for (const bool with_bias : {false, true}) {
+            json weights = weights_of(model);
+            if (with_bias) {
+                weights[bias] = {0.5, -1, 2};
+                // A head without a bias has one of zeros.
+                weights[model.module + "heads.1." + (bare ? "b_query" : "W_query.bias")] =
+                    numbers(row, 6);
+                weights[model.module + "heads.1." + (bare ? "b_key" : "W_key.bias")] =
+                    numbers(row, 6);
+                weights[model.module + "heads.1." + (bare ? "b_value" : "W_value.bias")] =
+                    numbers(row, 6);
+            }
+            json joined_weights = weights;
+            joined_weights.erase(weight);
+            joined_weights.erase(bias);
+            const json joined =
+                json::parse(run_model(model, joined_weights, inputs, {"--dtype", "float64"}).out);
+            const json result =
+                json::parse(run_model(model, weights, inputs, {"--dtype", "float64"}).out);
+            for (std::size_t token = 0; token < 3; ++token)
+                for (std::size_t o = 0; o < 3; ++o) {
+                    double sum = with_bias ? weights[bias][o].get<double>() : 0;
+                    for (std::size_t i = 0; i < 2 * width; ++i)
+                        sum += joined["context_vectors"][token][i].get<double>() *
+                               weights[weight][bare ? i : o][bare ? o : i].get<double>();
+                    CHECK(result["context_vectors"][token][o].get<double>() ==
+                          doctest::Approx(sum).epsilon(1e-12));
+                }
+            const json& config = result["config"];
+            CHECK(config["style"] == "wrapper");
+            CHECK(config["out_proj"] == true);
+            CHECK(config["d_out"] == 3);
+            json request = config;
+            request["inputs"] = json::parse(inputs);
+            request["weights"] = weights;
+            CHECK(
+                json::parse(run_attn({"multihead", "-"}, request.dump()).out)["context_vectors"] ==
+                result["context_vectors"]);
+            for (const std::string suffix : {"safetensors", "npz", "json"}) {
+                const std::vector<std::string> same{"--dtype",        "float64",
+                                                    "--save-weights", "saved." + suffix,
+                                                    "--save-family",  "notebook"};
+                CHECK(run_model(model, weights, inputs, same).err == "");
+                CHECK(run_attn({"multihead", "-", "--weights", "w.json", "--emit", "all", "--dtype",
+                                "float64", "-o", "golden." + suffix},
+                               inputs)
+                          .err == "");
+                for (const std::string file : {"saved.", "golden."})
+                    CHECK(json::parse(run_attn({"multihead", "-", "--dtype", "float64", "--weights",
+                                                file + suffix},
+                                               inputs)
+                                          .out)["context_vectors"] == result["context_vectors"]);
+            }
+        }
+    }
+}
