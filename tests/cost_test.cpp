@@ -18,11 +18,12 @@ Array<double> ones(const Shape& shape) {
 }
 
 std::uint64_t size_of(const NamedArray& array) {
-    if (array.stream == nullptr)
+    if (!array.stream)
         return std::visit([](const auto& values) { return std::uint64_t{values.size()}; },
                           array.values);
     std::uint64_t size = 1;
-    for (std::size_t axis : array.stream->shape) size *= axis;
+    for (std::size_t axis : std::visit([](const auto& s) { return s.shape; }, *array.stream))
+        size *= axis;
     return size;
 }
 
