@@ -136,7 +136,7 @@ TEST_CASE("cost: sizes of grouped heads are those of the answer") {
                     Settings question = question_of(mode);
                     question.heads = 4;
                     question.kv_heads = kv_heads;
-                    question.d_out = 12;
+                    if (out_proj) question.d_out = 12;
                     question.d_k = 8;
                     question.d_v = 20;
                     question.out_proj = out_proj;

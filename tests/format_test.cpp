@@ -138,9 +138,13 @@ bool same_bits(T a, T b) {
 
 /// What `printf` shows of a number, as a second opinion on decimals.
 template <class T>
-std::string printed(const char* format, int decimals, T value) {
+std::string printed(char notation, int decimals, T value) {
     char text[512];
-    std::snprintf(text, sizeof text, format, decimals, static_cast<double>(value));
+    const auto number = static_cast<double>(value);
+    if (notation == 'e')
+        std::snprintf(text, sizeof text, "%.*e", decimals, number);
+    else
+        std::snprintf(text, sizeof text, "%.*f", decimals, number);
     return text;
 }
 
@@ -166,31 +170,31 @@ void check_words(const Decoded& read, const Array<T>& values, const NumberStyle&
                 if (is_json && style.nonfinite == Nonfinite::string)
                     expected = '"' + expected + '"';
                 if (is_json && style.nonfinite == Nonfinite::null) expected = "null";
-                wrong += word == expected ? 0 : 1;
+                wrong += word == expected ? 0U : 1U;
                 continue;
             }
             if (style.decimals) {
-                expected = printed("%.*f", *style.decimals, value);
+                expected = printed('f', *style.decimals, value);
                 // JSON may add a point to what it would read as another integer.
                 const double shown = std::strtod(expected.c_str(), nullptr);
                 const bool same = is_json ? same_bits(test::json_number<double>(word), shown) &&
                                                 word.starts_with(expected)
                                           : word == expected;
-                wrong += same ? 0 : 1;
+                wrong += same ? 0U : 1U;
                 continue;
             }
         }
         if (is_json) {
-            wrong += same_bits(test::json_number<T>(word), value) ? 0 : 1;
+            wrong += same_bits(test::json_number<T>(word), value) ? 0U : 1U;
         } else if constexpr (std::is_floating_point_v<T>) {
             T parsed;
             if constexpr (std::is_same_v<T, float>)
                 parsed = std::strtof(word.c_str(), nullptr);
             else
                 parsed = std::strtod(word.c_str(), nullptr);
-            wrong += same_bits(parsed, value) ? 0 : 1;
+            wrong += same_bits(parsed, value) ? 0U : 1U;
         } else {
-            wrong += word == std::to_string(value) ? 0 : 1;
+            wrong += word == std::to_string(value) ? 0U : 1U;
         }
     }
     CHECK(wrong == 0);
@@ -206,14 +210,14 @@ void check_shown(const Decoded& read, const Array<T>& values, bool is_torch) {
         const std::string& word = read.words[i];
         if constexpr (!std::is_floating_point_v<T>) {
             // PyTorch's own formatter shows integers of up to 53 bits through float64 as well.
-            wrong += is_torch || word == std::to_string(value) ? 0 : 1;
+            wrong += is_torch || word == std::to_string(value) ? 0U : 1U;
         } else if (!std::isfinite(value)) {
-            wrong += word == word_of(value, "nan", "inf") ? 0 : 1;
+            wrong += word == word_of(value, "nan", "inf") ? 0U : 1U;
         } else {
-            const bool good = word == printed("%.*f", 4, value) ||
-                              (is_torch && (word == printed("%.*e", 4, value) ||
-                                            word == printed("%.*f", 0, value) + "."));
-            wrong += good ? 0 : 1;
+            const bool good = word == printed('f', 4, value) ||
+                              (is_torch && (word == printed('e', 4, value) ||
+                                            word == printed('f', 0, value) + "."));
+            wrong += good ? 0U : 1U;
         }
     }
     CHECK(wrong == 0);
@@ -335,8 +339,8 @@ void check_separated(std::mt19937_64& random, Workers* workers) {
                 for (std::size_t i = 0; i < values.size(); ++i) {
                     const T number = static_cast<T>(own.values.data()[i]), value = values.data()[i];
                     wrong += same_bits(number, value) || (std::isnan(number) && std::isnan(value))
-                                 ? 0
-                                 : 1;
+                                 ? 0U
+                                 : 1U;
                 }
                 CHECK(wrong == 0);
             }
@@ -415,7 +419,7 @@ TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
             for (std::size_t at = 0; at < values.size(); ++at) {
                 const T number = static_cast<T>(read.values.data()[at]), value = values.data()[at];
                 wrong +=
-                    same_bits(number, value) || (std::isnan(number) && std::isnan(value)) ? 0 : 1;
+                    same_bits(number, value) || (std::isnan(number) && std::isnan(value)) ? 0U : 1U;
             }
             CHECK(wrong == 0);
         }

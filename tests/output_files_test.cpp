@@ -262,7 +262,7 @@ void check_lines(const std::string& text, char separator, const Array<T>& values
         T number{};
         const auto [stop, error] = std::from_chars(at, end, number);
         const char after = (i + 1) % values.shape().back() == 0 ? '\n' : separator;
-        wrong += error == std::errc{} && number == values.data()[i] && *stop == after ? 0 : 1;
+        wrong += error == std::errc{} && number == values.data()[i] && *stop == after ? 0U : 1U;
         if (wrong != 0) break;
         at = stop + 1;
     }
