@@ -9,6 +9,7 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/commands.hpp"
+#include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/nearest.hpp"
 #include "core/result.hpp"
@@ -41,12 +42,18 @@ std::optional<Shard> shard_of(const std::string& text) {
     return fits ? std::optional(shard) : std::nullopt;
 }
 
+constexpr Names<io::Format, 2> line_format_names{
+    {{io::Format::ndjson, "ndjson"}, {io::Format::json, "json"}}};
+
 /// A name that promises another format.
-void check_suffix(const std::string& output) {
-    const std::optional<io::DataFormat> format = io::format_of_name(output);
-    if (format && *format != io::DataFormat::json && *format != io::DataFormat::ndjson)
-        throw Error(ErrorKind::usage, output,
-                    "answers of a batch are lines of JSON; expected a name that ends in .ndjson");
+void check_output(const BatchRequest& batch) {
+    const io::OutputName name{
+        batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
+        "answers of a batch are lines of JSON", ", or --format ndjson beside it"};
+    if (batch.defaults.has("format"))
+        check_promise(batch.defaults, name);
+    else
+        io::named_format(line_format_names, name);
 }
 
 /// Settings that no record of a batch can have.
@@ -168,7 +175,7 @@ CommandLine BatchCommand::read() const {
     if (batch.output.empty() || (batch.resume && batch.output == "-"))
         throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
-    check_suffix(batch.output);
+    check_output(batch);
     if (batch.inputs.empty()) {
         if (::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
         batch.inputs.push_back({"-", false});

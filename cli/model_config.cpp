@@ -334,6 +334,7 @@ void apply_saved_config(Request& request, const json& config, const std::string&
         const bool of_heads = name == "kv_heads" || name == "scale" || name == "sink";
         if (!here || !config.contains(key) || config[key].is_null() || request.has(key)) continue;
         if (of_heads && other_heads) continue;
+        if (name.starts_with("rope_") && !request.settings.rope) continue;
         const std::string place =
             path + ": config " + name + " " + io::shortened(config[key].dump());
         const std::string problem = option.store(request, config[key]);

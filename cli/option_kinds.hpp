@@ -220,7 +220,11 @@ Option text(std::string name, std::string group, Modes modes, std::string argume
 inline Option list(std::string name, std::string group, Modes modes, std::string help,
                    Access<std::vector<std::string>> access) {
     Option option =
-        make(std::move(name), std::move(group), modes, Kind::text, "LIST", std::move(help), access);
+        describe(std::move(name), std::move(group), modes, Kind::text, "LIST", std::move(help));
+    option.write = [access](std::string& out, const Request& request) {
+        const std::vector<std::string>& names = access(const_cast<Request&>(request));
+        if (!names.empty()) write_field(out, names);
+    };
     option.store = [access](Request& request, const json& value) -> std::string {
         const bool strings =
             value.is_array() && !value.empty() &&

@@ -237,7 +237,7 @@ std::vector<Option> make_options() {
                "nothing; without it -o's suffix says",
                io::format_names, FIELD(format)));
     add(list("emit", output, everywhere,
-             "arrays to write, or all (default context_vectors,attention_weights; csv and npy: "
+             "arrays to write, or all (default context_vectors,attention_weights; csv, tsv and npy: "
              "context_vectors)",
              FIELD(settings.emit)));
     add(whole("token", output, everywhere, "compute one query row only, from 0 (default all)",
@@ -245,9 +245,10 @@ std::vector<Option> make_options() {
     add(whole("precision", output, everywhere,
               "digits after the point (default: json the shortest exact, torch and table 4)",
               FIELD(precision), 0, 20));
-    add(choice("nonfinite", output, everywhere,
-               "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity",
-               io::nonfinite_names, FIELD(nonfinite)));
+    add(choice(
+        "nonfinite", output, everywhere,
+        "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
+        io::nonfinite_names, FIELD(nonfinite)));
     add(boolean("average-heads", output, several_heads,
                 "attention_weights as their mean over the heads (default off)",
                 FIELD(settings.average_heads)));

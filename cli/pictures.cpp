@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "io/descriptor.hpp"
 #include "io/output_file.hpp"
+#include "io/output_name.hpp"
 #include "io/plot/html.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/png.hpp"
@@ -50,12 +51,7 @@ bool can_be_drawn(const NamedArray& array) {
 }
 
 PlotFormat plot_format(const std::string& path, const std::string& where) {
-    const std::string suffix = io::suffix_of_name(path);
-    if (suffix == ".svg") return PlotFormat::svg;
-    if (suffix == ".png") return PlotFormat::png;
-    if (suffix == ".html" || suffix == ".htm") return PlotFormat::html;
-    throw Error(ErrorKind::usage, where,
-                "names no format of pictures; expected a name that ends in .svg, .png or .html");
+    return *io::named_format(plot_format_names, {path, where, "names no format of pictures"}, true);
 }
 
 bool wants_pictures(const Request& request) {

@@ -13,6 +13,8 @@
 namespace attn::cli {
 
 enum class PlotFormat { svg, png, html };
+inline constexpr Names<PlotFormat, 3> plot_format_names{
+    {{PlotFormat::svg, "svg"}, {PlotFormat::png, "png"}, {PlotFormat::html, "html"}}};
 
 /// By the suffix. Errors: kind usage at `where`.
 PlotFormat plot_format(const std::string& path, const std::string& where);

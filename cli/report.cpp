@@ -56,24 +56,8 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
     return head;
 }
 
-/// The format that a name's suffix promises, or none.
-std::optional<io::Format> format_of_suffix(const std::string& path) {
-    if (path == "-") return std::nullopt;
-    const std::string suffix = io::suffix_of_name(path);
-    for (const char* known : {".tsv", ".pt", ".pth", ".pkl", ".h5", ".gguf", ".onnx", ".parquet"})
-        if (suffix == known)
-            throw Error(ErrorKind::unsupported, path,
-                        suffix +
-                            " files cannot be written; expected another suffix, or --format "
-                            "beside it");
-    if (suffix == ".jsonl") return io::Format::ndjson;
-    for (const auto& [format, name] : io::format_names)
-        if (suffix == "." + std::string(name)) return format;
-    return std::nullopt;
-}
-
 bool holds_one_array(io::Format format) {
-    return format == io::Format::csv || format == io::Format::npy;
+    return format == io::Format::csv || format == io::Format::tsv || format == io::Format::npy;
 }
 
 bool is_binary(io::Format format) {
@@ -88,20 +72,21 @@ void check_style(const Request& request) {
         throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
     };
     if (request.pretty && !json) refuse("pretty", "shapes JSON", "format json beside it");
-    if (request.nonfinite != io::Nonfinite::string && !json && request.format != io::Format::ndjson)
+    if (request.nonfinite && !json && request.format != io::Format::ndjson)
         refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
     if (request.precision && (is_binary(request.format) || request.format == io::Format::none))
         refuse("precision", "shapes text", "a text format beside it");
 }
 
+constexpr Names<io::Format, 3> weights_format_names{{{io::Format::safetensors, "safetensors"},
+                                                     {io::Format::npz, "npz"},
+                                                     {io::Format::json, "json"}}};
+
 io::Format format_of_weights(const Request& request) {
-    const std::optional<io::Format> format = format_of_suffix(request.save_weights);
-    if (format == io::Format::safetensors || format == io::Format::npz ||
-        format == io::Format::json)
-        return *format;
-    throw Error(ErrorKind::usage, place_of(request, "save_weights"),
-                "names no format that holds several arrays; expected a name that ends in "
-                ".safetensors, .npz or .json");
+    return *io::named_format(weights_format_names,
+                             {request.save_weights, place_of(request, "save_weights"),
+                              "names no format that holds several arrays"},
+                             true);
 }
 
 /// The parameters under the names of the family that was asked for, or of their initialiser.
@@ -156,9 +141,39 @@ void check_files(const Request& request) {
 
 }  // namespace
 
+void check_promise(const Request& request, const io::OutputName& name) {
+    const std::optional<io::Format> promised = io::promised_format(io::format_names, name);
+    const auto is_json = [](io::Format format) {
+        return format == io::Format::json || format == io::Format::ndjson;
+    };
+    if (!promised || promised == request.format || request.format == io::Format::none) return;
+    const bool is_one_line = is_json(*promised) && is_json(request.format) && !request.pretty;
+    if (!is_one_line)
+        io::refuse_format(place_of(request, "format"), name, name_of(io::format_names, *promised));
+}
+
+namespace {
+
+/// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
+void settle_format(Request& request) {
+    const std::string suffix = io::suffix_of_name(request.output);
+    const bool is_picture =
+        value_named(plot_format_names, io::format_of_suffix(suffix)).has_value();
+    const io::OutputName name{request.output, place_of(request, "output"),
+                              "a result cannot be written as " + suffix,
+                              is_picture ? ", --plot FILE for a picture, or --format beside it"
+                                         : ", or --format beside it"};
+    const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
+    if (by_flag) return check_promise(request, name);
+    const auto promised = request.has("format") ? io::promised_format(io::format_names, name)
+                                                : io::named_format(io::format_names, name);
+    request.format = promised.value_or(request.format);
+}
+
+}  // namespace
+
 void settle_output(Request& request) {
-    if (!request.has("format"))
-        request.format = format_of_suffix(request.output).value_or(request.format);
+    settle_format(request);
     check_style(request);
     check_saved(request);
     check_files(request);
@@ -166,8 +181,9 @@ void settle_output(Request& request) {
     if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
-    if (!holds_one_array(request.format)) return;
     std::vector<std::string>& emit = request.settings.emit;
+    if (request.format == io::Format::none && !wants_pictures(request)) emit.clear();
+    if (!holds_one_array(request.format)) return;
     if (!request.has("emit")) emit = {"context_vectors"};
     if (emit.size() != 1 || emit.front() == "all")
         throw Error(ErrorKind::usage, place_of(request, "emit"),
@@ -199,7 +215,7 @@ io::Report report_of(const Request& request, Result result, Workers& workers) {
 void write(io::Output& out, const Request& request, const io::Report& report) {
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
-    style.nonfinite = request.nonfinite;
+    style.nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
     style.pretty = request.pretty;
     io::writer_for(request.format)(out, report, style);
 }

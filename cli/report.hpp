@@ -8,12 +8,18 @@
 #include "core/result.hpp"
 #include "core/workers.hpp"
 #include "io/output.hpp"
+#include "io/output_name.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::cli {
 
+/// Holds the request's format, which was given, against the name of the file that it is written
+/// to. Errors: kind usage, where the name promises another.
+void check_promise(const Request& request, const io::OutputName& name);
+
 /// Settles the output's format by the flag or the file's suffix, and what is emitted where a format
-/// holds one array. Errors: kind usage, for settings that the format would ignore.
+/// holds one array. Errors: kind usage, for settings that the format would ignore and names that
+/// promise none, or another.
 void settle_output(Request& request);
 
 /// Whether the request's format takes arrays while they are computed.

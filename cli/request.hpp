@@ -87,7 +87,7 @@ struct Request {
     std::string output = "-";
     io::Format format = io::Format::json;
     std::optional<std::uint64_t> precision;
-    io::Nonfinite nonfinite = io::Nonfinite::string;
+    std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors

@@ -293,7 +293,7 @@ public:
         at_once_ = std::max(2 * workers.threads(), bytes / tile);
     }
 
-    AnyArray next() {
+    Array<T> next() {
         const std::size_t first = tile_, tiles = run_.grid().tiles();
         tile_ = std::min(first + at_once_, tiles);
         const std::size_t begin = row_before(first), end = row_before(tile_);
@@ -320,9 +320,9 @@ private:
 }  // namespace
 
 template <class T>
-RowStream stream_weights(const kernels::Kernel& kernel,
-                         std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                         Workers& workers) {
+RowStream<T> stream_weights(const kernels::Kernel& kernel,
+                            std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                            Workers& workers) {
     const auto& q = call->query.shape();
     const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
     auto rows = std::make_shared<StreamedWeights<T>>(kernel, std::move(call), scores, workers);
@@ -340,9 +340,11 @@ template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,
 template void attend_fused(const kernels::Kernel&, const AttentionCall<double>&,
                            const FusedOutputs<double>&, Workers&);
 
-template RowStream stream_weights(const kernels::Kernel&,
-                                  std::shared_ptr<const AttentionCall<float>>, bool, Workers&);
-template RowStream stream_weights(const kernels::Kernel&,
-                                  std::shared_ptr<const AttentionCall<double>>, bool, Workers&);
+template RowStream<float> stream_weights(const kernels::Kernel&,
+                                         std::shared_ptr<const AttentionCall<float>>, bool,
+                                         Workers&);
+template RowStream<double> stream_weights(const kernels::Kernel&,
+                                          std::shared_ptr<const AttentionCall<double>>, bool,
+                                          Workers&);
 
 }  // namespace attn

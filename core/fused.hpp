@@ -33,8 +33,8 @@ void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
 /// The weights of a question, or its scores, computed a few MiB at a time while they are read. Not
 /// for dropout head by head over several batch entries, whose draws are in another order.
 template <class T>
-RowStream stream_weights(const kernels::Kernel& kernel,
-                         std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                         Workers& workers);
+RowStream<T> stream_weights(const kernels::Kernel& kernel,
+                            std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                            Workers& workers);
 
 }  // namespace attn

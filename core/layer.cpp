@@ -57,7 +57,7 @@ Dropout dropout_of(const Settings& s, const Geometry& g, const TorchGenerator& w
     dropout.generator = weights_generator;
     if (s.dropout_seed) {
         dropout.generator = TorchGenerator(s.dropout_seed->bits);
-        dropout.generator->skip(s.dropout_skip);
+        dropout.generator->skip(*s.dropout_skip);
     }
     return dropout;
 }
@@ -259,7 +259,7 @@ private:
     /// New tokens stand after the cached ones, whose keys were rotated when they were new.
     void rotate_queries_and_keys() {
         const std::vector<double> frequencies =
-            rope_frequencies(settings_.rope_base, *settings_.rope_dims, settings_.rope_scaling);
+            rope_frequencies(*settings_.rope_base, *settings_.rope_dims, settings_.rope_scaling);
         rotate(call_.query, *settings_.rope, frequencies,
                g_.past_len + settings_.token.value_or(0));
         rotate(call_.key, *settings_.rope, frequencies, g_.past_len);

@@ -76,16 +76,19 @@ void Recorder::keep_as_is(std::string_view name, AnyArray values,
     if (wants(name)) kept_.push_back({std::string(name), std::move(values), std::move(axes)});
 }
 
-void Recorder::keep_stream(std::string_view name, RowStream stream) {
+template <class T>
+void Recorder::keep_stream(std::string_view name, RowStream<T> stream) {
     std::vector<std::string_view> axes{"batch", "heads", "q_len", "kv_len"};
     for (const auto& [shown, axis] : {std::pair(with_heads_, 1), {batched_, 0}})
         if (!shown) {
             axes.erase(axes.begin() + axis);
             stream.shape.erase(stream.shape.begin() + axis);
         }
-    kept_.push_back(
-        {std::string(name), {}, std::move(axes), std::make_shared<RowStream>(std::move(stream))});
+    kept_.push_back({std::string(name), {}, std::move(axes), std::move(stream)});
 }
+
+template void Recorder::keep_stream(std::string_view, RowStream<float>);
+template void Recorder::keep_stream(std::string_view, RowStream<double>);
 
 std::vector<NamedArray> Recorder::take() {
     const auto place = [](const NamedArray& array) {

@@ -39,7 +39,8 @@ public:
 
     /// Keeps (batch, heads, q_len, kv_len) that is still to be computed, less the axes that the
     /// question does not have.
-    void keep_stream(std::string_view name, RowStream stream);
+    template <class T>
+    void keep_stream(std::string_view name, RowStream<T> stream);
 
     /// What was kept, in the order of `array_names`.
     std::vector<NamedArray> take();

@@ -57,6 +57,11 @@ void resolve_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool a
         fail("out_bias", "there is no output projection; expected no bias of it");
     s.out_bias = s.out_bias.value_or(*s.out_proj);
     // Without an output projection the context vectors are mixtures of the values.
+    if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
+        fail("d_out",
+             "there is no output projection, so the context vectors are as wide as the "
+             "values; expected d_v, " +
+                 std::to_string(*s.d_v));
     s.d_out = s.d_out.value_or(*s.out_proj ? d_in : *s.d_v);
 }
 
@@ -153,8 +158,7 @@ void resolve_scores(Settings& s, const Geometry& g) {
         if (s.rope_dims) fail("rope_dims", "there is no rotary embedding; expected rope beside it");
         if (!s.rope_scaling.empty())
             fail("rope_scaling", "there is no rotary embedding; expected rope beside it");
-        if (s.rope_base != Settings{}.rope_base)
-            fail("rope_base", "there is no rotary embedding; expected rope beside it");
+        if (s.rope_base) fail("rope_base", "there is no rotary embedding; expected rope beside it");
         return;
     }
     const std::vector<double>& scaling = s.rope_scaling;
@@ -165,6 +169,8 @@ void resolve_scores(Settings& s, const Geometry& g) {
         fail("rope_scaling",
              "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
              "below HIGH");
+    constexpr double base_of_the_paper = 10000;  // Su et al., "RoFormer" (2021), section 3.2.2
+    s.rope_base = s.rope_base.value_or(base_of_the_paper);
     s.rope_dims = s.rope_dims.value_or(g.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > g.d_k)
         fail("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(g.d_k) +
@@ -221,15 +227,16 @@ void resolve_emit(Settings& s, const Operands& operands) {
     s.emit = std::move(in_order);
 }
 
-void check_dropout(const Settings& s) {
-    if (s.dropout_skip != 0 && !s.dropout_seed)
+void resolve_draws(Settings& s) {
+    if (s.dropout_skip && !s.dropout_seed)
         fail("dropout_skip",
              "dropout has no generator of its own; expected dropout_seed beside it");
     constexpr std::uint64_t limit = std::uint64_t{1} << 32;
     for (const auto& [name, skip] :
-         {std::pair("rng_skip", s.rng_skip), {"dropout_skip", s.dropout_skip}})
+         {std::pair("rng_skip", s.rng_skip), {"dropout_skip", s.dropout_skip.value_or(0)}})
         if (skip > limit)
             fail(name, "too many draws to step over; expected at most " + std::to_string(limit));
+    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
 }
 
 /// The key to name where a layer is too wide: the largest width that was asked for.
@@ -301,7 +308,7 @@ Settings resolve(Settings s, const Operands& operands, bool may_stream) {
     resolve_alignment(s, g);
     check_masks(s, operands);
     resolve_scores(s, g);
-    check_dropout(s);
+    resolve_draws(s);
     resolve_emit(s, operands);
     check_memory(s, operands, g, widest, may_stream);
     return s;

@@ -109,14 +109,14 @@ struct Settings {
     double softcap = 0;  ///< c of c tanh(x / c); 0 is off
     bool alibi = false;
     std::optional<Rope> rope;
-    double rope_base = 10000;
+    std::optional<double> rope_base;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
     std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
     std::vector<double> sink;          ///< one logit a head in the softmax's denominator
 
     double dropout = 0;  ///< probability of dropping a weight, 0 to 1
     std::optional<Seed> dropout_seed;
-    std::uint64_t dropout_skip = 0;
+    std::optional<std::uint64_t> dropout_skip;
     DropoutStream dropout_stream = DropoutStream::mt19937;
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0

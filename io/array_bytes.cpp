@@ -13,37 +13,32 @@ std::uint64_t ArrayBytes::size() const {
     return bytes;
 }
 
+namespace {
+
+template <class T>
+ArrayBytes bytes_of_type() {
+    if constexpr (std::is_same_v<T, float>) return {"<f4", "F32", sizeof(T), {}};
+    if constexpr (std::is_same_v<T, double>) return {"<f8", "F64", sizeof(T), {}};
+    if constexpr (std::is_same_v<T, std::int64_t>) return {"<i8", "I64", sizeof(T), {}};
+}
+
+}  // namespace
+
 ArrayBytes describe(const NamedArray& array) {
-    ArrayBytes bytes = std::visit(
-        [](const auto& values) -> ArrayBytes {
-            using T = typename std::decay_t<decltype(values)>::value_type;
-            ArrayBytes described{"<f4", "F32", sizeof(T), {}};
-            if constexpr (std::is_same_v<T, double>) described = {"<f8", "F64", sizeof(T), {}};
-            if constexpr (std::is_same_v<T, std::int64_t>)
-                described = {"<i8", "I64", sizeof(T), {}};
-            return described;
-        },
-        array.values);
+    ArrayBytes bytes =
+        array.stream
+            ? std::visit([]<class T>(const RowStream<T>&) { return bytes_of_type<T>(); },
+                         *array.stream)
+            : std::visit([]<class T>(const Array<T>&) { return bytes_of_type<T>(); }, array.values);
     bytes.shape = shape_of(array);
     return bytes;
 }
 
 void write_bytes(const NamedArray& array, const std::function<void(std::string_view)>& take) {
-    const auto pass_on = [&](const AnyArray& any) {
-        return std::visit(
-            [&](const auto& values) {
-                const std::size_t bytes = values.size() * sizeof(*values.data());
-                if (bytes != 0) take({reinterpret_cast<const char*>(values.data()), bytes});
-                return bytes;
-            },
-            any);
-    };
-    if (array.stream == nullptr) {
-        pass_on(array.values);
-        return;
-    }
-    while (pass_on(array.stream->next()) != 0) {
-    }
+    for_each_piece(array, [&](const auto& values) {
+        take(
+            {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(*values.data())});
+    });
 }
 
 }  // namespace attn::io

@@ -10,6 +10,7 @@
 #include "core/result.hpp"
 #include "io/ndjson.hpp"
 #include "io/npy.hpp"
+#include "io/output_name.hpp"
 
 namespace attn::io {
 namespace {
@@ -55,10 +56,7 @@ DataFormat format_of_bytes(const Bytes& bytes) {
 }
 
 const Suffix* suffix_of(const std::string& path) {
-    std::string suffix = std::filesystem::path(path).extension();
-    std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
+    const std::string suffix = suffix_of_name(path);
     const auto found = std::find_if(suffixes.begin(), suffixes.end(),
                                     [&](const Suffix& known) { return known.text == suffix; });
     return found == suffixes.end() ? nullptr : &*found;
@@ -167,7 +165,9 @@ DataFile open_data_file(const std::string& path, std::optional<DataFormat> forma
     file.source = std::make_shared<const Source>(read_source(bytes));
     if (file.format == DataFormat::json && !format && looks_like_ndjson(file.source->text))
         file.format = DataFormat::ndjson;
-    const bool lines = file.format == DataFormat::ndjson && looks_like_ndjson(file.source->text);
+    const std::string_view text = file.source->text;
+    const bool lines =
+        file.format == DataFormat::ndjson && (looks_like_ndjson(text) || is_one_line_of_list(text));
     if (file.format != DataFormat::csv && !lines)
         file.document = std::make_unique<const JsonDocument>(*file.source);
     return file;

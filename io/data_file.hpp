@@ -26,14 +26,14 @@ struct DataPath {
 };
 DataPath split_data_path(const std::string& path);
 
-/// Exactly one of `document`, `csv` and `arrays` is there, or none for NDJSON of several lines.
+/// Exactly one of `document`, `csv` and `arrays` is there, or none for lines of NDJSON.
 struct DataFile {
     std::string name;   ///< the path, or <stdin>
     std::string place;  ///< what errors call it: the name, or "name:line" of a line
     std::string array;  ///< the array that the path names, or empty
     DataFormat format = DataFormat::json;
     std::shared_ptr<const Source> source;          ///< of the text formats
-    std::unique_ptr<const JsonDocument> document;  ///< json, and ndjson of one line
+    std::unique_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
     std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }

@@ -30,6 +30,7 @@ RowFormat row_format(const NumberStyle& style) {
     format.infinity = nonfinite_text("Infinity", style.nonfinite);
     format.minus_infinity = nonfinite_text("-Infinity", style.nonfinite);
     format.decimals = style.decimals;
+    format.marks_reals = true;
     format.open = [pretty](RowText& text, const auto& shape, std::size_t row) {
         const std::size_t depth = shape.size() - 1;
         const std::size_t opened = depth - axes_that_turn(shape, row, 0);  // the outermost

@@ -9,13 +9,17 @@
 #include "core/error.hpp"
 #include "core/geometry.hpp"
 #include "io/json_array.hpp"
-#include "io/json_document.hpp"
 #include "io/json_rows.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr std::string_view space = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+    const std::size_t begin = std::min(text.find_first_not_of(space), text.size());
+    return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
+}
 
 /// Where the list or object at the front ends, on its line; npos where it does not.
 std::size_t end_of_first(std::string_view line) {
@@ -107,15 +111,15 @@ bool looks_like_ndjson(std::string_view text) {
     return next == '[' || next == '{';
 }
 
+bool is_one_line_of_list(std::string_view text) {
+    text = trimmed(text);
+    return text.starts_with('[') && text.find('\n') == std::string_view::npos;
+}
+
 NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, Workers* workers,
                               std::size_t piece_size) {
-    const std::string_view text = source.text;
-    const std::size_t begin = text.find_first_not_of(space);
-    const std::size_t end = text.find_last_not_of(space) + 1;
-    const std::string_view lines = text.substr(begin, end - begin);
-    if (lines.starts_with('[') && lines.find('\n') == std::string_view::npos)
-        return JsonDocument(source).read_array(rules, workers, piece_size);
-    auto regular = read_json_rows(lines, rules, Outermost::lines, workers, piece_size);
+    auto regular =
+        read_json_rows(trimmed(source.text), rules, Outermost::lines, workers, piece_size);
     if (regular) return std::move(*regular);
     return LineReader(source, rules).read();
 }

@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -29,12 +27,6 @@ std::string real_target(const std::string& path) {
 }
 
 }  // namespace
-
-std::string suffix_of_name(const std::string& path) {
-    std::string suffix = std::filesystem::path(path).extension();
-    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return suffix;
-}
 
 OutputFile::OutputFile(const std::string& path) : name_(path) {
     if (path == "-") {

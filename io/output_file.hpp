@@ -8,9 +8,6 @@
 
 namespace attn::io {
 
-/// The suffix of a file's name with its point, in lower case: ".json", or nothing.
-std::string suffix_of_name(const std::string& path);
-
 /// Text is buffered and written in large pieces. A named file is written beside its place under
 /// another name and renamed by `commit`; without commit it is removed and the old file stays as it
 /// was. Devices and pipes are written in place. Errors: kind io, with the system's reason.

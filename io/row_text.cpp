@@ -77,7 +77,20 @@ private:
                 return std::copy(word.begin(), word.end(), at);
             }
         }
-        return write_number(at, value, format_.decimals);
+        char* const end = write_number(at, value, format_.decimals);
+        return format_.marks_reals && std::is_floating_point_v<T> ? mark_real(at, end) : end;
+    }
+
+    /// "-0" would lose its sign as an integer, and one of more than 64 bits is refused by some.
+    static char* mark_real(char* at, char* end) {
+        constexpr std::size_t always_fit = 18;  // digits, of 64 bits
+        const std::string_view text(at, static_cast<std::size_t>(end - at));
+        const bool is_long =
+            text.size() > always_fit && text.find_first_of(".e") == std::string_view::npos;
+        if (!is_long && text != "-0") return end;
+        *end++ = '.';
+        *end++ = '0';
+        return end;
     }
 
     const std::string& word_of(double value) const {
@@ -98,7 +111,8 @@ private:
 }  // namespace
 
 std::vector<std::size_t> shape_of(const NamedArray& array) {
-    if (array.stream != nullptr) return array.stream->shape;
+    if (array.stream)
+        return std::visit([](const auto& stream) { return stream.shape; }, *array.stream);
     return std::visit(
         [](const auto& values) {
             return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
@@ -109,19 +123,9 @@ std::vector<std::size_t> shape_of(const NamedArray& array) {
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, Workers* workers,
                 std::size_t piece_size) {
     RowWriter writer(out, format, workers, piece_size, shape_of(array));
-    const auto write = [&](const AnyArray& any) {
-        return std::visit(
-            [&](const auto& values) {
-                writer.write_rows(values.data(), values.size() / values.shape().back());
-                return values.size();
-            },
-            any);
-    };
-    if (array.stream == nullptr)
-        write(array.values);
-    else
-        while (write(array.stream->next()) != 0) {
-        }
+    for_each_piece(array, [&](const auto& values) {
+        writer.write_rows(values.data(), values.size() / values.shape().back());
+    });
     writer.write_ready();
 }
 

@@ -62,6 +62,8 @@ struct RowFormat {
     /// Append what stands before and after row `row` of an array of this shape.
     std::function<void(RowText&text, const std::vector<std::size_t>&shape, std::size_t row)> open,
         close;
+    /// ".0" behind real numbers that readers of the format would take for integers and change.
+    bool marks_reals = false;
 };
 
 /// Numbers of one piece of text that a worker makes.

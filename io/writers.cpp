@@ -13,6 +13,7 @@ std::string head_text(const Report& report) {
 Writer writer_for(Format format) {
     switch (format) {
         case Format::csv: return write_csv;
+        case Format::tsv: return write_tsv;
         case Format::npy: return write_npy;
         case Format::npz: return write_npz;
         case Format::safetensors: return write_safetensors;

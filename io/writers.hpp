@@ -56,6 +56,9 @@ void write_table(Output& out, const Report& report, const NumberStyle& style);
 /// Non-finite numbers are nan, inf and -inf. Takes streams.
 void write_csv(Output& out, const Report& report, const NumberStyle& style);
 
+/// The same with tabs.
+void write_tsv(Output& out, const Report& report, const NumberStyle& style);
+
 /// The report's one array, without anything beside it. Takes streams.
 void write_npy(Output& out, const Report& report, const NumberStyle& style);
 
@@ -64,16 +67,17 @@ void write_npz(Output& out, const Report& report, const NumberStyle& style);
 void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
 
 /// ndjson is the same document as json, on one line; none writes nothing.
-enum class Format { json, ndjson, csv, npy, npz, safetensors, torch, table, none };
-inline constexpr Names<Format, 9> format_names{{{Format::json, "json"},
-                                                {Format::ndjson, "ndjson"},
-                                                {Format::csv, "csv"},
-                                                {Format::npy, "npy"},
-                                                {Format::npz, "npz"},
-                                                {Format::safetensors, "safetensors"},
-                                                {Format::torch, "torch"},
-                                                {Format::table, "table"},
-                                                {Format::none, "none"}}};
+enum class Format { json, ndjson, csv, tsv, npy, npz, safetensors, torch, table, none };
+inline constexpr Names<Format, 10> format_names{{{Format::json, "json"},
+                                                 {Format::ndjson, "ndjson"},
+                                                 {Format::csv, "csv"},
+                                                 {Format::tsv, "tsv"},
+                                                 {Format::npy, "npy"},
+                                                 {Format::npz, "npz"},
+                                                 {Format::safetensors, "safetensors"},
+                                                 {Format::torch, "torch"},
+                                                 {Format::table, "table"},
+                                                 {Format::none, "none"}}};
 
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 Writer writer_for(Format format);

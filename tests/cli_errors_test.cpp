@@ -123,7 +123,7 @@ TEST_CASE("errors: flag values") {
               matrix,
               2,
               "--format xml: unknown; expected "
-              "json|ndjson|csv|npy|npz|safetensors|torch|table|none"},
+              "json|ndjson|csv|tsv|npy|npz|safetensors|torch|table|none"},
              {{"self", "--precision", "21"},
               matrix,
               2,

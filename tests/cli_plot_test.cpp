@@ -247,7 +247,8 @@ TEST_CASE("plot: a request that fails leaves no picture") {
         run_shell("attn causal data/journey.csv --heatmap -o /dev/stdout >both.json");
     CHECK(contains(both.err, "causal  attention_weights (6, 6)"));
     CHECK(read_text("both.json").starts_with("{"));
-    const Outcome same = run_attn({"causal", input, "--plot", "x.svg", "-o", "./x.svg"});
+    const Outcome same =
+        run_attn({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"});
     CHECK(same.code == 2);
     CHECK(contains(same.err, "--plot x.svg: the same file as --output ./x.svg"));
 }

@@ -36,9 +36,9 @@ Array<float> counting(const std::vector<std::size_t>& shape) {
 /// The array in steps of `rows` rows.
 NamedArray stream_of(const Array<float>& array, std::size_t rows) {
     const std::size_t columns = array.shape().back(), all = array.size() / columns;
-    auto stream = std::make_shared<RowStream>();
-    stream->shape.assign(array.shape().begin(), array.shape().end());
-    stream->next = [=, done = std::size_t{0}]() mutable -> AnyArray {
+    RowStream<float> stream;
+    stream.shape.assign(array.shape().begin(), array.shape().end());
+    stream.next = [=, done = std::size_t{0}]() mutable {
         const std::size_t count = std::min(rows, all - done);
         Array<float> step = Array<float>::from_shape({count, columns});
         std::copy_n(array.data() + done * columns, count * columns, step.data());

@@ -30,7 +30,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 TEST_CASE("json: one line, float32 as the shortest decimals") {
     CHECK(text_of(report_of(sample)) ==
           "{\"schema\":\"attn.result/"
-          "1\",\"mode\":\"self\",\"scores\":[[0.43,-0],[1e-45,3.4028235e+38]]}\n");
+          "1\",\"mode\":\"self\",\"scores\":[[0.43,-0.0],[1e-45,3.4028235e+38]]}\n");
 }
 
 TEST_CASE("json: pretty has one row a line") {
@@ -38,7 +38,7 @@ TEST_CASE("json: pretty has one row a line") {
     style.pretty = true;
     CHECK(text_of(report_of(sample), style) ==
           "{\n  \"schema\": \"attn.result/1\",\n  \"mode\": \"self\",\n  \"scores\": [\n"
-          "    [0.43, -0],\n    [1e-45, 3.4028235e+38]\n  ]\n}\n");
+          "    [0.43, -0.0],\n    [1e-45, 3.4028235e+38]\n  ]\n}\n");
 }
 
 TEST_CASE("json: precision, integers, a vector") {

@@ -357,12 +357,12 @@ TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
             const Answer<float> kept = fused(kernel, *call);
             Workers workers(2);
             for (bool scores : {false, true}) {
-                const RowStream stream = stream_weights<float>(kernel, call, scores, workers);
+                const RowStream<float> stream = stream_weights<float>(kernel, call, scores, workers);
                 CHECK(stream.shape == std::vector<std::size_t>{2, 4, q_len, 6000});
                 const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
                 std::size_t read = 0, pieces = 0;
                 for (;; ++pieces) {
-                    const Array<float> rows = std::get<Array<float>>(stream.next());
+                    const Array<float> rows = stream.next();
                     if (rows.size() == 0) break;
                     CHECK(std::equal(rows.begin(), rows.end(), expected.data() + read));
                     read += rows.size();

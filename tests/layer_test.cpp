@@ -178,6 +178,47 @@ TEST_CASE("widths: d_k and d_v default to d_out, d_out to d_in; heads share them
     CHECK(result.shapes.d_in == 6);
 }
 
+TEST_CASE("widths: a d_out that is given is that of the context vectors, or it is refused") {
+    Operands operands = random_inputs({3, 4});
+    operands.context = operands.inputs;
+    std::size_t kept = 0, refused = 0;
+    for (const auto& [mode, name] : mode_names)
+        for (const Style style : {Style::split, Style::wrapper})
+            for (const std::optional<bool> out_proj : {std::optional<bool>(), {false}})
+                for (const std::optional<std::uint64_t> heads :
+                     {std::optional<std::uint64_t>(), {2}})
+                    for (std::uint64_t d_out : {2u, 4u, 6u})
+                        for (const std::optional<std::uint64_t> d_v :
+                             {std::optional<std::uint64_t>(), {2}, {4}}) {
+                            const bool may = mode == Mode::multihead || mode == Mode::cross;
+                            if (mode == Mode::sdpa || (heads && !may)) continue;
+                            if (style == Style::wrapper && mode != Mode::multihead) continue;
+                            Settings settings = settings_of(mode, {"context_vectors"});
+                            settings.style = style;
+                            settings.out_proj = out_proj;
+                            settings.heads = heads;
+                            settings.d_out = d_out;
+                            settings.d_v = d_v;
+                            const bool projects = style == Style::split && !out_proj &&
+                                                  (mode == Mode::multihead || heads);
+                            if (!projects && d_v.value_or(d_out) != d_out) {
+                                ++refused;
+                                CHECK(test::error_of([&] {
+                                          resolve(settings, operands);
+                                      }).starts_with("d_out: there is no output projection"));
+                                continue;
+                            }
+                            ++kept;
+                            const Result result = answer(settings, operands);
+                            const std::size_t copies =
+                                style == Style::wrapper ? heads.value_or(1) : 1;
+                            CHECK(shape_in(result, "context_vectors") == Shape{3, copies * d_out});
+                            CHECK(result.settings.d_out == d_out);
+                        }
+    CHECK(kept > 50);
+    CHECK(refused > 50);
+}
+
 TEST_CASE("emit all: every array of every mode can be had, in order") {
     const Operands operands = random_inputs({3, 4});
     for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
@@ -220,8 +261,9 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
     CHECK(error([](Settings& s) { s.token = 4; }) == "token: there are 4 tokens; expected 0 to 3");
     CHECK(error([](Settings& s) { s.context_length = 3; }) ==
           "context_length: the input has 4 tokens; expected at most 3");
-    CHECK(error([](Settings& s) { s.dropout_skip = 3; }) ==
-          "dropout_skip: dropout has no generator of its own; expected dropout_seed beside it");
+    for (std::uint64_t skip : {0u, 3u})
+        CHECK(error([=](Settings& s) { s.dropout_skip = skip; }) ==
+              "dropout_skip: dropout has no generator of its own; expected dropout_seed beside it");
     CHECK(error([](Settings& s) {
               s.d_out = std::uint64_t{1} << 40;
           }).find("of memory; this machine has") != std::string::npos);

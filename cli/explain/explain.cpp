@@ -10,6 +10,7 @@
 #include "core/layer.hpp"
 #include "core/steps.hpp"
 #include "io/output_file.hpp"
+#include "io/output_name.hpp"
 
 namespace attn::cli {
 namespace {
@@ -20,18 +21,14 @@ constexpr std::uint64_t default_precision = 4;
 constexpr std::size_t most_heads = 4;
 
 PageFormat format_of(const std::optional<PageFormat>& given, const Request& request) {
-    if (given) return *given;
-    const std::string suffix = io::suffix_of_name(request.output);
-    if (suffix == ".md" || suffix == ".markdown") return PageFormat::markdown;
-    const bool is_other =
-        suffix == ".jsonl" || suffix == ".html" || suffix == ".svg" || suffix == ".png" ||
-        std::any_of(io::format_names.begin(), io::format_names.end(),
-                    [&](const auto& format) { return suffix == "." + std::string(format.second); });
-    if (is_other)
-        throw Error(ErrorKind::usage, place_of(request, "output"),
-                    "the walk is text or Markdown; expected a name that ends in .txt or .md, or "
-                    "--format beside it");
-    return PageFormat::text;
+    const io::OutputName name{request.output, place_of(request, "output"),
+                              "the walk is text or Markdown", ", or --format beside it"};
+    if (!given) return io::named_format(page_format_names, name).value_or(PageFormat::text);
+    const std::optional<PageFormat> promised = io::promised_format(page_format_names, name);
+    if (promised && promised != given)
+        io::refuse_format("--format " + std::string(name_of(page_format_names, *given)), name,
+                          name_of(page_format_names, *promised));
+    return *given;
 }
 
 /// Only the reference path writes every step down.

@@ -78,7 +78,7 @@ private:
             "): pair m, numbers " +
             (*s_.rope == Rope::half ? "m and m + " + half : std::string("2m and 2m + 1")) +
             ", by the angle position * base^(-2m/" + dims + "), base " +
-            setting_text(s_.rope_base) + " (" + walk_.source("rope_base") + ")" +
+            setting_text(*s_.rope_base) + " (" + walk_.source("rope_base") + ")" +
             (s_.rope_scaling.empty() ? ""
                                      : ", slowed down (" + walk_.source("rope_scaling") + ")") +
             (*s_.rope_dims < g_.d_k ? "; only the first " + dims + " of d_k are turned" : "") +
