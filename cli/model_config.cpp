@@ -21,7 +21,7 @@ using nlohmann::json;
 
 /// The classes' own values, for keys that a file does not have.
 constexpr std::uint64_t default_window = 4096, default_max_window_layers = 28;
-constexpr double default_rope_base = 10000, default_neox_part = 0.25;
+constexpr double default_neox_part = 0.25;
 
 class ConfigReader {
 public:

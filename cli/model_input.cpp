@@ -122,7 +122,8 @@ void ModelInput::check_rope(bool wants_dims) const {
     const std::size_t parts = rule.packing == io::Packing::separate ? 1 : 3;
     const std::size_t head = outputs / parts / std::max<std::size_t>(1, s.heads.value_or(1));
     io::check_frequencies(*file_, layer_,
-                          rope_frequencies(s.rope_base, s.rope_dims.value_or(head), s.rope_scaling),
+                          rope_frequencies(s.rope_base.value_or(default_rope_base),
+                                           s.rope_dims.value_or(head), s.rope_scaling),
                           wants_dims);
 }
 

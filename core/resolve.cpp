@@ -169,8 +169,7 @@ void resolve_scores(Settings& s, const Geometry& g) {
         fail("rope_scaling",
              "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
              "below HIGH");
-    constexpr double base_of_the_paper = 10000;  // Su et al., "RoFormer" (2021), section 3.2.2
-    s.rope_base = s.rope_base.value_or(base_of_the_paper);
+    s.rope_base = s.rope_base.value_or(default_rope_base);
     s.rope_dims = s.rope_dims.value_or(g.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > g.d_k)
         fail("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(g.d_k) +

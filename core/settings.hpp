@@ -80,6 +80,9 @@ struct Seed {
     bool negative = false;
 };
 
+/// Su et al., "RoFormer" (2021), section 3.2.2.
+inline constexpr double default_rope_base = 10000;
+
 /// One question. An empty optional means "the default", which may depend on the input's shape;
 /// `resolve` (layer.hpp) fills every one of them in.
 struct Settings {
