@@ -29,26 +29,28 @@ inline V exponential(V x) {
     // Their bits are so few that times n they are exact in T, and what they leave of ln 2.
     constexpr T ln2_high = sizeof(T) == 4 ? T(0x1.62ep-1) : T(0x1.62e42fefap-1);
     constexpr T ln2_low = sizeof(T) == 4 ? T(0x1.0bfbe8e7bcd5ep-15) : T(0x1.cf79abc9e3b3ap-40);
-    const V power = V::mul(x, V::set(T(1.4426950408889634)));
-    const auto remainder = [x](V n) {
-        if constexpr (V::fuses) return V::fma(n, V::set(T(-0.6931471805599453)), x);
-        return V::fma(n, V::set(-ln2_low), V::fma(n, V::set(-ln2_high), x));
-    };
+    // Adding so much rounds to multiples of 1/8 (float64: of 1) and leaves their eighths in the
+    // lowest bits. Where it does not, e^x is 0 or infinite.
+    const V rounder = V::set(sizeof(T) == 4 ? T(0x1.8p20) : T(0x1.8p52));
+    const V rounded = V::fma(x, V::set(T(1.4426950408889634)), rounder);
+    const V n = V::sub(rounded, rounder);
+    V f;
+    if constexpr (V::fuses)
+        f = V::fma(n, V::set(T(-0.6931471805599453)), x);
+    else
+        f = V::fma(n, V::set(-ln2_low), V::fma(n, V::set(-ln2_high), x));
     if constexpr (sizeof(T) == 4) {
-        const V n = V::round_to_eighth(power), f = remainder(n);
         const V slope = polynomial(f, V::set(0.16664587f), 0.5000652f, 1.0f);
-        const V eighth = V::unit_power_of_fraction(n);
+        const V eighth = V::unit_power_of_eighths(rounded);
         return V::scale(V::fma(V::mul(eighth, f), slope, eighth), n);
     } else {
-        const V n = V::round(power);
         constexpr double u = weight_unit;
-        return V::scale(
-            polynomial(remainder(n), V::set(u * 2.4991489198746126e-08), u * 2.763103155654868e-07,
-                       u * 2.7557626567526138e-06, u * 2.4801490642834746e-05,
-                       u * 0.00019841269436880697, u * 0.001388888894634752,
-                       u * 0.008333333333549683, u * 0.04166666666651784, u * 0.1666666666666622,
-                       u * 0.5000000000000012, u, u),
-            n);
+        return V::scale(polynomial(f, V::set(u * 2.4991489198746126e-08), u * 2.763103155654868e-07,
+                                   u * 2.7557626567526138e-06, u * 2.4801490642834746e-05,
+                                   u * 0.00019841269436880697, u * 0.001388888894634752,
+                                   u * 0.008333333333549683, u * 0.04166666666651784,
+                                   u * 0.1666666666666622, u * 0.5000000000000012, u, u),
+                        n);
     }
 }
 

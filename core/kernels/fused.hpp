@@ -157,13 +157,14 @@ private:
             for (std::size_t n = 0; n < M; ++n) {
                 const std::size_t lane = (strip.first_vector + n) * W;
                 V peak = V::load(in.softmax_.peak() + lane);
+                const V shift = V::load(in.softmax_.shift() + lane);
 #pragma GCC unroll 16
                 for (std::size_t r = 0; r < R; ++r) {
                     if (masked && strip.visible != nullptr)
                         score[r][n] =
                             V::where(strip.visible[row + r] >> lane, score[r][n], V::set(blocked));
                     peak = V::max(score[r][n], peak);
-                    score[r][n].store(scores + r * L + n * W);
+                    V::sub(score[r][n], shift).store(scores + r * L + n * W);
                 }
                 peak.store(in.softmax_.peak() + lane);
             }
@@ -177,7 +178,7 @@ private:
         void chore(std::size_t i) const {
             const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
             T* at = scores + row * L + n * W;
-            V weight = exponential(V::sub(V::load(at), V::load(in.softmax_.shift() + lane)));
+            V weight = exponential(V::load(at));
             T* sum = in.softmax_.block_sum(key + row) + lane;
             V::add(V::load(sum), weight).store(sum);
             if (masked && in.t_.keep != nullptr)

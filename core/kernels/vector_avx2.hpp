@@ -33,13 +33,9 @@ struct Float {
     static Float fma(Float a, Float b, Float c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
     static Float max(Float a, Float b) { return {_mm256_max_ps(a.v, b.v)}; }
     static Float abs(Float a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
-    static Float round(Float a) {
-        return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-    }
-    static Float round_to_eighth(Float a) { return mul(round(mul(a, set(8))), set(0.125f)); }
-    static Float unit_power_of_fraction(Float e) {
+    static Float unit_power_of_eighths(Float rounded) {
         const __m256 table = _mm256_loadu_ps(powers_of_eighths);
-        return {_mm256_permutevar8x32_ps(table, biased(e))};
+        return {_mm256_permutevar8x32_ps(table, _mm256_castps_si256(rounded.v))};
     }
     static Float scale(Float a, Float e) {
         const __m256i exponent = _mm256_slli_epi32(_mm256_srli_epi32(biased(e), 3), 23);
@@ -118,9 +114,6 @@ struct Double {
     static Double fma(Double a, Double b, Double c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
     static Double max(Double a, Double b) { return {_mm256_max_pd(a.v, b.v)}; }
     static Double abs(Double a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
-    static Double round(Double a) {
-        return {_mm256_round_pd(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-    }
     static Double scale(Double a, Double e) {
         const __m256d biased = _mm256_add_pd(e.v, _mm256_set1_pd(0x1.8p52 + 1023));
         const __m256d power =

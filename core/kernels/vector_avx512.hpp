@@ -41,16 +41,9 @@ struct Float {
     static Float fma(Float a, Float b, Float c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
     static Float max(Float a, Float b) { return {_mm512_max_ps(a.v, b.v)}; }
     static Float abs(Float a) { return {_mm512_abs_ps(a.v)}; }
-    static Float round(Float a) {
-        return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-    }
-    static Float round_to_eighth(Float a) {
-        return {_mm512_roundscale_ps(a.v, 3 << 4 | _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-    }
-    static Float unit_power_of_fraction(Float e) {
+    static Float unit_power_of_eighths(Float rounded) {
         const __m512 table = _mm512_broadcast_f32x8(_mm256_loadu_ps(powers_of_eighths));
-        const __m512 biased = _mm512_add_ps(e.v, _mm512_set1_ps(0x1.8p20f));
-        return {_mm512_permutexvar_ps(_mm512_castps_si512(biased), table)};
+        return {_mm512_permutexvar_ps(_mm512_castps_si512(rounded.v), table)};
     }
     static Float scale(Float a, Float e) {
         const __mmask16 normal = _mm512_cmp_ps_mask(e.v, _mm512_set1_ps(-125), _CMP_NLT_UQ);
@@ -129,9 +122,6 @@ struct Double {
     static Double fma(Double a, Double b, Double c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
     static Double max(Double a, Double b) { return {_mm512_max_pd(a.v, b.v)}; }
     static Double abs(Double a) { return {_mm512_abs_pd(a.v)}; }
-    static Double round(Double a) {
-        return {_mm512_roundscale_pd(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-    }
     static Double scale(Double a, Double e) {
         const __mmask8 normal = _mm512_cmp_pd_mask(e.v, _mm512_set1_pd(-1021), _CMP_NLT_UQ);
         return {_mm512_maskz_scalef_pd(normal, a.v, e.v)};

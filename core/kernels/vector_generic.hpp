@@ -57,13 +57,6 @@ struct GenericVector {
     /// a > b ? a : b, so b where either is NaN.
     static GenericVector max(GenericVector a, GenericVector b) { return where_above(a, b, a, b); }
     static GenericVector abs(GenericVector a) { return from_bits(bits(a) & ~bits(set(T{-0.0}))); }
-    /// To the nearest whole number, to the even one of two.
-    static GenericVector round(GenericVector a) {
-        // From `whole` on every number is whole; below, adding 1.5 whole leaves no place for more.
-        const T whole = sizeof(T) == 4 ? T{0x1p22} : T{0x1p51};
-        const GenericVector magic = set(3 * whole);
-        return where_above(set(whole), abs(a), sub(add(a, magic), magic), a);
-    }
     /// a 2^floor(e), where float32's e are multiples of 1/8 and float64's whole. Whatever a is, 0
     /// where e is below -125 (-1021), which keeps clear of subnormal numbers; from 128 (1024) on
     /// the result is infinite for a above 0.
@@ -74,16 +67,12 @@ struct GenericVector {
         const Bits tiny = bits_of(e.v < set(sizeof(T) == 4 ? T{-125} : T{-1021}).v);
         return from_bits(bits(mul(a, from_bits(exponent))) & ~tiny);
     }
-    /// float32: weight_unit 2^(e - floor(e)) for multiples e of 1/8 that `scale` does not turn to
-    /// 0.
-    static GenericVector unit_power_of_fraction(GenericVector e) {
-        const Bits low = biased(e);
+    /// float32: weight_unit 2^(i / 8), i the number in the lowest three bits.
+    static GenericVector unit_power_of_eighths(GenericVector rounded) {
+        const Bits low = bits(rounded);
         GenericVector r;
         for (std::size_t i = 0; i < lanes; ++i) r.v[i] = powers_of_eighths[low[i] & 7];
         return r;
-    }
-    static GenericVector round_to_eighth(GenericVector a) {
-        return mul(round(mul(a, set(8))), set(T{0.125}));
     }
     static bool any_above(GenericVector a, GenericVector b) {
         const Bits above = bits_of(a.v > b.v);

@@ -40,13 +40,11 @@ struct Float {
     static Float fma(Float a, Float b, Float c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
     static Float max(Float a, Float b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
     static Float abs(Float a) { return {vabsq_f32(a.v)}; }
-    static Float round(Float a) { return {vrndnq_f32(a.v)}; }
-    static Float round_to_eighth(Float a) { return mul(round(mul(a, set(8))), set(0.125f)); }
-    static Float unit_power_of_fraction(Float e) {
+    static Float unit_power_of_eighths(Float rounded) {
         const uint8x16x2_t bytes = {{vreinterpretq_u8_f32(vld1q_f32(powers_of_eighths)),
                                      vreinterpretq_u8_f32(vld1q_f32(powers_of_eighths + 4))}};
         // Element i's bytes are 4 i to 4 i + 3.
-        const uint32x4_t element = vandq_u32(biased(e), vdupq_n_u32(7));
+        const uint32x4_t element = vandq_u32(vreinterpretq_u32_f32(rounded.v), vdupq_n_u32(7));
         const uint32x4_t places =
             vmlaq_u32(vdupq_n_u32(0x03020100), element, vdupq_n_u32(0x04040404));
         return {vreinterpretq_f32_u8(vqtbl2q_u8(bytes, vreinterpretq_u8_u32(places)))};
@@ -116,7 +114,6 @@ struct Double {
     static Double fma(Double a, Double b, Double c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
     static Double max(Double a, Double b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
     static Double abs(Double a) { return {vabsq_f64(a.v)}; }
-    static Double round(Double a) { return {vrndnq_f64(a.v)}; }
     static Double scale(Double a, Double e) {
         const float64x2_t biased = vaddq_f64(e.v, vdupq_n_f64(0x1.8p52 + 1023));
         const uint64x2_t power = vshlq_n_u64(vreinterpretq_u64_f64(biased), 52);
