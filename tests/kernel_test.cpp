@@ -7,63 +7,21 @@
 #include <cstring>
 #include <limits>
 
-#include "core/fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
+using test::Answer;
 using test::CallShape;
+using test::fused;
 using test::plain_call;
+using test::reference;
 
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-template <class T>
-struct Answer {
-    Tensor4<T> context, weights, scores, logsumexp;
-};
-
-template <class T>
-Answer<T> fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                bool with_weights = true, std::size_t threads = 2) {
-    const std::size_t b = call.query.shape(0), h = call.query.shape(1), q = call.query.shape(2);
-    Answer<T> answer;
-    answer.context = Tensor4<T>::from_shape({b, h, q, call.value.shape(3)});
-    const std::size_t row = call.value.shape(3);
-    FusedOutputs<T> outputs{{answer.context.data(), h * q * row, q * row, row}};
-    answer.logsumexp = Tensor4<T>::from_shape({b, h, q, 1});
-    outputs.logsumexp = answer.logsumexp.data();
-    if (with_weights) {
-        answer.weights = Tensor4<T>::from_shape({b, h, q, call.key.shape(2)});
-        answer.scores = answer.weights;
-        outputs.weights = answer.weights.data();
-        outputs.scores = answer.scores.data();
-    }
-    Workers workers(threads);
-    attend_fused(kernel, call, outputs, workers);
-    return answer;
-}
-
-template <class T>
-Answer<T> reference(const AttentionCall<T>& call) {
-    Recorder recorder({"attention_weights", "scores", "logsumexp"}, true, true);
-    Answer<T> answer;
-    answer.context = attend(call, recorder);
-    for (const NamedArray& array : recorder.take()) {
-        Array<T> values = std::get<Array<T>>(array.values);
-        if (array.name == "logsumexp") {
-            auto shape = values.shape();
-            shape.push_back(1);
-            values.reshape(shape);
-            answer.logsumexp = values;
-        } else {
-            (array.name == "scores" ? answer.scores : answer.weights) = values;
-        }
-    }
-    return answer;
-}
 
 /// The largest distance of two arrays; infinity where one alone is NaN or they differ in sign of an
 /// infinity.
@@ -357,7 +315,8 @@ TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
             const Answer<float> kept = fused(kernel, *call);
             Workers workers(2);
             for (bool scores : {false, true}) {
-                const RowStream<float> stream = stream_weights<float>(kernel, call, scores, workers);
+                const RowStream<float> stream =
+                    stream_weights<float>(kernel, call, scores, workers);
                 CHECK(stream.shape == std::vector<std::size_t>{2, 4, q_len, 6000});
                 const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
                 std::size_t read = 0, pieces = 0;

@@ -243,7 +243,10 @@ GeneratedQuestion<T> generate_question(std::uint64_t seed) {
     const std::size_t batch = dice.size(1, 2), kv_heads = dice.size(1, 2);
     const std::size_t heads = kv_heads * dice.size(1, 3);
     const std::size_t q_len = dice.size(1, dice.among<std::size_t>({5, 20, 40, 200}));
-    const std::size_t kv_len = dice.size(1, dice.among<std::size_t>({20, 140, 140, 420}));
+    // Few queries of very many keys are computed in parts.
+    const bool is_long = q_len <= 5 && dice.one_in(8);
+    const std::size_t kv_len = is_long ? dice.size(8100, 13000)
+                                       : dice.size(1, dice.among<std::size_t>({20, 140, 140, 420}));
     const std::size_t d_k = dice.among<std::size_t>({1, 2, 5, 8, 17});
     const std::size_t d_v = dice.among<std::size_t>({1, 3, 16, 20});
     words << "seed " << seed << ": batch " << batch << " heads " << heads << "/" << kv_heads
