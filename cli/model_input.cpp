@@ -84,7 +84,7 @@ void ModelInput::settle(const std::string& config_path) {
     apply_saved_config(request_, file_->config(), file_->name);
     apply_family_defaults(request_, rule.family);
     check_said();
-    if (!wants_rope) check_rope(wants_dims);
+    check_rope(wants_rope, wants_dims);
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
     if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
         if (wants_eps)
@@ -113,7 +113,7 @@ void ModelInput::check_said() const {
 }
 
 /// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
-void ModelInput::check_rope(bool wants_dims) const {
+void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
     const Settings& s = request_.settings;
     if (!s.rope) return;
     const io::FamilyRule& rule = *layer_.rule;
@@ -124,7 +124,7 @@ void ModelInput::check_rope(bool wants_dims) const {
     io::check_frequencies(*file_, layer_,
                           rope_frequencies(s.rope_base.value_or(default_rope_base),
                                            s.rope_dims.value_or(head), s.rope_scaling),
-                          wants_dims);
+                          wants_other_angles, wants_dims);
 }
 
 /// A config that was printed for other weights does not silently go with these.

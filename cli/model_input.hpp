@@ -36,7 +36,7 @@ private:
     void settle(const std::string& config_path);
     void check_shapes() const;
     void check_said() const;
-    void check_rope(bool wants_dims) const;
+    void check_rope(bool wants_other_angles, bool wants_dims) const;
     double eps() const { return *request_.norm_eps; }
 
     Request& request_;

@@ -236,10 +236,11 @@ std::vector<Option> make_options() {
                "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; "
                "nothing; without it -o's suffix says",
                io::format_names, FIELD(format)));
-    add(list("emit", output, everywhere,
-             "arrays to write, or all (default context_vectors,attention_weights; csv, tsv and npy: "
-             "context_vectors)",
-             FIELD(settings.emit)));
+    add(list(
+        "emit", output, everywhere,
+        "arrays to write, or all (default context_vectors,attention_weights; csv, tsv and npy: "
+        "context_vectors)",
+        FIELD(settings.emit)));
     add(whole("token", output, everywhere, "compute one query row only, from 0 (default all)",
               FIELD(settings.token), 0));
     add(whole("precision", output, everywhere,

@@ -83,16 +83,19 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
-    /// Whether a query's number times the scale would overflow or lose digits as a subnormal one.
+    /// Whether what queries are multiplied by, or a query's number times that, would overflow or
+    /// lose digits as a subnormal one.
     bool queries_leave_range() const {
         const double cap = call_.softcap == 0 ? 1 : call_.softcap;
         const double factor = std::abs(call_.scale / cap);
-        const auto least = static_cast<double>(std::numeric_limits<T>::min());
-        const auto most = static_cast<double>(std::numeric_limits<T>::max());
-        return std::any_of(call_.query.begin(), call_.query.end(), [&](T number) {
-            const double scaled = std::abs(static_cast<double>(number)) * factor;
-            return number != 0 && !(scaled >= least && scaled <= most);
-        });
+        const auto is_normal = [](double x) {
+            return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                   x <= static_cast<double>(std::numeric_limits<T>::max());
+        };
+        return !is_normal(factor) ||
+               std::any_of(call_.query.begin(), call_.query.end(), [&](T number) {
+                   return number != 0 && !is_normal(std::abs(static_cast<double>(number)) * factor);
+               });
     }
 
     TileGrid make_grid(bool rows_in_order) const {

@@ -17,12 +17,12 @@ namespace {
 
 /// Older files hold what their programs keep beside the parameters: the causal mask, the number
 /// that masked scores become, the frequencies of the rotary embedding.
-const std::vector<HarmlessTensor> causal_buffers{{"bias", Form::square},
+const std::vector<HarmlessTensor> causal_buffers{{"bias", Form::lower_mask},
                                                  {"masked_bias", Form::one_number}};
 const HarmlessTensor frequencies{"rotary_emb.inv_freq", Form::frequencies};
 
 /// The notebooks register the causal mask, with 1 where a key is blocked.
-const std::vector<HarmlessTensor> notebook_buffers{{"mask", Form::square}};
+const std::vector<HarmlessTensor> notebook_buffers{{"mask", Form::upper_mask}};
 
 std::vector<FamilyRule> make_rules() {
     std::vector<FamilyRule> rules{{.family = Family::gpt2,
@@ -238,7 +238,8 @@ bool has_form(const StoredArray& array, Form form) {
     const std::vector<std::size_t>& shape = array.shape;
     switch (form) {
         case Form::any: return true;
-        case Form::square: return shape.size() > 1 && shape.back() == shape[shape.size() - 2];
+        case Form::lower_mask:
+        case Form::upper_mask: return shape.size() > 1 && shape.back() == shape[shape.size() - 2];
         case Form::one_number: return array.elements() == 1;
         case Form::frequencies: return shape.size() == 1;
     }
@@ -276,6 +277,22 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
     if (rule.is_open && module.empty())
         known.insert(known.end(), array_names.begin(), array_names.end());
     check_nothing_else(file, module, known, "attention");
+}
+
+/// Whether the numbers are those of the form, lower_mask or upper_mask.
+bool is_causal_mask(const StoredArray& mask, Form form) {
+    const std::size_t n = mask.shape.back();
+    bool is_causal = true;
+    read_elements<double>(
+        mask, 0, mask.elements(), [&](std::size_t before, std::span<const double> piece) {
+            for (std::size_t i = 0; i < piece.size(); ++i) {
+                std::size_t row = (before + i) / n % n, column = (before + i) % n;
+                if (mask.fortran_order) std::swap(row, column);
+                const bool is_set = piece[i] != 0, is_lower = column <= row;
+                is_causal = is_causal && is_set == (is_lower == (form == Form::lower_mask));
+            }
+        });
+    return is_causal;
 }
 
 /// attn keeps the parameters that it drew as their initialiser lays them out.
@@ -345,6 +362,25 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
     check_present(file, layer);
     check_others(file, layer);
     return layer;
+}
+
+void check_causal_masks(const ArrayFile& file, const ModelLayer& layer) {
+    const FamilyRule& rule = *layer.rule;
+    // A result of attn's own says in its config what made its mask.
+    if (rule.is_open && module_of(layer).empty() && !file.config().is_null()) return;
+    const auto check = [&](const std::string& name, Form form) {
+        const StoredArray* mask = file.find(name);
+        if (mask == nullptr || !has_form(*mask, form) || is_causal_mask(*mask, form)) return;
+        throw Error(ErrorKind::input, mask->place(),
+                    "another mask than the causal one, which would be ignored; expected a file "
+                    "without it, and the mask by --mask");
+    };
+    for (const HarmlessTensor& other : rule.others) {
+        if (other.form != Form::lower_mask && other.form != Form::upper_mask) continue;
+        for (std::size_t head = 0; head < std::max<std::size_t>(layer.heads, 1); ++head)
+            check(layer.full(other.name, head), other.form);
+        if (rule.is_wrapper) check(module_of(layer) + std::string(other.name), other.form);
+    }
 }
 
 void check_nothing_else(const ArrayFile& file, const std::string& module,

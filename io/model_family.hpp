@@ -36,7 +36,8 @@ struct ProjectionNames {
 /// What a tensor must look like to be the one that is meant by its name.
 enum class Form {
     any,
-    square,      ///< a mask of positions: (..., n, n)
+    lower_mask,  ///< (..., n, n): not 0 where a query may attend, up to the diagonal
+    upper_mask,  ///< (..., n, n): not 0 where it may not, beyond the diagonal
     one_number,  ///< what masked scores were replaced with
     frequencies  ///< of the rotary embedding; see check_frequencies
 };
@@ -96,6 +97,10 @@ struct LayerQuery {
 /// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
 /// where a tensor that the layer needs is missing, or one is there that is not understood.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
+
+/// A mask that the layer keeps beside its parameters may be passed over only if it is the causal
+/// one. Errors: kind input, naming the tensor.
+void check_causal_masks(const ArrayFile& file, const ModelLayer& layer);
 
 /// Errors: kind input with the whole name of a tensor below `module` that is none of `known`, full
 /// names: it may change what the `part` computes.

@@ -142,16 +142,26 @@ InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double e
 }
 
 void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
-                       const std::vector<double>& computed, bool may_differ_in_number) {
+                       const std::vector<double>& computed, bool may_differ,
+                       bool may_differ_in_number) {
     for (const HarmlessTensor& other : layer.rule->others) {
         const StoredArray* array = file.find(layer.full(other.name));
         if (other.form != Form::frequencies || array == nullptr) continue;
         const std::vector<double> stored = read_vector(*array);
-        if (may_differ_in_number && stored.size() != computed.size()) continue;
+        if (stored.size() != computed.size()) {
+            if (may_differ_in_number) continue;
+            throw Error(ErrorKind::input, array->place(),
+                        std::to_string(stored.size()) + " frequencies, but the settings rotate " +
+                            std::to_string(2 * computed.size()) +
+                            " dimensions of a head; expected --rope-dims " +
+                            std::to_string(2 * stored.size()) + ", or --rope-dims " +
+                            std::to_string(2 * computed.size()) + " to overrule the file");
+        }
+        if (may_differ) continue;
         // Half an ulp of bfloat16, the coarsest type, and of float16's subnormals; other settings
         // give other numbers by far.
         const double relative = 1.0 / 256, smallest = 1.0 / (1 << 24);
-        bool is_near = stored.size() == computed.size();
+        bool is_near = true;
         for (std::size_t i = 0; is_near && i < stored.size(); ++i)
             is_near = std::abs(stored[i] - computed[i]) <= relative * computed[i] + smallest;
         if (!is_near)

@@ -24,9 +24,10 @@ Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps);
 
 /// Frequencies of the rotary embedding that older files hold must be those that are computed,
-/// within the rounding of the type that they are stored in; another number of them may be meant
-/// where `may_differ_in_number`. Errors: kind input.
+/// within the rounding of the type that they are stored in. Other ones are meant where
+/// `may_differ`, another number of them where `may_differ_in_number`. Errors: kind input.
 void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
-                       const std::vector<double>& computed, bool may_differ_in_number);
+                       const std::vector<double>& computed, bool may_differ,
+                       bool may_differ_in_number);
 
 }  // namespace attn::io

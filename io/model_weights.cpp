@@ -325,6 +325,7 @@ private:
 template <class T>
 LayerWeights<T> read_layer_weights(const ArrayFile& file, const ModelLayer& layer,
                                    std::size_t heads) {
+    check_causal_masks(file, layer);
     return LayerReader(file, layer, heads).read<T>();
 }
 

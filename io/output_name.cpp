@@ -61,10 +61,12 @@ std::string list_of_suffixes(const std::vector<std::string_view>& formats) {
 }  // namespace
 
 std::string suffix_of_name(const std::string& path) {
-    std::string suffix = fs::path(path).extension();
-    for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const bool counts = suffix.size() > 1 && !is_number(std::string_view(suffix).substr(1));
-    return counts ? suffix : "";
+    for (fs::path name = fs::path(path).filename(); name.has_extension(); name = name.stem()) {
+        std::string suffix = name.extension();
+        for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (!is_number(std::string_view(suffix).substr(1))) return suffix;
+    }
+    return "";
 }
 
 std::string_view format_of_suffix(std::string_view suffix) {

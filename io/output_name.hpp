@@ -11,9 +11,9 @@
 
 namespace attn::io {
 
-/// The suffix of a file's name with its point, in lower case: ".json". Nothing where there is none,
-/// and where what follows the point is a number, a version or a date, as in part.1, run.v2 and
-/// run.2024-05-31.
+/// The suffix of a file's name with its point, in lower case: ".json", of result.json.2 too.
+/// Numbers, versions and dates are passed over, so that part.1, run.v2 and run.2024-05-31 have
+/// none.
 std::string suffix_of_name(const std::string& path);
 
 /// The name of the format that the suffix promises: "json", "html", "markdown", ...; or nothing.

@@ -135,7 +135,9 @@ json weights_of(const Model& model) {
 json form_of(const std::string& name) {
     if (name.ends_with("inv_freq")) return {1.0};
     if (name.ends_with("masked_bias")) return {-1e9};
-    return numbers({3, 3}, 5);
+    // torch.tril of the models, torch.triu of the notebooks.
+    if (name.ends_with("bias")) return json::parse("[[1,0,0],[1,1,0],[1,1,1]]");
+    return json::parse("[[0,1,1],[0,0,1],[0,0,0]]");
 }
 
 Outcome run_model(const Model& model, const json& weights, const std::string& input,
@@ -231,6 +233,40 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
         without[model.module + "q_norm"] = nullptr;
         CHECK((run_model(model, without, inputs).out == base.out));
     }
+}
+
+TEST_CASE("models: a mask beside the parameters is passed over only if it is the causal one") {
+    scratch_folder();
+    const std::vector<std::string> lower{"[[1]]", "[[1,0],[1,1]]", "[[2,0],[-1,0.5]]",
+                                         "[[[[1,0,0],[1,1,0],[1,1,1]]]]"};
+    const std::vector<std::string> upper{"[[0]]", "[[0,1],[0,0]]", "[[0,-1e9],[0,0]]",
+                                         "[[[[0,1,1],[0,0,1],[0,0,0]]]]"};
+    const std::vector<std::string> neither{"[[1,1],[1,1]]",
+                                           "[[1,0],[0,1]]",
+                                           "[[0,1,1],[1,0,1],[1,1,0]]",
+                                           "[[0.1,0.2],[0.3,0.4]]",
+                                           "[[0,1,1,1],[0,0,1,1],[0,0,0,1],[1,0,0,0]]",
+                                           "[[[1,0],[1,1]],[[0,1],[0,0]]]"};
+    for (const Model& model : models())
+        for (const std::string& name : model.harmless) {
+            if (!name.ends_with("mask") && name != "bias") continue;
+            CAPTURE(model.name);
+            CAPTURE(name);
+            json weights = weights_of(model);
+            const std::string right = run_model(model, weights, inputs).out;
+            const bool is_lower = name.ends_with("bias");
+            for (const std::string& mask : is_lower ? lower : upper) {
+                CAPTURE(mask);
+                weights[model.module + name] = json::parse(mask);
+                CHECK(run_model(model, weights, inputs).out == right);
+            }
+            for (const auto* masks : {&neither, is_lower ? &upper : &lower})
+                for (const std::string& mask : *masks) {
+                    CAPTURE(mask);
+                    weights[model.module + name] = json::parse(mask);
+                    check_refused(run_model(model, weights, inputs), model.module + name);
+                }
+        }
 }
 
 TEST_CASE("models: weights in a request and in a record of a batch are held to the same rule") {

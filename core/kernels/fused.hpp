@@ -292,10 +292,16 @@ private:
         return lanes;
     }
 
-    /// One more term in the sum of every lane.
+    /// One more term in the sum of every lane, the only one where the lane sees no key: that is
+    /// its shift then.
     void add_sinks() {
-        for (std::size_t l = 0; l < used_vectors() * W; l += W)
-            V::load(t_.sink + l).store(softmax_.peak() + l);
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V sink = V::load(t_.sink + l);
+            sink.store(softmax_.peak() + l);
+            V::where_above(V::load(softmax_.sum() + l), V::set(0), V::load(softmax_.shift() + l),
+                           sink)
+                .store(softmax_.shift() + l);
+        }
         settle_shifts();
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
             const V term = exponential(V::sub(V::load(t_.sink + l), V::load(softmax_.shift() + l)));

@@ -234,6 +234,7 @@ private:
 
     void finish_row(std::size_t row) {
         if (t_.has_sink) {
+            if (!(sum_ > 0)) shift_ = t_.sink[row];
             settle_shift(row, t_.sink[row]);
             T term[W];
             exponential(V::set(t_.sink[row] - shift_)).store(term);

@@ -147,7 +147,8 @@ void draw_masks(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words)
 template <class T>
 void draw_modifiers(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words) {
     AttentionCall<T>& call = question.call;
-    if (dice.one_in(4)) call.softcap = dice.among({0.5, 30.0, 1000.0});
+    if (dice.one_in(4))
+        call.softcap = dice.among({0.5, 30.0, 1000.0, sizeof(T) == 4 ? 1e38 : 1e307});
     call.alibi = dice.one_in(4);
     if (dice.one_in(4))
         for (std::size_t h = 0; h < question.heads(); ++h)
