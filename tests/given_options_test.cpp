@@ -21,6 +21,8 @@ using test::data_path;
 
 namespace {
 
+constexpr Mode all_modes[] = {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa};
+
 using Words = std::vector<std::string>;
 
 Words operator+(Words words, const Words& more) {
@@ -121,7 +123,7 @@ Words as_words(Mode mode, const Question& question, json members = json::object(
 TEST_CASE("options: one that needs another is refused with its default as with any other value") {
     test::scratch_folder();
     std::map<std::string, std::size_t> refused;  // by option
-    for (const auto& [mode, mode_name] : mode_names)
+    for (const Mode mode : all_modes)
         for (const Question& question : questions_of(mode))
             for (const Option& option : options()) {
                 const bool is_here = (option.modes & in(mode)) != 0 && option.is_flag;
@@ -142,7 +144,7 @@ TEST_CASE("options: one that needs another is refused with its default as with a
                                                [](const Settled& s) { return s.needs_another(); });
                 if (!needs) continue;
                 ++refused[option.name];
-                CAPTURE(mode_name);
+                CAPTURE(std::string(name_of(mode_names, mode)));
                 CAPTURE(option.name);
                 CAPTURE((question.more.empty() ? "" : question.more.back()));
                 for (const Settled& outcome : outcomes) CHECK_FALSE(outcome.error.empty());
@@ -158,7 +160,7 @@ TEST_CASE("options: one that needs another is refused with its default as with a
 TEST_CASE("options: what config says of any accepted setting is accepted again and says the same") {
     test::scratch_folder();
     std::size_t accepted = 0;
-    for (const auto& [mode, mode_name] : mode_names)
+    for (const Mode mode : all_modes)
         for (const Question& question : questions_of(mode))
             for (const Option& option : options()) {
                 if ((option.modes & in(mode)) == 0 || !option.is_flag) continue;
@@ -179,7 +181,7 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
                             again.more = question.more;
                     if (!option.write && option.group != "Input") again.more = again.more + given;
                     const Settled second = settle(as_words(mode, again, first.config));
-                    CAPTURE(mode_name);
+                    CAPTURE(std::string(name_of(mode_names, mode)));
                     CAPTURE(given[0]);
                     CAPTURE(given.back());
                     CHECK(second.error == "");
@@ -191,7 +193,7 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
 
 TEST_CASE("options: config of a json result may be written in another format") {
     test::scratch_folder();
-    for (const auto& [mode, mode_name] : mode_names) {
+    for (const Mode mode : all_modes) {
         const Question question = questions_of(mode).front();
         json config = settle(as_words(mode, question)).config;
         config["emit"] = json::array({"context_vectors"});
@@ -199,7 +201,7 @@ TEST_CASE("options: config of a json result may be written in another format") {
             Question to_file = question;
             to_file.more = {"-o", name};
             const Settled settled = settle(as_words(mode, to_file, config));
-            CAPTURE(mode_name);
+            CAPTURE(std::string(name_of(mode_names, mode)));
             CHECK(settled.error == "");
             CHECK("a." + settled.config["format"].get<std::string>() == name);
         }
