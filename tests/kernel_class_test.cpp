@@ -152,7 +152,12 @@ std::size_t check_question(std::uint64_t seed) {
 template <class T>
 void check_questions() {
     const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
-    const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", 300);
+#ifdef ATTN_SANITIZED
+    constexpr std::uint64_t usual = 60;
+#else
+    constexpr std::uint64_t usual = 300;
+#endif
+    const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", usual);
     std::size_t usable = 0;
     for (std::uint64_t seed = first; seed < first + count; ++seed)
         usable += check_question<T>(seed);

@@ -89,10 +89,10 @@ private:
     }
 
     void products(const std::size_t* keys, std::size_t count, T* sum) const {
+        if (count == 0) return;
         const T* key[group];
         for (std::size_t j = 0; j < group; ++j)
             key[j] = t_.key + keys[j < count ? j : 0] * t_.key_stride;
-        if (count == 0) return;
         for (std::size_t i = 0; i < t_.d_k; ++i)
             for (std::size_t j = 0; j < group; ++j) sum[j] += t_.query[lane_][i] * key[j][i];
     }
