@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "cli/command_line.hpp"
-#include "cli/failure.hpp"
-#include "cli/inputs.hpp"
-#include "cli/report.hpp"
-#include "core/layer.hpp"
-#include "io/output_file.hpp"
-#include "io/source.hpp"
+#include "cli/args/command_line.hpp"
+#include "cli/request/failure.hpp"
+#include "cli/request/inputs.hpp"
+#include "cli/request/output.hpp"
+#include "core/layer/layer.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
 
 namespace {
 

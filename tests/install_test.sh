@@ -15,8 +15,8 @@ EOF
 cat >"$work/main.cpp" <<'EOF'
 #include <cstdio>
 
-#include "core/torch_random.hpp"
-#include "io/display_width.hpp"
+#include "core/base/torch_random.hpp"
+#include "io/text/display_width.hpp"
 
 int main() {
     attn::TorchGenerator generator(123);

@@ -3,7 +3,7 @@
 
     ATEN_CPU_CAPABILITY=avx2 python3 tests/make_torch_bits.py
 
-Run by hand; its output is committed and tests/torch_bits_test.cpp reads that. Needs PyTorch and
+Run by hand; its output is committed and tests/core/torch_bits_test.cpp reads that. Needs PyTorch and
 NumPy, and prints which PyTorch wrote the file and what differs from the file that was there. Inputs
 are drawn from seeds, so that the test draws them again with the project's own generator; outputs are
 kept as hashes (FNV-1a over the numbers' bytes, little-endian, the low 32 bits), and in full for a few

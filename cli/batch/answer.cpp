@@ -5,15 +5,15 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/failure.hpp"
-#include "cli/inputs.hpp"
-#include "cli/report.hpp"
-#include "core/error.hpp"
-#include "core/layer.hpp"
-#include "io/bytes.hpp"
-#include "io/data_file.hpp"
-#include "io/json_text.hpp"
-#include "io/output.hpp"
+#include "cli/request/failure.hpp"
+#include "cli/request/inputs.hpp"
+#include "cli/request/output.hpp"
+#include "core/base/error.hpp"
+#include "core/layer/layer.hpp"
+#include "io/file/bytes.hpp"
+#include "io/file/output.hpp"
+#include "io/read/input_file.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "cli/batch/records.hpp"
-#include "cli/model_files.hpp"
-#include "cli/request.hpp"
-#include "core/layer.hpp"
-#include "core/workers.hpp"
+#include "cli/request/model_files.hpp"
+#include "cli/request/request.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/layer/layer.hpp"
 
 namespace attn::cli {
 

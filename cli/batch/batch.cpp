@@ -19,9 +19,9 @@
 #include "cli/batch/results.hpp"
 #include "cli/batch/resume.hpp"
 #include "cli/batch/stop.hpp"
-#include "core/error.hpp"
-#include "io/line_output.hpp"
-#include "io/output_file.hpp"
+#include "core/base/error.hpp"
+#include "io/file/line_output.hpp"
+#include "io/file/output_file.hpp"
 
 namespace attn::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/batch/records.hpp"
-#include "cli/request.hpp"
+#include "cli/request/request.hpp"
 
 namespace attn::cli {
 

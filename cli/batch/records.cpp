@@ -10,14 +10,14 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/settings.hpp"
-#include "io/bytes.hpp"
-#include "io/data_file.hpp"
-#include "io/descriptor.hpp"
-#include "io/json_document.hpp"
-#include "io/ndjson.hpp"
-#include "io/source.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/settings.hpp"
+#include "io/file/bytes.hpp"
+#include "io/file/descriptor.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/json_document.hpp"
+#include "io/read/ndjson.hpp"
 
 namespace attn::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/stop.hpp"
-#include "io/line_reader.hpp"
+#include "io/file/line_reader.hpp"
 
 namespace attn::cli {
 

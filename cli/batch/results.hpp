@@ -13,7 +13,7 @@
 #include "cli/batch/answer.hpp"
 #include "cli/batch/progress.hpp"
 #include "cli/batch/stop.hpp"
-#include "io/output.hpp"
+#include "io/file/output.hpp"
 
 namespace attn::cli {
 

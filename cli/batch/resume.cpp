@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "core/error.hpp"
-#include "io/json_document.hpp"
-#include "io/source.hpp"
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/batch/answer.hpp"
 #include "cli/batch/records.hpp"
 #include "cli/batch/results.hpp"
-#include "io/line_reader.hpp"
+#include "io/file/line_reader.hpp"
 
 namespace attn::cli {
 

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "cli/explain/walk.hpp"
-#include "cli/inputs.hpp"
-#include "core/error.hpp"
-#include "core/layer.hpp"
-#include "core/steps.hpp"
-#include "io/output_file.hpp"
-#include "io/output_name.hpp"
+#include "cli/request/inputs.hpp"
+#include "core/base/error.hpp"
+#include "core/layer/layer.hpp"
+#include "core/operator/walk_steps.hpp"
+#include "io/file/output_file.hpp"
+#include "io/write/output_name.hpp"
 
 namespace attn::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cli/explain/walk_page.hpp"
-#include "cli/request.hpp"
+#include "cli/request/request.hpp"
 
 namespace attn::cli {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/options.hpp"
-#include "io/number_text.hpp"
-#include "io/source.hpp"
+#include "cli/request/options.hpp"
+#include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {

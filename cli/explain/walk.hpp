@@ -8,8 +8,8 @@
 
 #include "cli/explain/walk_arrays.hpp"
 #include "cli/explain/walk_page.hpp"
-#include "cli/request.hpp"
-#include "core/geometry.hpp"
+#include "cli/request/request.hpp"
+#include "core/plan/shapes.hpp"
 
 namespace attn::cli {
 

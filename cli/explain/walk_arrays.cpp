@@ -5,9 +5,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/torch_math.hpp"
-#include "core/torch_sum.hpp"
-#include "io/number_text.hpp"
+#include "core/base/torch_math.hpp"
+#include "core/base/torch_sum.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "cli/explain/walk.hpp"
-#include "io/source.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "io/display_width.hpp"
+#include "io/text/display_width.hpp"
 
 namespace attn::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/settings.hpp"
-#include "io/columns.hpp"
+#include "core/plan/settings.hpp"
+#include "io/text/columns.hpp"
 
 namespace attn::cli {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "cli/explain/walk_head.hpp"
-#include "core/modifiers.hpp"
+#include "core/operator/score_steps.hpp"
 
 namespace attn::cli {
 namespace {

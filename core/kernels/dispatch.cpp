@@ -2,7 +2,7 @@
 // settings.hpp and a file with its vectors.
 #include "core/kernels/dispatch.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attn::kernels {
 

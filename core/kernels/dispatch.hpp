@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/kernels/kernel.hpp"
-#include "core/settings.hpp"
+#include "core/plan/settings.hpp"
 
 namespace attn::kernels {
 

@@ -1,6 +1,6 @@
 #include "core/kernels/vector_generic.hpp"
 
-#include "core/kernels/fused.hpp"
+#include "core/kernels/tile_attention.hpp"
 
 namespace attn::kernels {
 

@@ -1,8 +1,9 @@
 // What the fused kernels are given and what they offer: plain structs, one table of entry points.
 //
-// Files compiled for wider instruction sets include this file, fused.hpp and one vector header and
-// nothing else: an inline function shared with other files could be kept by the linker in its wide
-// form and crash an older processor. So there are no functions and no library types here.
+// Files compiled for wider instruction sets include this file, tile_attention.hpp and one vector
+// header and nothing else: an inline function shared with other files could be kept by the linker
+// in its wide form and crash an older processor. So there are no functions and no library types
+// here.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // NaN among keys and values. Keys that are blocked are never read.
 #pragma once
 
-#include "core/kernels/scores.hpp"
+#include "core/kernels/score_steps.hpp"
 
 namespace attn::kernels {
 namespace {

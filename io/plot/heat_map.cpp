@@ -11,10 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
-#include "io/number_text.hpp"
+#include "core/base/error.hpp"
 #include "io/plot/label_text.hpp"
-#include "io/row_text.hpp"
+#include "io/text/number_text.hpp"
+#include "io/text/row_text.hpp"
 
 namespace attn::io {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/settings.hpp"
-#include "io/writers.hpp"
+#include "core/plan/settings.hpp"
+#include "io/write/report.hpp"
 
 namespace attn::io {
 

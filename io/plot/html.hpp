@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "io/output.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {

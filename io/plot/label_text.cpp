@@ -1,8 +1,8 @@
 // Texts that stand in pictures; see label_text.hpp.
 #include "io/plot/label_text.hpp"
 
-#include "io/display_width.hpp"
-#include "io/utf8.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {

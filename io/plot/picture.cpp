@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/display_width.hpp"
 #include "io/plot/label_text.hpp"
-#include "io/row_text.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/row_text.hpp"
 
 namespace attn::io {
 namespace {

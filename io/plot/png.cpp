@@ -9,11 +9,11 @@
 
 #include <png.h>
 
-#include "core/error.hpp"
-#include "io/display_width.hpp"
+#include "core/base/error.hpp"
 #include "io/plot/fixed_font.hpp"
 #include "io/plot/label_text.hpp"
-#include "io/utf8.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/output.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"

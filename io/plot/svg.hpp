@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "io/output.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {

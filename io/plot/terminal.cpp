@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/display_width.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/terminal_colors.hpp"
-#include "io/utf8.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {

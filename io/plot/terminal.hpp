@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "io/output.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {

@@ -17,10 +17,10 @@
 #include <sstream>
 #include <xtensor/xview.hpp>
 
-#include "core/fused.hpp"
+#include "core/base/memory.hpp"
+#include "core/fused/attend_fused.hpp"
+#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/memory.hpp"
-#include "core/projection.hpp"
 #include "tests/bench/peak.hpp"
 #include "tests/support/random_call.hpp"
 

@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "io/csv.hpp"
-#include "io/json_document.hpp"
-#include "io/output_file.hpp"
-#include "io/source.hpp"
-#include "io/writers.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
+#include "io/read/csv.hpp"
+#include "io/read/json_document.hpp"
+#include "io/write/report.hpp"
 
 namespace {
 

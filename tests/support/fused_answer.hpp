@@ -1,7 +1,7 @@
 // One call's answer by a fused kernel, and by the reference.
 #pragma once
 
-#include "core/fused.hpp"
+#include "core/fused/attend_fused.hpp"
 
 namespace attn::test {
 

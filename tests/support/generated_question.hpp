@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/attention.hpp"
+#include "core/operator/attention.hpp"
 
 namespace attn::test {
 

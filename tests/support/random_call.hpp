@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "core/attention.hpp"
-#include "core/torch_random.hpp"
+#include "core/base/torch_random.hpp"
+#include "core/operator/attention.hpp"
 
 namespace attn::test {
 

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
-#include "core/tensor.hpp"
-#include "io/output_file.hpp"
-#include "io/source.hpp"
+#include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::test {
 

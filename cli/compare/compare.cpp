@@ -1,0 +1,162 @@
+// `attn compare A B`; see compare.hpp.
+#include "cli/compare/compare.hpp"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/result_file.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/shapes.hpp"
+#include "io/file/output_file.hpp"
+#include "io/text/columns.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// 0.43 stands for the float32 nearest to it, where float32 numbers were written.
+void round_text(ResultFile& side, const ResultFile& other) {
+    const bool beside_float32 = !other.is_text && other.dtype == Dtype::float32;
+    const bool is_float32 = side.dtype ? *side.dtype == Dtype::float32 : beside_float32;
+    if (!side.is_text || !is_float32) return;
+    for (ResultArray& array : side.arrays)
+        for (double& value : array.values) value = static_cast<double>(static_cast<float>(value));
+}
+
+struct Row {
+    std::string name;
+    const Array<double>* a = nullptr;  // null where that side has no such array
+    const Array<double>* b = nullptr;
+    std::optional<Difference> difference;  // empty where the shapes differ
+
+    bool equal() const { return difference && difference->outside == 0; }
+};
+
+const Array<double>* find(const ResultFile& side, const std::string& name) {
+    for (const ResultArray& array : side.arrays)
+        if (array.name == name) return &array.values;
+    return nullptr;
+}
+
+std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
+    std::vector<Row> rows;
+    if (a.is_one_array != b.is_one_array && (a.arrays.size() != 1 || b.arrays.size() != 1)) {
+        const ResultFile& several = a.is_one_array ? b : a;
+        std::string list;
+        for (const ResultArray& array : several.arrays)
+            list += (list.empty() ? "" : ", ") + array.name;
+        throw Error(ErrorKind::usage, several.place,
+                    "several arrays beside one: " + list + "; expected one, named as in " +
+                        several.place + ":NAME");
+    }
+    if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
+        const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;
+        rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
+    } else {
+        for (const ResultArray& array : a.arrays)
+            rows.push_back({array.name, &array.values, find(b, array.name), {}});
+        for (const ResultArray& array : b.arrays)
+            if (find(a, array.name) == nullptr)
+                rows.push_back({array.name, nullptr, &array.values, {}});
+    }
+    for (Row& row : rows)
+        if (row.a != nullptr && row.b != nullptr && row.a->shape() == row.b->shape())
+            row.difference = difference(*row.a, *row.b, tolerance);
+    return rows;
+}
+
+std::string shape_of(const Array<double>* array) {
+    return array == nullptr ? "missing" : shape_text(*array);
+}
+
+std::string brief(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+}
+
+std::string index_text(const std::vector<std::size_t>& index) {
+    std::string text = "[";
+    for (std::size_t i : index) text += (text.size() > 1 ? ", " : "") + std::to_string(i);
+    return text + "]";
+}
+
+std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
+    io::Cells cells{{"array", "shape", "max abs", "mean abs", "max rel",
+                     std::string(name_of(dtype_names, dtype)) + " ulp", "worst at", "nonfinite",
+                     "outside", "verdict"}};
+    for (const Row& row : rows) {
+        if (!row.difference) {
+            cells.push_back({row.name, shape_of(row.a) + " and " + shape_of(row.b), "", "", "", "",
+                             "", "", "", "differs"});
+            continue;
+        }
+        const Difference& d = *row.difference;
+        cells.push_back({row.name, shape_of(row.a), brief(d.max_abs), brief(d.mean_abs),
+                         brief(d.max_rel), std::to_string(d.max_ulp), index_text(d.worst),
+                         std::to_string(d.nonfinite_mismatches), std::to_string(d.outside),
+                         row.equal() ? "equal" : "differs"});
+    }
+    return io::align_columns(cells);
+}
+
+nlohmann::ordered_json shape_json(const Array<double>* array) {
+    if (array == nullptr) return nullptr;
+    return std::vector<std::size_t>(array->shape().begin(), array->shape().end());
+}
+
+std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bool equal) {
+    nlohmann::ordered_json document{{"schema", "attn.comparison/1"},
+                                    {"equal", equal},
+                                    {"atol", tolerance.atol},
+                                    {"rtol", tolerance.rtol},
+                                    {"ulp", tolerance.ulp},
+                                    {"equal_nan", tolerance.equal_nan},
+                                    {"dtype", name_of(dtype_names, tolerance.dtype)},
+                                    {"arrays", nlohmann::ordered_json::array()}};
+    for (const Row& row : rows) {
+        nlohmann::ordered_json entry{{"name", row.name},
+                                     {"equal", row.equal()},
+                                     {"shape_a", shape_json(row.a)},
+                                     {"shape_b", shape_json(row.b)}};
+        if (row.difference) {
+            const Difference& d = *row.difference;
+            entry["max_abs"] = d.max_abs;
+            entry["mean_abs"] = d.mean_abs;
+            entry["max_rel"] = d.max_rel;  // null where it is infinite
+            entry["max_ulp"] = d.max_ulp;
+            entry["worst"] = d.worst;
+            entry["nonfinite_mismatches"] = d.nonfinite_mismatches;
+            entry["outside"] = d.outside;
+        }
+        document["arrays"].push_back(entry);
+    }
+    return document.dump() + "\n";
+}
+
+}  // namespace
+
+bool compare(const CompareRequest& request) {
+    if (request.a == "-" && request.b == "-")
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    Workers workers;
+    ResultFile a = read_result_file(request.a, workers), b = read_result_file(request.b, workers);
+    round_text(a, b);
+    round_text(b, a);
+    Tolerance tolerance = request.tolerance;
+    const bool both_wide = a.dtype == Dtype::float64 && b.dtype == Dtype::float64;
+    tolerance.dtype = request.dtype.value_or(both_wide ? Dtype::float64 : Dtype::float32);
+    const std::vector<Row> rows = pair_up(a, b, tolerance);
+    bool equal = true;
+    for (const Row& row : rows) equal = equal && row.equal();
+    io::OutputFile out("-");
+    out << (request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
+    out.commit();
+    return equal;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,262 @@
+// `attn plot RESULT`; see plot.hpp.
+#include "cli/plot/plot.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "cli/request/pictures.hpp"
+#include "cli/request/result_file.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/mask.hpp"
+#include "io/file/output_file.hpp"
+#include "io/text/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+/// A member of an object, or null.
+json said(const json& object, const char* key) {
+    return object.is_object() && object.contains(key) ? object[key] : json();
+}
+
+std::size_t size_in(const json& object, const char* name) {
+    const json size = said(object, name);
+    return size.is_number_unsigned() ? size.get<std::size_t>() : 0;
+}
+
+/// The last axes that attn gives an array of this name.
+std::vector<std::string_view> last_axes_of(std::string_view name) {
+    struct Last {
+        std::string_view array, rows, columns;
+    };
+    static constexpr std::array<Last, 21> known{{{"inputs", "tokens", "d_in"},
+                                                 {"normed_inputs", "tokens", "d_in"},
+                                                 {"queries", "q_len", "d_k"},
+                                                 {"keys", "kv_len", "d_k"},
+                                                 {"values", "kv_len", "d_v"},
+                                                 {"scores", "q_len", "kv_len"},
+                                                 {"scaled_scores", "q_len", "kv_len"},
+                                                 {"capped_scores", "q_len", "kv_len"},
+                                                 {"biased_scores", "q_len", "kv_len"},
+                                                 {"mask", "q_len", "kv_len"},
+                                                 {"masked_scores", "q_len", "kv_len"},
+                                                 {"masked_weights", "q_len", "kv_len"},
+                                                 {"weights_before_dropout", "q_len", "kv_len"},
+                                                 {"dropout_mask", "q_len", "kv_len"},
+                                                 {"attention_weights", "q_len", "kv_len"},
+                                                 {"logsumexp", "q_len", ""},
+                                                 {"present_key", "kv_len", "d_k"},
+                                                 {"present_value", "kv_len", "d_v"},
+                                                 {"head_outputs", "q_len", "d_v"},
+                                                 {"context_vectors", "q_len", "d_out"},
+                                                 {"array", "row", "column"}}};
+    for (const Last& last : known)
+        if (last.array == name && last.columns.empty())
+            return {last.rows};
+        else if (last.array == name)
+            return {last.rows, last.columns};
+    return {"row", "column"};
+}
+
+/// The axis before the last ones, where there is one: which arrays have heads, see the README.
+std::string_view first_axis_of(std::string_view name, const ResultFile& result) {
+    const bool has_heads = said(result.config, "heads").is_number();
+    if (name.starts_with("W_") || name.starts_with("b_")) return "heads";
+    if (name == "inputs" || name == "normed_inputs") return "batch";
+    if (name == "context_vectors") return result.mode == "sdpa" && !has_heads ? "heads" : "batch";
+    if (name == "attention_weights" && said(result.config, "average_heads") == true) return "batch";
+    const bool of_heads = result.mode == "multihead" || result.mode == "sdpa" ||
+                          (result.mode == "cross" && has_heads);
+    return of_heads ? "heads" : "batch";
+}
+
+std::vector<std::string_view> axes_of(std::string_view name, std::size_t rank,
+                                      const ResultFile& result) {
+    std::vector<std::string_view> axes = last_axes_of(name);
+    if (name == "context_vectors" && result.mode == "sdpa") axes[1] = "d_v";
+    if (name == "array" && !result.tokens.is_null()) axes[0] = "tokens";  // labels of a CSV file
+    if (rank < axes.size()) axes.resize(rank);
+    if (rank > axes.size() + 1) axes.insert(axes.begin(), {"batch", "heads"});
+    if (rank > axes.size()) axes.insert(axes.begin(), first_axis_of(name, result));
+    return axes;
+}
+
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+/// Queries and keys, by `shapes` or else by an array that counts them.
+std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const ResultFile& result) {
+    const std::size_t q_len = size_in(result.shapes, "q_len"),
+                      kv_len = size_in(result.shapes, "kv_len");
+    if (q_len != 0 && kv_len != 0) return {q_len, kv_len};
+    for (const NamedArray& array : report.arrays) {
+        const std::vector<std::size_t> shape = io::shape_of(array);
+        if (counts_queries_and_keys(array)) return {shape[shape.size() - 2], shape.back()};
+    }
+    return {0, 0};
+}
+
+void take_tokens(io::Report& report, const ResultFile& result) {
+    if (!result.tokens.is_array()) return;
+    for (const json& token : result.tokens)
+        report.tokens.push_back(token.is_string() ? token.get<std::string>() : token.dump());
+    const auto [q_len, kv_len] = lengths_of(report, result);
+    const std::size_t count = report.tokens.size();
+    const bool is_row = !said(result.config, "token").is_null();
+    report.queries_are_tokens = is_row || q_len == count;
+    report.keys_are_tokens = result.mode != "cross" && kv_len == count;
+    if (q_len != 0 && !report.queries_are_tokens && !report.keys_are_tokens)
+        throw Error(ErrorKind::input, result.place,
+                    std::to_string(count) + " tokens beside " + std::to_string(q_len) +
+                        " queries; expected a token for each");
+}
+
+/// As if attn had just computed it. Takes the arrays out of the result.
+io::Report report_of(ResultFile& result) {
+    io::Report report;
+    for (ResultArray& array : result.arrays) {
+        std::vector<std::string_view> axes = axes_of(array.name, array.values.dimension(), result);
+        if (result.dtype == Dtype::float32)
+            report.arrays.push_back(
+                {array.name, Array<float>(xt::cast<float>(array.values)), std::move(axes)});
+        else
+            report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
+    }
+    if (result.mode.is_string()) report.head.emplace_back("mode", result.mode.dump());
+    if (result.config.is_object()) report.head.emplace_back("config", result.config.dump());
+    constexpr std::size_t largest = std::size_t{1} << 31;
+    report.first_query = std::min(size_in(result.config, "token"), largest);
+    take_tokens(report, result);
+    return report;
+}
+
+const NamedArray* find(const io::Report& report, std::string_view name) {
+    const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
+                                    [&](const NamedArray& array) { return array.name == name; });
+    return found == report.arrays.end() ? nullptr : &*found;
+}
+
+/// From an array (batch, heads, q_len, kv_len) less leading axes; NaN where it has no such element.
+double element(const NamedArray& array, std::size_t batch, std::size_t head, std::size_t row,
+               std::size_t key) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t rank = shape.size(), rows = shape[rank - 2], keys = shape[rank - 1];
+    std::size_t panel = 0;
+    if (rank == 4)
+        panel = batch * shape[1] + head;
+    else if (rank == 3)
+        panel = array.axes[0] == "heads" ? head : batch;
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t at = (panel * rows + row) * keys + key;
+            const bool is_there = row < rows && key < keys && at < values.size();
+            return is_there ? static_cast<double>(values.data()[at])
+                            : std::numeric_limits<double>::quiet_NaN();
+        },
+        array.values);
+}
+
+void check_mask(const NamedArray& mask, const io::Report& report, const ResultFile& result) {
+    const auto matrix = [](const NamedArray& array) {
+        const std::vector<std::size_t> shape = io::shape_of(array);
+        return std::vector<std::size_t>(
+            shape.end() - std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end());
+    };
+    for (const NamedArray& array : report.arrays)
+        if (counts_queries_and_keys(array) && matrix(array) != matrix(mask))
+            throw Error(ErrorKind::input, result.place,
+                        "a mask of other queries and keys than " + array.name +
+                            " has; expected both of one result");
+}
+
+std::vector<std::uint64_t> kv_lengths_of(const json& config) {
+    const json lengths = said(config, "kv_lengths");
+    const bool is_list =
+        lengths.is_array() && std::all_of(lengths.begin(), lengths.end(),
+                                          [](const json& x) { return x.is_number_unsigned(); });
+    return is_list ? lengths.get<std::vector<std::uint64_t>>() : std::vector<std::uint64_t>{};
+}
+
+/// The rules that the config names; a result does not say what a mask's file held.
+Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
+    Mask mask;
+    const json& config = result.config;
+    if (result.mode == "causal" || said(config, "causal") == true)
+        mask.add(BandRule(-1, 0, offset), "causal");
+    const json window = said(config, "window");
+    if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
+        window[1].is_number_integer())
+        mask.add(BandRule(window[0].get<std::int64_t>(), window[1].get<std::int64_t>(), offset),
+                 "window");
+    return mask;
+}
+
+/// Where the result's own mask says so; else where its rules do and the weight is 0. The rules
+/// count from the query's position, which is not known behind cached keys, nor where one row of a
+/// question that ends with the keys is all there is: then a weight of 0 has to do, unless dropout
+/// may have made it.
+io::IsBlocked blocked_of(const io::Report& report, const ResultFile& result) {
+    const std::size_t first = report.first_query;
+    if (const NamedArray* mask = find(report, "mask")) {
+        check_mask(*mask, report, result);
+        return [mask, first](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+            return element(*mask, b, h, q - first, k) == 0;
+        };
+    }
+    const NamedArray* weights = find(report, "attention_weights");
+    if (weights == nullptr || weights->axes.size() < 2 || !result.config.is_object())
+        return nullptr;
+    const auto [q_len, kv_len] = lengths_of(report, result);
+    const bool is_row = !said(result.config, "token").is_null();
+    const bool bottom_right = said(result.config, "causal_align") == "bottom-right";
+    const bool may_be_cached = result.mode == "sdpa" || (result.mode != "cross" && q_len != kv_len);
+    const json dropout = said(result.config, "dropout");
+    const bool drops = dropout.is_number() && dropout > 0;
+    if (drops && (may_be_cached || (is_row && bottom_right))) return nullptr;
+    const auto offset =
+        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(result.config))
+                     : PositionOffset();
+    const auto mask = std::make_shared<Mask>(rules_of(result, offset));
+    const bool has_rules = !mask->rules().empty(), is_unknown = is_row && bottom_right;
+    return [=](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+        const bool by_rule = has_rules && (is_unknown || !mask->allows(b, h, q, k));
+        return by_rule && element(*weights, b, h, q - first, k) == 0;
+    };
+}
+
+}  // namespace
+
+void plot(const PlotRequest& request) {
+    const bool to_file = !request.output.empty();
+    const std::string where = request.arrays.empty() ? request.result : "--array";
+    const PlotFormat format =
+        to_file ? plot_format(request.output, "--output " + request.output) : PlotFormat::svg;
+    Workers workers;
+    // All of a result: its other arrays say which cells are blocked.
+    ResultFile result = read_result_file(request.result, workers, true);
+    std::vector<std::string> names = request.arrays;
+    if (names.empty() && !result.named.empty()) names = {result.named};
+    const io::Report report = report_of(result);
+    if (std::none_of(report.arrays.begin(), report.arrays.end(), can_be_drawn))
+        throw Error(ErrorKind::input, result.place,
+                    "holds no array of rank 2 to 4; expected one that can be drawn");
+    const io::IsBlocked is_blocked = blocked_of(report, result);
+    const auto arrays = arrays_to_draw(report, names, to_file && format == PlotFormat::html, where);
+    io::OutputFile out(to_file ? request.output : "-");
+    if (to_file)
+        write_plot(out, report, arrays, is_blocked, request.scale, format);
+    else
+        out << terminal_text(report, arrays, is_blocked, request.scale, STDOUT_FILENO);
+    out.commit();
+}
+
+}  // namespace attn::cli

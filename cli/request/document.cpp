@@ -1,0 +1,159 @@
+// A request, or an earlier result, as a JSON object; see document.hpp.
+#include "cli/request/document.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+class DocumentReader {
+public:
+    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
+                   IsOperand is_operand)
+        : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
+
+    DocumentArrays read() {
+        const io::JsonMember* schema = document_.find("schema");
+        if (schema == nullptr)
+            read_request();
+        else if (document_.read_value(*schema) == result_schema)
+            read_result();
+        else
+            throw Error(ErrorKind::input, document_.place(*schema),
+                        "unknown schema; expected \"" + std::string(result_schema) + "\"");
+        return std::move(arrays_);
+    }
+
+private:
+    void read_request() {
+        if (document_.find("error") != nullptr)
+            throw Error(ErrorKind::input, place_,
+                        "a record that failed in an earlier batch; expected a request or a result");
+        // First, so that no other key is blamed for standing in the wrong mode.
+        if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
+        check_mode();
+        for (const io::JsonMember& member : document_.members()) {
+            const bool is_operand = is_operand_(member.key, request_.settings.mode);
+            const bool is_weights = member.key == "weights" && document_.holds_object(member);
+            if (member.key == "mode") continue;
+            if (member.key == "inputs") {
+                store_inputs(member);
+            } else if (member.key == "id") {
+                store_id(member);
+            } else if (member.key == "tokens") {
+                store_tokens(request_, document_.read_value(member), document_.place(member));
+            } else if (is_weights || (is_operand && document_.holds_array(member))) {
+                if (request_.has(member.key) && !request_.of_batch) continue;  // a flag wins
+                request_.operand_files.erase(member.key);
+                request_.places[member.key] = Place(member.begin);
+                arrays_.members[member.key] = &member;
+            } else {
+                apply_key(request_, member.key, document_.read_value(member),
+                          Place(member.key_offset, document_.text(member)));
+            }
+        }
+    }
+
+    /// The context vectors of an earlier layer are the inputs of this one.
+    void read_result() {
+        check_mode();
+        if (const io::JsonMember* id = document_.find("id")) store_id(*id);
+        const io::JsonMember* vectors = document_.find("context_vectors");
+        if (vectors == nullptr)
+            throw Error(ErrorKind::input, place_,
+                        "a result without context_vectors; expected it among its arrays (--emit)");
+        arrays_.members["inputs"] = vectors;
+        request_.places["inputs"] = place_;
+        request_.is_next_layer = true;
+        if (const io::JsonMember* tokens = document_.find("tokens")) {
+            store_tokens(request_, document_.read_value(*tokens), document_.place(*tokens));
+            const io::JsonMember* config = document_.find("config");
+            arrays_.one_row_of_many =
+                config != nullptr && document_.read_value(*config).contains("token");
+        }
+    }
+
+    void check_mode() const {
+        if (!request_.has_mode)
+            throw Error(ErrorKind::usage, place_,
+                        "no mode; expected \"mode\" in the request, or --mode beside it");
+        check_defaults(request_);
+    }
+
+    void take_mode(const io::JsonMember& member) {
+        const json value = document_.read_value(member);
+        if (request_.of_batch) {
+            const auto known =
+                value_named(mode_names, value.is_string() ? value.get<std::string>() : "");
+            if (!known)
+                throw Error(ErrorKind::usage, document_.place(member),
+                            "unknown mode " + io::shortened(value.dump()) +
+                                "; expected self, causal, multihead, cross or sdpa");
+            request_.settings.mode = *known;
+            request_.has_mode = true;
+            return;
+        }
+        const std::string mode(name_of(mode_names, request_.settings.mode));
+        if (value != mode)
+            throw Error(ErrorKind::usage, document_.place(member),
+                        "the request has mode " + value.dump() + "; expected \"" + mode +
+                            "\" as the command says");
+    }
+
+    /// A matrix, or the path of one.
+    void store_inputs(const io::JsonMember& member) {
+        request_.places["inputs"] = Place(member.begin);
+        if (document_.holds_array(member)) {
+            arrays_.members["inputs"] = &member;
+            return;
+        }
+        const json value = document_.read_value(member);
+        if (!value.is_string() || value.get<std::string>().empty())
+            throw Error(ErrorKind::input, document_.place(member),
+                        "\"inputs\" is no array and no path; expected a matrix [[...], ...]");
+        request_.operand_files["inputs"] = value.get<std::string>();
+    }
+
+    void store_id(const io::JsonMember& member) {
+        json id = document_.read_value(member);
+        if (id.is_null()) return;
+        const bool plain = id.is_string() || id.is_number_integer();
+        if (plain)
+            request_.id = std::move(id);
+        else
+            throw Error(ErrorKind::input, document_.place(member),
+                        "an id that cannot be given back as it is; expected a string or a 64-bit "
+                        "whole number");
+    }
+
+    Request& request_;
+    const io::JsonDocument& document_;
+    const std::string& place_;
+    IsOperand is_operand_;
+    DocumentArrays arrays_;
+};
+
+}  // namespace
+
+DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
+                                     const std::string& place, IsOperand is_operand) {
+    return DocumentReader(request, document, place, is_operand).read();
+}
+
+void store_tokens(Request& request, const json& value, const std::string& place) {
+    if (value.is_null()) return;
+    const bool strings =
+        value.is_array() && std::all_of(value.begin(), value.end(),
+                                        [](const auto& token) { return token.is_string(); });
+    if (!strings)
+        throw Error(ErrorKind::input, place,
+                    "tokens that are no list of strings; expected one string a token");
+    request.tokens = value.get<std::vector<std::string>>();
+    request.places["tokens"] = place;
+}
+
+}  // namespace attn::cli

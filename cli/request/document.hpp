@@ -1,0 +1,33 @@
+// A request, or an earlier result, as a JSON object: its settings at once, its arrays when needed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "cli/request/options.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::cli {
+
+struct DocumentArrays {
+    /// By the key of what they are: inputs, query, mask, weights, ...
+    std::map<std::string, const io::JsonMember*, std::less<>> members;
+    bool one_row_of_many = false;  ///< a result of --token: one row, but the labels of all tokens
+};
+
+/// The operands of a mode that a request may hold as arrays.
+using IsOperand = bool (*)(std::string_view key, Mode mode);
+
+/// Stores the settings of a request document, where no flag has set them, and finds its arrays; of
+/// a result, the context vectors become the inputs. `place` is the document's, for errors. Errors:
+/// kinds usage and input.
+DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
+                                     const std::string& place, IsOperand is_operand);
+
+/// Labels as a result or a request holds them. Errors: kind input at `place`.
+void store_tokens(Request& request, const nlohmann::json& value, const std::string& place);
+
+inline constexpr std::string_view result_schema = "attn.result/1";
+
+}  // namespace attn::cli

@@ -1,0 +1,43 @@
+// What has gone wrong, as it is shown; see failure.hpp.
+#include "cli/request/failure.hpp"
+
+#include <exception>
+#include <new>
+
+#include "core/base/error.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr int bad_usage = 2, bad_input = 3, bad_file = 4, internal_fault = 70;
+
+Failure failure_of(const Error& error, std::string where) {
+    switch (error.kind()) {
+        case ErrorKind::usage: return {"usage", std::move(where), error.what(), bad_usage};
+        case ErrorKind::unsupported:
+            return {"unsupported", std::move(where), error.what(), bad_usage};
+        case ErrorKind::input: return {"input", std::move(where), error.what(), bad_input};
+        case ErrorKind::shape: return {"shape", std::move(where), error.what(), bad_input};
+        case ErrorKind::io: return {"io", std::move(where), error.what(), bad_file};
+    }
+    return {"internal", std::move(where), error.what(), internal_fault};
+}
+
+}  // namespace
+
+Failure current_failure(const Request& request) {
+    try {
+        throw;
+    } catch (const SettingError& error) {
+        return failure_of(error, place_of(request, error.where()));
+    } catch (const Error& error) {
+        return failure_of(error, error.where());
+    } catch (const std::bad_alloc&) {
+        return {"memory", "memory",
+                "this question needs more than there is; expected smaller sizes", bad_input};
+    } catch (const std::exception& fault) {
+        return {"internal", "attn itself", fault.what(), internal_fault};
+    }
+}
+
+}  // namespace attn::cli

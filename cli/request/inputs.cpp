@@ -1,0 +1,410 @@
+// Reads what a request works on; see inputs.hpp.
+#include "cli/request/inputs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "cli/request/document.hpp"
+#include "cli/request/model_input.hpp"
+#include "cli/request/options.hpp"
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/layer/embedding.hpp"
+#include "io/file/bytes.hpp"
+#include "io/read/examples.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::uint64_t default_vocab_size = 50000;
+constexpr std::uint64_t default_embed_dim = 3;
+
+/// An operand that may have a file of its own or stand in the request.
+struct OperandRule {
+    const char* key;
+    Modes modes;
+    bool required;
+    Array<double> Operands::*array;
+    bool Operands::*is_boolean;  // null where true and false are not taken
+    std::size_t lowest_rank, highest_rank;
+    bool nonfinite;  // masks hold infinities, and blocked keys and values may hold anything
+};
+
+constexpr Modes anywhere = ~Modes{0};
+constexpr OperandRule operand_rules[] = {
+    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false},
+    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true},
+    {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
+    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
+    {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
+    {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
+    {"mask", anywhere, false, &Operands::mask, &Operands::mask_is_boolean, 1, 4, true},
+    {"key_padding_mask", anywhere, false, &Operands::key_padding_mask,
+     &Operands::key_padding_mask_is_boolean, 1, 2, true},
+};
+
+bool is_operand(std::string_view key, Mode mode) {
+    return std::any_of(
+        std::begin(operand_rules), std::end(operand_rules),
+        [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+}
+
+class OperandReader {
+public:
+    OperandReader(Request& request, Operands& operands, Workers& workers, ModelFiles& models)
+        : request_(request), operands_(operands), workers_(workers), models_(models) {}
+
+    void read(std::optional<io::Source> document) {
+        check_standard_input();
+        if (document)
+            input_ = io::data_file_of_line(std::move(*document));
+        else if (reads_input())
+            input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
+                                        request_.input_format);
+        if (input_) take_input();
+        if (request_.threads) workers_.set_threads(*request_.threads);
+        check_sources();
+        read_model();
+        if (request_.settings.mode != Mode::sdpa && request_.token_ids.empty()) read_inputs();
+        for (const OperandRule& rule : operand_rules)
+            if ((rule.modes & in(request_.settings.mode)) != 0) read_operand(rule);
+        if (!request_.token_ids.empty()) embed_token_ids();
+        settle_numeric_masks();
+        check_tokens();
+    }
+
+private:
+    bool reads_input() const {
+        const bool given = request_.example || request_.text || !request_.token_ids.empty() ||
+                           request_.has_file("query") || request_.has_file("key") ||
+                           request_.has_file("value");
+        return !request_.input.empty() || !given;
+    }
+
+    /// INPUT's settings; its arrays wait until the dtype is known.
+    void take_input() {
+        const bool is_document = input_->holds_object() && input_->array.empty();
+        if (is_document) {
+            request_.document = input_->source;
+            document_ =
+                read_request_document(request_, *input_->document, input_->place, is_operand);
+            return;
+        }
+        if (!request_.has_mode)
+            throw Error(ErrorKind::usage, input_->place,
+                        "no mode; expected --mode, since a matrix does not say it");
+        if (request_.of_batch) check_defaults(request_);
+        if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
+            request_.places["inputs"] = input_->place;
+            if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
+            return;
+        }
+        for (const io::StoredArray& array : input_->arrays->arrays)
+            if (is_operand(array.name, Mode::sdpa) && !request_.has(array.name)) {
+                request_.places[array.name] = array.place();
+                stored_operands_[array.name] = &array;
+            }
+        if (stored_operands_.empty()) request_.places["inputs"] = input_->place;
+    }
+
+    /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
+    void take_result(const io::ArrayFile& file) {
+        const nlohmann::json& head = file.metadata;
+        if (!head.contains("schema") || head["schema"] != result_schema) return;
+        if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
+        request_.is_next_layer = true;
+        if (!head.contains("tokens")) return;
+        store_tokens(request_, head["tokens"], file.name);
+        document_.one_row_of_many = file.config().contains("token");
+    }
+
+    void check_standard_input() const {
+        std::size_t from_stdin = io::split_data_path(request_.input).file == "-" ? 1 : 0;
+        for (const auto& [key, path] : request_.operand_files)
+            if (io::split_data_path(path).file == "-") ++from_stdin;
+        if (from_stdin > 1)
+            throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    }
+
+    /// Two sources for the same matrix contradict each other; settings of a source that is not
+    /// there would be ignored.
+    void check_sources() const {
+        const char* source = nullptr;
+        for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+            if (!request_.has(key)) continue;
+            if (source != nullptr)
+                throw Error(
+                    ErrorKind::usage, place_of(request_, key),
+                    "a second input beside " + place_of(request_, source) + "; expected one");
+            source = key;
+        }
+        if (request_.settings.mode == Mode::sdpa && request_.has("inputs"))
+            throw Error(
+                ErrorKind::usage, place_of(request_, "inputs"),
+                "a matrix of inputs; sdpa has no projections, expected query, key and value");
+        const bool reads_tokens = reads_input() || request_.settings.mode == Mode::cross ||
+                                  request_.settings.mode == Mode::sdpa;
+        for (const char* key : {"input_format", "csv_header", "csv_labels"})
+            if (request_.has(key) && !reads_tokens)
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "no file of tokens is read; expected INPUT beside it");
+        const bool text = request_.text || request_.example == "sentence";
+        for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
+            if (request_.has(key) && !text)
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "there is no text to embed; expected --text beside it");
+    }
+
+    /// The model's settings come before the arrays, its numbers once the dtype is known.
+    void read_model() {
+        const auto inline_weights = document_.members.find("weights");
+        if (request_.has_file("weights")) {
+            const std::string path = path_of("weights");
+            request_.operand_files["weights"] = path;
+            model_ = std::make_unique<ModelInput>(request_, models_, path);
+        } else if (inline_weights != document_.members.end()) {
+            const io::JsonDocument weights(*input_->source, *inline_weights->second);
+            model_ = std::make_unique<ModelInput>(
+                request_, models_, io::arrays_of(weights, place_of(request_, "weights")));
+        } else {
+            return check_no_model(request_);
+        }
+        for (const char* key : {"init", "rng_skip"})
+            if (request_.has(key))
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            "nothing is drawn, since weights are given; expected none");
+        operands_.weights = model_->read_weights();
+        operands_.norm = model_->read_norm();
+    }
+
+    io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
+        io::ArrayRules rules;
+        rules.dtype = request_.settings.dtype;
+        rules.lowest_rank = lowest_rank;
+        rules.highest_rank = highest_rank;
+        return rules;
+    }
+
+    void read_inputs() {
+        const auto member = document_.members.find("inputs");
+        if (request_.example) {
+            read_example();
+        } else if (request_.text) {
+            embed_text(*request_.text);
+        } else if (request_.has_file("inputs")) {
+            const io::DataFile file = open_operand("inputs", true);
+            operands_.inputs = read_tokens_file(file);
+        } else if (member != document_.members.end()) {
+            operands_.inputs =
+                input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
+        } else if (!request_.has("inputs")) {
+            throw Error(ErrorKind::input, input_->place,
+                        "a request without \"inputs\"; expected a matrix under that key");
+        } else {
+            operands_.inputs = read_tokens_file(*input_);
+        }
+    }
+
+    /// A matrix or batch; labels of CSV name the tokens.
+    Array<double> read_tokens_file(const io::DataFile& file) {
+        std::vector<std::string> labels;
+        Array<double> inputs =
+            io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;
+        if (!labels.empty() && !request_.has("tokens")) request_.tokens = std::move(labels);
+        return inputs;
+    }
+
+    void read_example() {
+        const std::string& name = *request_.example;
+        const std::string_view all = io::example_names;
+        for (std::size_t from = 0; from < all.size();) {
+            const std::size_t bar = std::min(all.find('|', from), all.size());
+            if (all.substr(from, bar - from) == name) {
+                io::Example example = io::find_example(name);
+                if (!example.text.empty()) return embed_text(example.text);
+                if (request_.tokens.empty()) request_.tokens = std::move(example.tokens);
+                operands_.inputs = std::move(example.inputs.values);
+                return;
+            }
+            from = bar + 1;
+        }
+        throw Error(ErrorKind::usage, place_of(request_, "example"),
+                    "unknown; expected " + std::string(all));
+    }
+
+    void embed_text(const std::string& text) {
+        Words words = split_words(text);
+        if (words.tokens.empty())
+            throw Error(ErrorKind::input, place_of(request_, "text"),
+                        "no word in it; expected at least one");
+        request_.text = text;
+        request_.vocab_size = request_.vocab_size.value_or(default_vocab_size);
+        request_.embed_dim = request_.embed_dim.value_or(default_embed_dim);
+        request_.embed_seed = request_.embed_seed.value_or(Seed{});
+        if (*request_.vocab_size < words.vocabulary)
+            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
+                        "the text has " + std::to_string(words.vocabulary) +
+                            " different words; expected at least as many");
+        check_table_size(words.tokens.size());
+        operands_.inputs = embed(words.ids, *request_.vocab_size, *request_.embed_dim,
+                                 *request_.embed_seed, request_.settings.dtype);
+        operands_.token_ids = std::move(words.ids);
+        if (!request_.has("tokens")) request_.tokens = std::move(words.tokens);
+    }
+
+    /// The whole table is drawn, if not kept: its size bounds the time that it takes.
+    void check_table_size(std::size_t words) const {
+        constexpr double largest = 0x1p32;
+        const double rows = static_cast<double>(*request_.vocab_size);
+        const double columns = static_cast<double>(*request_.embed_dim);
+        if (rows * columns > largest)
+            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
+                        "an embedding of " + std::to_string(*request_.vocab_size) + " x " +
+                            std::to_string(*request_.embed_dim) +
+                            " numbers; expected at most 4294967296 in all");
+        require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
+                       "the embedded text");
+    }
+
+    /// Positions go on after the cached keys.
+    void embed_token_ids() {
+        const Array<double>& past = operands_.past_key;
+        const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
+        operands_.inputs = model_->embed_token_ids(past_len);
+        operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
+    }
+
+    void read_operand(const OperandRule& rule) {
+        io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
+        allowed.nonfinite = rule.nonfinite;
+        allowed.boolean = rule.is_boolean != nullptr;
+        const auto member = document_.members.find(rule.key);
+        const auto stored = stored_operands_.find(rule.key);
+        io::NumberArray read;
+        if (request_.has_file(rule.key)) {
+            read = read_file(rule, allowed);
+        } else if (member != document_.members.end()) {
+            read = input_->document->read_array(*member->second, allowed, &workers_);
+        } else if (stored != stored_operands_.end()) {
+            read = io::read_numbers(*stored->second, allowed);
+            check_polarity(read, rule, read.integers);
+        } else if (rule.required) {
+            const std::string key = rule.key;
+            const std::string expected =
+                "is missing; expected a file, or \"" + key + "\" in the request";
+            if (request_.of_batch)
+                throw Error(ErrorKind::usage, input_->place, key + " " + expected);
+            throw Error(ErrorKind::usage, "--" + key, expected);
+        } else {
+            return;
+        }
+        if (rule.is_boolean != nullptr) {
+            operands_.*rule.is_boolean = read.boolean;
+            if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
+        }
+        operands_.*rule.array = std::move(read.values);
+    }
+
+    /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
+    /// mask of true and false is there to explain it, they are boolean.
+    void settle_numeric_masks() {
+        const bool explained = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
+        if (!request_.settings.mask_true || explained) return;
+        for (const OperandRule* rule : numeric_masks_) operands_.*rule->is_boolean = true;
+    }
+
+    static bool is_0_or_1(const io::NumberArray& array) {
+        return std::all_of(array.values.begin(), array.values.end(),
+                           [](double value) { return value == 0 || value == 1; });
+    }
+
+    /// Where an operand's file is: a request's paths start from the request's folder.
+    std::string path_of(const std::string& key) const {
+        std::string path = path_from(key);
+        if (request_.of_batch) io::require_regular_file(io::split_data_path(path).file);
+        return path;
+    }
+
+    std::string path_from(const std::string& key) const {
+        const std::string& path = request_.operand_files.at(key);
+        if (io::split_data_path(path).file == "-") {
+            if (request_.of_batch || (input_ && input_->name == "<stdin>"))
+                throw Error(ErrorKind::usage, place_of(request_, key),
+                            request_.of_batch ? "standard input in a batch; expected a file"
+                                              : "standard input named twice; expected it once");
+            return path;
+        }
+        const bool from_flag = request_.places.at(key).text.starts_with("--");
+        if (from_flag || !input_ || input_->name == "<stdin>") return path;
+        return (std::filesystem::path(input_->name).parent_path() / path).string();
+    }
+
+    /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
+    /// caches.
+    io::DataFile open_operand(const std::string& key, bool of_tokens) {
+        io::DataFile file =
+            io::open_data_file(path_of(key), of_tokens ? request_.input_format : std::nullopt);
+        request_.places[key] = file.name;
+        return file;
+    }
+
+    io::NumberArray read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
+        const io::DataFile file = open_operand(rule.key, rule.required);
+        const io::CsvStyle plain{io::Guess::no, io::Guess::no};
+        io::NumberArray read =
+            io::read_one_array(file, allowed, &workers_, rule.required ? request_.csv : plain);
+        check_polarity(read, rule, file.format == io::DataFormat::csv || read.integers);
+        return read;
+    }
+
+    /// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
+    void check_polarity(const io::NumberArray& read, const OperandRule& rule, bool is_open) const {
+        if (rule.is_boolean == nullptr || request_.settings.mask_true || !is_open) return;
+        const bool has_one =
+            std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
+        if (has_one && !read.boolean && is_0_or_1(read))
+            throw Error(ErrorKind::usage, place_of(request_, rule.key),
+                        "a mask of 0 and 1, which may be boolean or additive; expected mask_true "
+                        "keep or drop beside it, or booleans (json, npy)");
+    }
+
+    void check_tokens() {
+        if (!request_.has("tokens")) return;
+        // In sdpa the labels are those of the keys, and of the queries where there are as many.
+        const auto& shape =
+            (request_.settings.mode == Mode::sdpa ? operands_.key : operands_.inputs).shape();
+        const std::size_t length = shape[shape.size() - 2];
+        if (request_.tokens.size() == length) return;
+        if (document_.one_row_of_many) return request_.tokens.clear();
+        throw Error(ErrorKind::input, place_of(request_, "tokens"),
+                    "labels for " + std::to_string(request_.tokens.size()) +
+                        (request_.tokens.size() == 1 ? " token" : " tokens") + "; expected " +
+                        std::to_string(length) + ", one a token");
+    }
+
+    Request& request_;
+    Operands& operands_;
+    Workers& workers_;
+    ModelFiles& models_;
+    std::optional<io::DataFile> input_;
+    DocumentArrays document_;
+    std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
+    std::unique_ptr<ModelInput> model_;
+    std::vector<const OperandRule*> numeric_masks_;
+};
+
+}  // namespace
+
+Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
+                       std::optional<io::Source> document) {
+    Operands operands;
+    OperandReader(request, operands, workers, models).read(std::move(document));
+    apply_environment(request);
+    if (!request.of_batch) settle_places(request);
+    return operands;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,19 @@
+// Reads what a request works on: its document, its arrays, its text.
+#pragma once
+
+#include <optional>
+
+#include "cli/request/model_files.hpp"
+#include "cli/request/request.hpp"
+#include "core/layer/layer.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+
+/// Reads INPUT, or the document in its stead, a request document's settings included, and every
+/// array of the question. Keys of the document fill in what no flag has set, `threads` of the
+/// workers among it. Errors: kinds usage, input and io.
+Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
+                       std::optional<io::Source> document = {});
+
+}  // namespace attn::cli

@@ -1,0 +1,193 @@
+// Parameters and inputs from a published model's files; see model_input.hpp.
+#include "cli/request/model_input.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "cli/request/model_config.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/rope.hpp"
+#include "io/file/bytes.hpp"
+#include "io/model/embeddings.hpp"
+#include "io/model/read_weights.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The weights in a folder that holds a model as Hugging Face's hub lays it out.
+std::string file_in_folder(const std::string& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return path;
+    for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+        if (const fs::path file = fs::path(path) / name; fs::exists(file, ignored))
+            return file.string();
+    throw Error(ErrorKind::io, path,
+                "is a folder without model.safetensors and model.safetensors.index.json; expected "
+                "one of them, or a file");
+}
+
+/// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
+/// or stand in the request have no path.
+std::string config_beside(const Request& request, const std::string& path) {
+    if (request.model_config && request.of_batch) io::require_regular_file(*request.model_config);
+    if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
+    const fs::path beside = fs::path(path).parent_path() / "config.json";
+    std::error_code ignored;
+    return !path.empty() && fs::exists(beside, ignored) ? beside.string() : "";
+}
+
+}  // namespace
+
+ModelInput::ModelInput(Request& request, ModelFiles& files, const std::string& path)
+    : request_(request), files_(files) {
+    const io::DataPath parts = io::split_data_path(file_in_folder(path));
+    file_ = files.open(parts.file);
+    path_ = parts.file;
+    find_layer(parts.array);
+    settle(config_beside(request, parts.file == "-" ? "" : parts.file));
+}
+
+ModelInput::ModelInput(Request& request, ModelFiles& files, io::ArrayFile file)
+    : request_(request), files_(files),
+      file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
+    find_layer("");
+    settle(config_beside(request, ""));
+}
+
+void ModelInput::find_layer(const std::string& prefix) {
+    io::LayerQuery query{request_.family, request_.layer, prefix, std::nullopt};
+    if (request_.weights_layout) query.in_out = *request_.weights_layout == WeightsLayout::in_out;
+    layer_ = io::find_layer(*file_, query);
+}
+
+void ModelInput::settle(const std::string& config_path) {
+    const io::FamilyRule& rule = *layer_.rule;
+    const bool wants_eps = request_.has("norm_eps");
+    const bool wants_rope = request_.has("rope_base") || request_.has("rope_scaling");
+    const bool wants_dims = request_.has("rope_dims");
+    request_.family = rule.family;
+    if (layer_.number) request_.layer = layer_.number;
+    request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+    check_shapes();
+    // The other families have no config of their own; one that stands there is another program's.
+    const bool has_config = rule.family != io::Family::mha && rule.family != io::Family::notebook;
+    if (!config_path.empty() && has_config)
+        apply_model_config(request_, *file_, layer_, config_path, *files_.config(config_path));
+    else if (request_.model_config && *request_.model_config != "none")
+        throw Error(ErrorKind::usage, place_of(request_, "model_config"),
+                    "family " + std::string(name_of(io::family_names, rule.family)) +
+                        " has no config; expected none");
+    apply_saved_config(request_, file_->config(), file_->name);
+    apply_family_defaults(request_, rule.family);
+    check_said();
+    check_rope(wants_rope, wants_dims);
+    if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
+    if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
+        if (wants_eps)
+            throw Error(ErrorKind::usage, place_of(request_, "norm_eps"),
+                        "there is no norm to apply; expected --pre-norm or --token-ids beside it");
+        request_.norm_eps.reset();
+    }
+}
+
+/// What the tensors do not say and nothing else has said; a guess would give other numbers.
+void ModelInput::check_said() const {
+    const io::FamilyRule& rule = *layer_.rule;
+    const auto fail = [&](const std::string& flag, const std::string& what) {
+        throw Error(ErrorKind::usage, flag,
+                    "is missing, and " + file_->name + " does not say " + what +
+                        "; expected it, or config.json beside the weights");
+    };
+    // A layer of the notebooks without an output projection has one head.
+    const Mode mode = request_.settings.mode;
+    const bool may_have_heads = mode == Mode::multihead || mode == Mode::cross;
+    const bool has_out = file_->find(layer_.full_out(rule.out.weight)) != nullptr;
+    if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
+        fail("--heads", "how many heads there are");
+    if (rule.family == io::Family::neox && !request_.is_saved_model && !request_.settings.rope_dims)
+        fail("--rope-dims", "which part of a head is rotated");
+}
+
+/// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
+void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
+    const Settings& s = request_.settings;
+    if (!s.rope) return;
+    const io::FamilyRule& rule = *layer_.rule;
+    const std::vector<std::size_t>& shape = file_->find(layer_.full(rule.query.weight))->shape;
+    const std::size_t outputs = shape.size() == 2 ? shape[layer_.in_out ? 1 : 0] : 0;
+    const std::size_t parts = rule.packing == io::Packing::separate ? 1 : 3;
+    const std::size_t head = outputs / parts / std::max<std::size_t>(1, s.heads.value_or(1));
+    io::check_frequencies(*file_, layer_,
+                          rope_frequencies(s.rope_base.value_or(default_rope_base),
+                                           s.rope_dims.value_or(head), s.rope_scaling),
+                          wants_other_angles, wants_dims);
+}
+
+/// A config that was printed for other weights does not silently go with these.
+void ModelInput::check_shapes() const {
+    nlohmann::json found = nlohmann::json::object();
+    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_)) found[name] = shape;
+    nlohmann::json& wanted = request_.weights_shapes;
+    const auto shape_in = [](const nlohmann::json& shapes, const std::string& name) {
+        return shapes.contains(name) ? io::shortened(shapes[name].dump()) : "no such tensor";
+    };
+    if (!wanted.is_null())
+        for (const nlohmann::json* shapes : {&found, &wanted})
+            for (const auto& [name, shape] : shapes->items())
+                if (shape_in(found, name) != shape_in(wanted, name))
+                    throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
+                                "the weights have " + shape_in(found, name) + " for \"" + name +
+                                    "\"; expected " + shape_in(wanted, name));
+    wanted = std::move(found);
+}
+
+AnyLayerWeights ModelInput::read_weights() const {
+    const std::size_t heads = request_.settings.heads.value_or(1);
+    const bool single = request_.settings.dtype == Dtype::float32;
+    const auto read = [&]() -> AnyLayerWeights {
+        if (single)
+            return std::make_shared<const LayerWeights<float>>(
+                io::read_layer_weights<float>(*file_, layer_, heads));
+        return std::make_shared<const LayerWeights<double>>(
+            io::read_layer_weights<double>(*file_, layer_, heads));
+    };
+    if (path_.empty()) return read();
+    // All that the numbers depend on; the prefix comes last, since it may hold anything.
+    const std::string key =
+        path_ + "\n" + std::string(name_of(io::family_names, layer_.rule->family)) + " " +
+        std::to_string(heads) + (single ? " f32 " : " f64 ") +
+        (layer_.in_out ? "in-out " : "out-in ") +
+        (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
+    return files_.weights(key, read);
+}
+
+Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
+    if (layer_.number.value_or(0) != 0)
+        throw Error(ErrorKind::usage, place_of(request_, "token_ids"),
+                    "layer " + std::to_string(*layer_.number) +
+                        " takes hidden states, which need the layers before it; expected layer 0, "
+                        "or INPUT");
+    return io::embed_token_ids(*file_, layer_, request_.token_ids, past_len, eps(),
+                               request_.settings.dtype);
+}
+
+std::optional<InputNorm> ModelInput::read_norm() const {
+    if (!request_.pre_norm.value_or(false)) return std::nullopt;
+    return io::read_pre_norm(*file_, layer_, eps());
+}
+
+void check_no_model(const Request& request) {
+    for (std::string_view key : {"family", "layer", "weights_layout", "weights_shapes",
+                                 "model_config", "token_ids", "pre_norm", "norm_eps"}) {
+        const bool of_saved = key == "family" || key == "layer";
+        if (request.has(key) && !(of_saved && !request.save_weights.empty()))
+            throw Error(ErrorKind::usage, place_of(request, std::string(key)),
+                        "there are no weights; expected --weights beside it");
+    }
+}
+
+}  // namespace attn::cli

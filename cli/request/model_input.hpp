@@ -1,0 +1,52 @@
+// Parameters and inputs from a published model's files, as a request asks for them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cli/request/model_files.hpp"
+#include "cli/request/request.hpp"
+#include "core/layer/layer.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::cli {
+
+/// The model of --weights: its file or files, the layer that is meant and what its config says.
+class ModelInput {
+public:
+    /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
+    /// settings that they fix.
+    ModelInput(Request& request, ModelFiles& files, const std::string& path);
+
+    /// The same for weights that stand in a request, as an object of arrays.
+    ModelInput(Request& request, ModelFiles& files, io::ArrayFile file);
+
+    /// Reads the layer's parameters.
+    AnyLayerWeights read_weights() const;
+
+    /// The inputs that --token-ids make, (tokens, d_in); positions count from `past_len`.
+    Array<double> embed_token_ids(std::size_t past_len) const;
+
+    /// The norm before the layer, where it is asked for.
+    std::optional<InputNorm> read_norm() const;
+
+private:
+    void find_layer(const std::string& prefix);
+    void settle(const std::string& config_path);
+    void check_shapes() const;
+    void check_said() const;
+    void check_rope(bool wants_other_angles, bool wants_dims) const;
+    double eps() const { return *request_.norm_eps; }
+
+    Request& request_;
+    ModelFiles& files_;
+    std::string path_;  // empty for weights that stand in a request
+    std::shared_ptr<const io::ArrayFile> file_;
+    io::ModelLayer layer_;
+};
+
+/// Settings of a model's file where no file is given. Errors: kind usage.
+void check_no_model(const Request& request);
+
+}  // namespace attn::cli

@@ -1,0 +1,297 @@
+// Turns a result into what is written; see output.hpp.
+#include "cli/request/output.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/request/options.hpp"
+#include "cli/request/pictures.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/model/read_weights.hpp"
+#include "io/text/json_text.hpp"
+#include "io/write/report.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string shapes_text(const Shapes& s) {
+    std::string text = "{";
+    for (const auto& [name, size] : {std::pair("batch", s.batch),
+                                     {"heads", s.heads},
+                                     {"kv_heads", s.kv_heads},
+                                     {"q_len", s.q_len},
+                                     {"kv_len", s.kv_len},
+                                     {"d_in", s.d_in},
+                                     {"d_k", s.d_k},
+                                     {"d_v", s.d_v},
+                                     {"d_out", s.d_out}})
+        io::append_member(text, name, size);
+    return text += '}';
+}
+
+template <class T>
+std::string json_text(const T& value) {
+    std::string text;
+    io::append_json(text, value);
+    return text;
+}
+
+std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
+                                                         const Shapes& shapes) {
+    std::vector<std::pair<std::string, std::string>> head;
+    head.reserve(6);
+    head.emplace_back("schema", "\"attn.result/1\"");
+    if (!request.id.is_null()) head.emplace_back("id", json_text(request.id));
+    head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));
+    if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
+    head.emplace_back("config", config_of(request));
+    head.emplace_back("shapes", shapes_text(shapes));
+    return head;
+}
+
+bool holds_one_array(io::Format format) {
+    return format == io::Format::csv || format == io::Format::tsv || format == io::Format::npy;
+}
+
+bool is_binary(io::Format format) {
+    return format == io::Format::npy || format == io::Format::npz ||
+           format == io::Format::safetensors;
+}
+
+/// Settings of one format that another would ignore.
+void check_style(const Request& request) {
+    const bool json = request.format == io::Format::json;
+    const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
+        throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
+    };
+    if (request.pretty && !json) refuse("pretty", "shapes JSON", "format json beside it");
+    if (request.nonfinite && !json && request.format != io::Format::ndjson)
+        refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
+    if (request.precision && (is_binary(request.format) || request.format == io::Format::none))
+        refuse("precision", "shapes text", "a text format beside it");
+}
+
+constexpr Names<io::Format, 3> weights_format_names{{{io::Format::safetensors, "safetensors"},
+                                                     {io::Format::npz, "npz"},
+                                                     {io::Format::json, "json"}}};
+
+io::Format format_of_weights(const Request& request) {
+    return *io::named_format(weights_format_names,
+                             {request.save_weights, place_of(request, "save_weights"),
+                              "names no format that holds several arrays"},
+                             true);
+}
+
+/// The parameters under the names of the family that was asked for, or of their initialiser.
+io::Report weights_report(const Request& request, const Result& result) {
+    if (!result.weights)
+        throw Error(ErrorKind::usage, place_of(request, "save_weights"),
+                    "init none has no parameters; expected another init, or --weights");
+    const io::Family by_init =
+        request.settings.init == Init::mha ? io::Family::mha : io::Family::notebook;
+    io::Report report;
+    report.head.emplace_back("schema", "\"attn.weights/1\"");
+    report.head.emplace_back("config", config_of(request));
+    report.arrays = std::visit(
+        [&](const auto& weights) {
+            return io::name_layer_weights(
+                *weights, request.save_family.value_or(request.family.value_or(by_init)),
+                static_cast<std::size_t>(request.layer.value_or(0)), result.shapes.heads);
+        },
+        *result.weights);
+    return report;
+}
+
+void check_saved(const Request& request) {
+    if (request.save_weights.empty()) {
+        if (request.save_family)
+            throw Error(ErrorKind::usage, place_of(request, "save_family"),
+                        "nothing is saved; expected --save-weights beside it");
+        return;
+    }
+    format_of_weights(request);
+}
+
+/// Two of them in one file would leave one.
+void check_files(const Request& request) {
+    const std::array<std::pair<const char*, const std::string*>, 3> files{
+        {{"output", &request.output},
+         {"save_weights", &request.save_weights},
+         {"plot", &request.plot}}};
+    std::error_code ignored;
+    const auto place = [&](const std::string& path) {
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+    };
+    for (const auto& [key, path] : files)
+        for (const auto& [other_key, other] : files) {
+            if (key == other_key) break;  // each pair once
+            if (!path->empty() && !other->empty() && *other != "-" && place(*path) == place(*other))
+                throw Error(
+                    ErrorKind::usage, place_of(request, key),
+                    "the same file as " + place_of(request, other_key) + "; expected another");
+        }
+}
+
+}  // namespace
+
+void check_promise(const Request& request, const io::OutputName& name) {
+    const std::optional<io::Format> promised = io::promised_format(io::format_names, name);
+    const auto is_json = [](io::Format format) {
+        return format == io::Format::json || format == io::Format::ndjson;
+    };
+    if (!promised || promised == request.format || request.format == io::Format::none) return;
+    const bool is_one_line = is_json(*promised) && is_json(request.format) && !request.pretty;
+    if (!is_one_line)
+        io::refuse_format(place_of(request, "format"), name, name_of(io::format_names, *promised));
+}
+
+namespace {
+
+/// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
+void settle_format(Request& request) {
+    const std::string suffix = io::suffix_of_name(request.output);
+    const bool is_picture =
+        value_named(plot_format_names, io::format_of_suffix(suffix)).has_value();
+    const io::OutputName name{request.output, place_of(request, "output"),
+                              "a result cannot be written as " + suffix,
+                              is_picture ? ", --plot FILE for a picture, or --format beside it"
+                                         : ", or --format beside it"};
+    const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
+    if (by_flag) return check_promise(request, name);
+    const auto promised = request.has("format") ? io::promised_format(io::format_names, name)
+                                                : io::named_format(io::format_names, name);
+    request.format = promised.value_or(request.format);
+}
+
+}  // namespace
+
+void settle_output(Request& request) {
+    settle_format(request);
+    check_style(request);
+    check_saved(request);
+    check_files(request);
+    check_pictures(request);
+    if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
+        throw Error(ErrorKind::usage, place_of(request, "format"),
+                    "bytes that no terminal shows; expected -o FILE, or a pipe");
+    std::vector<std::string>& emit = request.settings.emit;
+    if (request.format == io::Format::none && !wants_pictures(request)) emit.clear();
+    if (!holds_one_array(request.format)) return;
+    if (!request.has("emit")) emit = {"context_vectors"};
+    if (emit.size() != 1 || emit.front() == "all")
+        throw Error(ErrorKind::usage, place_of(request, "emit"),
+                    std::string(name_of(io::format_names, request.format)) +
+                        " holds one array; expected one name, or npz, safetensors or json");
+}
+
+bool takes_streams(const Request& request) {
+    return request.format != io::Format::torch && request.format != io::Format::table &&
+           !wants_pictures(request);
+}
+
+namespace {
+
+io::Report report_of(const Request& request, Result result, Workers& workers) {
+    io::Report report;
+    report.head = head_of(request, result.shapes);
+    report.arrays = std::move(result.arrays);
+    report.tokens = request.tokens;
+    report.workers = &workers;
+    report.first_query = request.settings.token.value_or(0);
+    report.queries_are_tokens =
+        request.settings.token || result.shapes.q_len == request.tokens.size();
+    report.keys_are_tokens =
+        request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
+    return report;
+}
+
+void write(io::Output& out, const Request& request, const io::Report& report) {
+    io::NumberStyle style;
+    if (request.precision) style.decimals = static_cast<int>(*request.precision);
+    style.nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
+    style.pretty = request.pretty;
+    io::writer_for(request.format)(out, report, style);
+}
+
+}  // namespace
+
+void write_result(io::Output& out, const Request& request, Result result, Workers& workers) {
+    write(out, request, report_of(request, std::move(result), workers));
+}
+
+std::string head_text(const Request& request, const Shapes& shapes) {
+    io::Report report;
+    report.head = head_of(request, shapes);
+    std::string text = io::head_text(report);
+    text.pop_back();  // its closing brace
+    return text;
+}
+
+namespace {
+
+/// Without a point, where the number is as small as numbers of things are.
+void append_whole(std::string& line, std::string_view name, double number) {
+    if (number < 0x1p63)
+        io::append_member(line, name, static_cast<std::uint64_t>(number));
+    else
+        io::append_member(line, name, number);
+}
+
+}  // namespace
+
+std::string cost_line(const Request& request, const Cost& cost) {
+    // A sign, "0." and a comma, and the digits: 8 tell float32 numbers from each other, 17 float64.
+    const bool is_single = request.settings.dtype == Dtype::float32;
+    const std::uint64_t digits = request.precision.value_or(is_single ? 8 : 17);
+    std::uint64_t bytes = cost.numbers * (digits + 4);
+    for (const auto& [name, value] : head_of(request, cost.shapes))
+        bytes += name.size() + value.size() + 4;
+    for (const std::string& name : request.settings.emit) bytes += name.size() + 4;
+    std::string line = "{";
+    io::append_member(line, "schema", "attn.cost/1");
+    io::append_member(line, "id", request.id);
+    io::append_member(line, "mode", name_of(mode_names, request.settings.mode));
+    ((line += ",\"shapes\":") += shapes_text(cost.shapes));
+    append_whole(line, "flops", cost.flops);
+    append_whole(line, "memory_bytes", cost.memory);
+    io::append_member(line, "output_numbers", cost.numbers);
+    io::append_member(line, "output_bytes", bytes);
+    return line + "}\n";
+}
+
+io::IsBlocked blocked_cells(const Request& request, const Operands& operands) {
+    if (!wants_pictures(request)) return nullptr;
+    return [mask = mask_of(request.settings, operands)](std::size_t batch, std::size_t head,
+                                                        std::size_t query, std::size_t key) {
+        return !mask.allows(batch, head, query, key);
+    };
+}
+
+void write_report(const Request& request, Result result, Workers& workers,
+                  const io::IsBlocked& is_blocked) {
+    std::unique_ptr<io::OutputFile> weights;
+    if (!request.save_weights.empty()) {
+        const io::Report saved = weights_report(request, result);
+        weights = std::make_unique<io::OutputFile>(request.save_weights);
+        io::writer_for(format_of_weights(request))(*weights, saved, {});
+    }
+    result.weights.reset();
+    const io::Report report = report_of(request, std::move(result), workers);
+    // Nothing is shown before all of it is known to be right.
+    std::optional<Pictures> pictures;
+    if (wants_pictures(request)) pictures.emplace(request, report, is_blocked);
+    io::OutputFile out(request.output);
+    write(out, request, report);
+    out.commit();
+    if (weights) weights->commit();
+    if (pictures) pictures->show();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,46 @@
+// Turns a result into what is written.
+#pragma once
+
+#include <string>
+
+#include "cli/request/request.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/layer/result.hpp"
+#include "core/plan/cost.hpp"
+#include "io/file/output.hpp"
+#include "io/plot/heat_map.hpp"
+#include "io/write/output_name.hpp"
+
+namespace attn::cli {
+
+/// Holds the request's format, which was given, against the name of the file that it is written
+/// to. Errors: kind usage, where the name promises another.
+void check_promise(const Request& request, const io::OutputName& name);
+
+/// Settles the output's format by the flag or the file's suffix, and what is emitted where a format
+/// holds one array. Errors: kind usage, for settings that the format would ignore and names that
+/// promise none, or another.
+void settle_output(Request& request);
+
+/// Whether the request's format takes arrays while they are computed.
+bool takes_streams(const Request& request);
+
+/// The result in the request's format.
+void write_result(io::Output& out, const Request& request, Result result, Workers& workers);
+
+/// What the JSON of a result starts with: all of it up to its arrays.
+std::string head_text(const Request& request, const Shapes& shapes);
+
+/// What the request's answer would cost, as a line of JSON. The bytes of its numbers are about what
+/// numbers of their type take.
+std::string cost_line(const Request& request, const Cost& cost);
+
+/// Which cells of pictures the masks block; null where the request has no pictures.
+io::IsBlocked blocked_cells(const Request& request, const Operands& operands);
+
+/// Writes the result to the request's output, the parameters where --save-weights says, and the
+/// pictures that are asked for; each file whole or not at all.
+void write_report(const Request& request, Result result, Workers& workers,
+                  const io::IsBlocked& is_blocked);
+
+}  // namespace attn::cli

@@ -1,0 +1,169 @@
+// The pictures that a request asks for; see pictures.hpp.
+#include "cli/request/pictures.hpp"
+
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/base/error.hpp"
+#include "io/file/descriptor.hpp"
+#include "io/file/output_file.hpp"
+#include "io/plot/html.hpp"
+#include "io/plot/picture.hpp"
+#include "io/plot/png.hpp"
+#include "io/plot/svg.hpp"
+#include "io/plot/terminal.hpp"
+#include "io/text/row_text.hpp"
+#include "io/write/output_name.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t longest_list = 400;
+
+io::Terminal terminal_at(int descriptor) {
+    winsize size{};
+    const bool has_size = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0;
+    return io::terminal_of(::isatty(descriptor) != 0, has_size ? size.ws_col : 0,
+                           [](const char* name) { return std::getenv(name); });
+}
+
+/// Whether nothing but the heat map goes to standard output.
+bool has_free_output(const Request& request) {
+    if (request.format == io::Format::none) return true;
+    if (request.output == "-") return false;
+    struct stat file {
+    }, standard{};
+    const bool is_same = ::stat(request.output.c_str(), &file) == 0 &&
+                         ::fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
+                         file.st_ino == standard.st_ino;
+    return !is_same;  // /dev/stdout
+}
+
+}  // namespace
+
+bool can_be_drawn(const NamedArray& array) {
+    const std::size_t rank = io::shape_of(array).size();
+    return rank >= 2 && rank <= 4;
+}
+
+PlotFormat plot_format(const std::string& path, const std::string& where) {
+    return *io::named_format(plot_format_names, {path, where, "names no format of pictures"}, true);
+}
+
+bool wants_pictures(const Request& request) {
+    return request.heatmap || !request.plot.empty();
+}
+
+void check_pictures(const Request& request) {
+    if (!wants_pictures(request))
+        for (const char* key : {"plot_array", "color_scale"})
+            if (request.has(key))
+                throw Error(ErrorKind::usage, place_of(request, key),
+                            "nothing is drawn; expected --heatmap or --plot beside it");
+    if (!request.plot.empty()) plot_format(request.plot, place_of(request, "plot"));
+    if (request.format == io::Format::none && !wants_pictures(request) &&
+        request.save_weights.empty())
+        throw Error(ErrorKind::usage, place_of(request, "format"),
+                    "leaves nothing to write; expected --heatmap, --plot or --save-weights beside "
+                    "it");
+    if (request.format == io::Format::none && !wants_pictures(request) && request.has("emit"))
+        throw Error(ErrorKind::usage, place_of(request, "emit"),
+                    "format none writes no array; expected --heatmap or --plot beside it, or "
+                    "another format");
+    if (request.format == io::Format::none && request.output != "-")
+        throw Error(ErrorKind::usage, place_of(request, "output"),
+                    "format none writes nothing; expected no file, or another format");
+}
+
+std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
+                                              const std::vector<std::string>& named, bool all,
+                                              const std::string& where) {
+    std::vector<const NamedArray*> drawable, chosen;
+    std::string list;
+    for (const NamedArray& array : report.arrays) {
+        if (!can_be_drawn(array)) continue;
+        drawable.push_back(&array);
+        list += (list.empty() ? "" : ", ") + array.name;
+    }
+    const auto find = [&](const std::string& name) {
+        return std::find_if(drawable.begin(), drawable.end(),
+                            [&](const NamedArray* array) { return array->name == name; });
+    };
+    if (list.empty())
+        throw Error(ErrorKind::usage, where,
+                    "there is no array of rank 2 to 4; expected one among those that are emitted");
+    for (const std::string& name : named) {
+        if (name == "all" && named.size() == 1) return drawable;
+        if (find(name) == drawable.end())
+            throw Error(ErrorKind::usage, where,
+                        "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
+                            io::shortened(list, longest_list) + ", all, or --emit " +
+                            io::shortened(name) + " where the result is computed");
+        chosen.push_back(*find(name));
+    }
+    if (!chosen.empty()) return chosen;
+    const auto weights = find("attention_weights");
+    if (weights == drawable.end()) return drawable;
+    if (!all) return {*weights};
+    std::rotate(drawable.begin(), weights, weights + 1);  // what is looked at first
+    return drawable;
+}
+
+std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
+                          const io::IsBlocked& is_blocked, io::ColorScale scale, int descriptor) {
+    const io::Terminal terminal = terminal_at(descriptor);
+    io::TextOutput out;
+    for (const NamedArray* array : arrays)
+        io::write_terminal(
+            out, io::make_heat_map(report, *array, is_blocked, scale, io::limits_of(terminal)),
+            terminal);
+    return std::move(out.text());
+}
+
+void write_plot(io::Output& out, const io::Report& report,
+                const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
+                io::ColorScale scale, PlotFormat format) {
+    std::vector<io::HeatMap> maps;
+    maps.reserve(arrays.size());
+    for (const NamedArray* array : arrays)
+        maps.push_back(io::make_heat_map(
+            report, *array, is_blocked, scale,
+            format == PlotFormat::html ? io::HeatMapLimits{} : io::picture_limits(*array)));
+    switch (format) {
+        case PlotFormat::svg: io::write_svg(out, maps); break;
+        case PlotFormat::png: io::write_png(out, maps); break;
+        case PlotFormat::html: io::write_html(out, maps); break;
+    }
+}
+
+Pictures::Pictures(const Request& request, const io::Report& report,
+                   const io::IsBlocked& is_blocked)
+    : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
+    const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::fixed);
+    const std::string where = place_of(request, request.has("plot_array") ? "plot_array"
+                                                : request.heatmap         ? "heatmap"
+                                                                          : "plot");
+    if (!request.plot.empty()) {
+        const PlotFormat format = plot_format(request.plot, where);
+        const auto arrays =
+            arrays_to_draw(report, request.plot_array, format == PlotFormat::html, where);
+        file_.emplace(request.plot);
+        write_plot(*file_, report, arrays, is_blocked, scale, format);
+    }
+    if (request.heatmap)
+        text_ = terminal_text(report, arrays_to_draw(report, request.plot_array, false, where),
+                              is_blocked, scale, descriptor_);
+}
+
+void Pictures::show() {
+    if (file_) file_->commit();
+    const io::Written written = io::write_all(descriptor_, text_);
+    if (written.error != 0)
+        io::fail_to_write(descriptor_ == STDOUT_FILENO ? "<stdout>" : "<stderr>", written.error);
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,118 @@
+// One request: what argv and a request document ask for, before any array is read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/plan/settings.hpp"
+#include "io/file/source.hpp"
+#include "io/model/family.hpp"
+#include "io/plot/heat_map.hpp"
+#include "io/read/csv.hpp"
+#include "io/read/input_file.hpp"
+#include "io/write/report.hpp"
+
+namespace attn::cli {
+
+/// What an input may be said to be; without a format its name or first bytes say.
+inline constexpr Names<std::optional<io::DataFormat>, 7> input_format_names{
+    {{std::nullopt, "auto"},
+     {io::DataFormat::json, "json"},
+     {io::DataFormat::ndjson, "ndjson"},
+     {io::DataFormat::csv, "csv"},
+     {io::DataFormat::npy, "npy"},
+     {io::DataFormat::npz, "npz"},
+     {io::DataFormat::safetensors, "safetensors"}}};
+
+enum class WeightsLayout { in_out, out_in };
+inline constexpr Names<WeightsLayout, 2> weights_layout_names{
+    {{WeightsLayout::in_out, "in-out"}, {WeightsLayout::out_in, "out-in"}}};
+
+/// Where a setting was given: "--heads 5"; or in the request's document, as "request.json:1:9:
+/// heads 5", which is made into a text only when an error needs it.
+struct Place {
+    Place() = default;
+    Place(std::string words) : text(std::move(words)) {}
+    Place(std::size_t at, std::string_view value_text = {})
+        : in_document(true), offset(at), value(value_text) {}
+
+    std::string text;
+    bool in_document = false;
+    std::size_t offset = 0;  ///< of the key or value in the document
+    std::string_view value;  ///< as it is written there; empty where the place says it all
+};
+
+struct Request {
+    Settings settings;
+
+    std::string input;  ///< a path, "-", or empty where standard input or nothing is read
+    std::optional<io::DataFormat> input_format;
+    io::CsvStyle csv;
+    std::optional<std::string> example;
+    std::optional<std::string> text;
+    std::optional<std::uint64_t> vocab_size, embed_dim;
+    std::optional<Seed> embed_seed;
+
+    /// A model's file of weights: which layer of it, and what the model does before the layer.
+    std::optional<io::Family> family;
+    std::optional<std::uint64_t> layer;
+    std::optional<WeightsLayout> weights_layout;
+    nlohmann::json weights_shapes;  ///< by tensor; null where they may be any
+    std::optional<std::string> model_config;
+    std::vector<std::uint64_t> token_ids;
+    std::optional<bool> pre_norm;
+    std::optional<double> norm_eps;
+    bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
+    bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
+    std::string save_weights;     ///< a path, or empty
+    std::optional<io::Family> save_family;
+
+    /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
+    std::map<std::string, std::string, std::less<>> operand_files;
+
+    bool heatmap = false;  ///< on the terminal
+    std::string plot;      ///< a path, or empty
+    std::optional<io::ColorScale> color_scale;
+    std::vector<std::string> plot_array;  ///< that are drawn; empty: the weights, else all
+
+    std::string output = "-";
+    io::Format format = io::Format::json;
+    std::optional<std::uint64_t> precision;
+    std::optional<io::Nonfinite> nonfinite;
+    bool pretty = false;
+
+    std::optional<std::uint64_t> threads;  ///< empty: all processors
+
+    nlohmann::json id;                ///< null where there is none
+    std::vector<std::string> tokens;  ///< one label a token, or empty
+
+    std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
+    std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
+
+    /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
+    bool of_batch = false;
+    bool has_mode = true;  ///< else the document has to say it
+
+    bool has(std::string_view setting) const { return places.contains(setting); }
+    bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
+};
+
+/// The place of the setting `key` as an error shows it.
+std::string text_of(const Request& request, const std::string& key, const Place& place);
+
+/// Makes the text of every place, so that the document can be let go of.
+void settle_places(Request& request);
+
+/// What an error calls the setting or operand `key`: its place, or the flag that would set it.
+std::string place_of(const Request& request, const std::string& key);
+
+}  // namespace attn::cli

@@ -1,0 +1,112 @@
+// A result that is read back; see result_file.hpp.
+#include "cli/request/result_file.hpp"
+
+#include <array>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+/// What a result says beside its arrays, by key.
+std::array<std::pair<const char*, json*>, 4> members_of(ResultFile& result) {
+    return {{{"mode", &result.mode},
+             {"config", &result.config},
+             {"shapes", &result.shapes},
+             {"tokens", &result.tokens}}};
+}
+
+io::ArrayRules any_array() {
+    io::ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.nonfinite = rules.boolean = rules.null_is_nan = true;
+    rules.lowest_rank = 0;
+    rules.highest_rank = 4;
+    return rules;
+}
+
+std::optional<Dtype> dtype_of(const json& config) {
+    if (!config.is_object()) return std::nullopt;
+    const bool is_wide = config.contains("dtype") && config["dtype"] == "float64";
+    return is_wide ? Dtype::float64 : Dtype::float32;
+}
+
+std::optional<Dtype> dtype_of(std::optional<io::ElementType> type) {
+    if (type == io::ElementType::float32) return Dtype::float32;
+    if (type == io::ElementType::float64) return Dtype::float64;
+    return std::nullopt;
+}
+
+void take_head(ResultFile& result, const json& metadata) {
+    if (!metadata.is_object()) return;
+    for (const auto& [key, value] : members_of(result))
+        if (metadata.contains(key)) *value = metadata[key];
+}
+
+void take_head(ResultFile& result, const io::JsonDocument& document) {
+    for (const auto& [key, value] : members_of(result))
+        if (const io::JsonMember* member = document.find(key))
+            *value = document.read_value(*member);
+}
+
+/// Unless it is one of a result and the whole result is wanted.
+bool holds_one_array(const io::DataFile& file, bool whole, const ResultFile& result) {
+    if (!file.array.empty()) return !whole || !result.config.is_object();
+    if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata.is_null();
+    return !file.holds_object();
+}
+
+void read_one(const io::DataFile& file, ResultFile& result, Workers& workers) {
+    result.is_one_array = true;
+    std::vector<std::string> labels;
+    result.arrays.push_back({file.array.empty() ? "array" : file.array,
+                             io::read_one_array(file, any_array(), &workers, {}, &labels).values});
+    if (!labels.empty()) result.tokens = labels;
+    if (!file.arrays) return;
+    const io::ArrayFile& all = *file.arrays;
+    result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
+}
+
+void read_all(const io::DataFile& file, ResultFile& result, Workers& workers) {
+    result.dtype = dtype_of(result.config);
+    if (file.arrays) {
+        double bytes = 0;
+        for (const io::StoredArray& array : file.arrays->arrays)
+            bytes += sizeof(double) * static_cast<double>(array.elements());
+        require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
+        for (const io::StoredArray& array : file.arrays->arrays)
+            result.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
+        return;
+    }
+    const io::JsonDocument& document = *file.document;
+    for (const io::JsonMember& member : document.members())
+        if (member.key != "tokens" && document.holds_array(member))
+            result.arrays.push_back(
+                {member.key, document.read_array(member, any_array(), &workers).values});
+}
+
+}  // namespace
+
+ResultFile read_result_file(const std::string& path, Workers& workers, bool whole) {
+    const io::DataFile file = io::open_data_file(path);
+    ResultFile result;
+    result.place = file.name;
+    result.named = file.array;
+    result.is_text = !file.arrays;
+    if (file.arrays) take_head(result, file.arrays->metadata);
+    if (file.holds_object()) take_head(result, *file.document);
+    if (holds_one_array(file, whole, result))
+        read_one(file, result, workers);
+    else
+        read_all(file, result, workers);
+    if (result.arrays.empty())
+        throw Error(ErrorKind::input, file.name, "holds no array; expected a result or an array");
+    return result;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,38 @@
+// A result that is read back, for the commands that look at results.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/tensor.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn::cli {
+
+struct ResultArray {
+    std::string name;  ///< "array" where the file gives it none
+    Array<double> values;
+};
+
+/// What a file holds: a result of attn, or one array.
+struct ResultFile {
+    std::string place;  ///< for errors: the path, or <stdin>
+    std::string named;  ///< the array that the path names, or empty
+    std::vector<ResultArray> arrays;
+    bool is_one_array = false;   ///< and no result
+    bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
+    std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
+    /// What a result says beside its arrays; null where it says nothing.
+    nlohmann::json mode, config, shapes, tokens;
+};
+
+/// Reads a result in any format that attn writes, or the one array of a file, or the array that a
+/// path FILE:NAME names, with `whole` beside all others where it is one of a result; of rank 4 at
+/// most. Errors: kind io; kind input where the file breaks its format or holds no array.
+ResultFile read_result_file(const std::string& path, Workers& workers, bool whole = false);
+
+}  // namespace attn::cli

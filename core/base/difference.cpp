@@ -1,0 +1,75 @@
+// How far two arrays are apart; see difference.hpp.
+#include "core/base/difference.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace attn {
+namespace {
+
+/// Numbers in order as integers in order: negative ones are counted down from zero.
+template <class Integer, class T>
+std::int64_t ordinal(T value) {
+    const auto bits = std::bit_cast<Integer>(value);
+    return bits < 0 ? std::int64_t{std::numeric_limits<Integer>::min()} - bits : bits;
+}
+
+std::uint64_t ulp_distance(double a, double b, Dtype dtype) {
+    const bool narrow = dtype == Dtype::float32;
+    // Both would become the same infinity.
+    if (narrow && (std::isinf(static_cast<float>(a)) || std::isinf(static_cast<float>(b))))
+        return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
+    const std::int64_t x =
+        narrow ? ordinal<std::int32_t>(static_cast<float>(a)) : ordinal<std::int64_t>(a);
+    const std::int64_t y =
+        narrow ? ordinal<std::int32_t>(static_cast<float>(b)) : ordinal<std::int64_t>(b);
+    // Unsigned, since the distance between the two largest numbers does not fit int64.
+    return x < y ? static_cast<std::uint64_t>(y) - static_cast<std::uint64_t>(x)
+                 : static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y);
+}
+
+bool same_kind(double a, double b, bool equal_nan) {
+    if (std::isnan(a) || std::isnan(b)) return equal_nan && std::isnan(a) && std::isnan(b);
+    return a == b;
+}
+
+std::vector<std::size_t> index_of(std::size_t flat, const Array<double>& array) {
+    std::vector<std::size_t> index(array.dimension());
+    for (std::size_t i = index.size(); i-- > 0; flat /= array.shape(i))
+        index[i] = flat % array.shape(i);
+    return index;
+}
+
+}  // namespace
+
+Difference difference(const Array<double>& a, const Array<double>& b, const Tolerance& t) {
+    Difference d;
+    double sum = 0;
+    std::size_t finite = 0, worst = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const double x = a.data()[i], y = b.data()[i];
+        if (!std::isfinite(x) || !std::isfinite(y)) {
+            if (same_kind(x, y, t.equal_nan)) continue;
+            if (d.nonfinite_mismatches++ == 0) worst = i;
+            ++d.outside;
+            continue;
+        }
+        const double apart = std::abs(x - y);
+        const std::uint64_t ulp = ulp_distance(x, y, t.dtype);
+        sum += apart;
+        ++finite;
+        if (apart > d.max_abs && d.nonfinite_mismatches == 0) worst = i;
+        d.max_abs = std::max(d.max_abs, apart);
+        if (apart != 0) d.max_rel = std::max(d.max_rel, apart / std::abs(y));
+        d.max_ulp = std::max(d.max_ulp, ulp);
+        const bool excused = t.ulp != 0 && ulp <= t.ulp;
+        if (apart > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
+    }
+    d.mean_abs = finite == 0 ? 0 : sum / static_cast<double>(finite);
+    d.worst = index_of(worst, a);
+    return d;
+}
+
+}  // namespace attn

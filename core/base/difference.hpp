@@ -1,0 +1,34 @@
+// How far two arrays are apart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// What still counts as equal: |a - b| <= atol + rtol |b|, or, where `ulp` is not 0, a distance of
+/// at most so many numbers of the type.
+struct Tolerance {
+    double atol = 0, rtol = 0;
+    std::uint64_t ulp = 0;
+    bool equal_nan = false;
+    Dtype dtype = Dtype::float32;  ///< the type whose units in the last place are counted
+};
+
+/// Maxima and means are over the elements that are finite in both arrays.
+struct Difference {
+    double max_abs = 0, mean_abs = 0;
+    double max_rel = 0;              ///< |a - b| / |b|; infinite where b is 0 and a is not
+    std::uint64_t max_ulp = 0;       ///< numbers of the type from a to b; +0 and -0 are one number
+    std::vector<std::size_t> worst;  ///< index of the largest |a - b|, or of a mismatch
+    std::uint64_t nonfinite_mismatches = 0;  ///< NaN or infinity on one side, or of another kind
+    std::uint64_t outside = 0;               ///< elements beyond the tolerance, mismatches included
+};
+
+/// The shapes must be equal.
+Difference difference(const Array<double>& a, const Array<double>& b, const Tolerance& tolerance);
+
+}  // namespace attn

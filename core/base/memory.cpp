@@ -1,0 +1,62 @@
+// Large memory; see memory.hpp.
+#include "core/base/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <new>
+
+#include "core/base/error.hpp"
+
+namespace attn {
+namespace {
+
+std::string in_gib(double bytes) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
+    return text.data();
+}
+
+}  // namespace
+
+void require_memory(double bytes, const std::string& where, const std::string& purpose) {
+    static const double physical =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    if (bytes > physical)
+        throw SettingError(ErrorKind::input, where,
+                           purpose + " needs about " + in_gib(bytes) +
+                               " of memory; this machine has " + in_gib(physical));
+}
+
+namespace {
+
+constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
+
+/// Where alignment gains nothing, and an aligned allocation costs more than the work.
+constexpr std::size_t small = 1024;
+
+std::align_val_t alignment_of(std::size_t bytes) {
+    return std::align_val_t{bytes >= 2 * large_page ? large_page : cache_line};
+}
+
+}  // namespace
+
+void* allocate_numbers(std::size_t bytes) {
+    if (bytes <= small) return ::operator new(bytes);
+    void* data = ::operator new(bytes, alignment_of(bytes));
+#if defined(MADV_HUGEPAGE)
+    // Advice only: where it is not taken, pages are small.
+    if (bytes >= 2 * large_page)
+        (void)madvise(data, bytes / large_page * large_page, MADV_HUGEPAGE);
+#endif
+    return data;
+}
+
+void free_numbers(void* data, std::size_t bytes) noexcept {
+    if (bytes <= small) return ::operator delete(data);
+    ::operator delete(data, alignment_of(bytes));
+}
+
+}  // namespace attn

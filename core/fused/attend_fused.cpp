@@ -1,0 +1,353 @@
+// The operator by a fused kernel: cuts the question into tiles of queries, says for each which keys
+// its lanes see, and shares the tiles out among threads. See attend_fused.hpp.
+#include "core/fused/attend_fused.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "core/base/memory.hpp"
+#include "core/fused/tile_dropout.hpp"
+#include "core/fused/tile_plan.hpp"
+#include "core/kernels/dispatch.hpp"
+#include "core/operator/score_steps.hpp"
+
+namespace attn {
+namespace {
+
+/// Keys of one part, where rows are too few to keep all threads busy: then parts of rows are
+/// computed apart and joined. A multiple of a block.
+constexpr std::size_t part_keys = 32 * kernels::block_keys;
+constexpr std::size_t few_rows = 512;
+
+/// Queries of one key head up to which rows are computed one by one: fewer do not fill a vector.
+constexpr std::size_t row_by_row = 4;
+
+template <class T>
+class FusedRun {
+public:
+    /// `rows_in_order`: tiles come in the order of the rows of (batch, heads, q_len).
+    FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+             const FusedOutputs<T>& out, Workers& workers, bool rows_in_order)
+        : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
+          workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
+                                    call.key.shape(2)},
+          group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
+          grid_(make_grid(rows_in_order)), dropout_(call.dropout, sizes_, call.first_query),
+          biases_(call.biases.size()), desks_(workers.threads()),
+          scales_scores_(queries_leave_range()) {
+        for (std::size_t i = 0; i < biases_.size(); ++i)
+            biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
+        for (Desk& desk : desks_) {
+            dropout_.reserve(desk.keep);
+            desk.unwanted.reserve(d_v());
+        }
+    }
+
+    void run() {
+        if (grid_.parts > 1) {
+            const std::size_t rows = sizes_.batch * sizes_.heads * sizes_.queries * grid_.parts;
+            part_contexts_.resize(rows * d_v());
+            part_shifts_.resize(rows);
+            part_sums_.resize(rows);
+        }
+        run_tiles(0, grid_.tiles());
+        if (grid_.parts > 1) join_parts();
+    }
+
+    void run_tiles(std::size_t first, std::size_t count) {
+        workers_.run(count, [&](std::size_t item, std::size_t worker) {
+            attend_tile(grid_.place(first + item), first + item, desks_[worker]);
+        });
+    }
+
+    const TileGrid& grid() const { return grid_; }
+
+    /// The row of (batch, heads, q_len) that a tile begins with.
+    std::size_t first_row(std::size_t tile) const {
+        const TilePlace place = grid_.place(tile);
+        return row_of(place, 0);
+    }
+
+private:
+    /// What one worker works with.
+    struct Desk {
+        kernels::Tile<T> tile;
+        AlignedArray<T> scratch, unwanted;
+        std::vector<kernels::Bias<T>> biases;
+        TilePlan plan;
+        TileKeep keep;
+    };
+
+    std::size_t d_k() const { return call_.query.shape(3); }
+    std::size_t d_v() const { return call_.value.shape(3); }
+
+    /// Whether what queries are multiplied by, or a query's number times that, would overflow or
+    /// lose digits as a subnormal one.
+    bool queries_leave_range() const {
+        const double cap = call_.softcap == 0 ? 1 : call_.softcap;
+        const double factor = std::abs(call_.scale / cap);
+        const auto is_normal = [](double x) {
+            return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                   x <= static_cast<double>(std::numeric_limits<T>::max());
+        };
+        return !is_normal(factor) ||
+               std::any_of(call_.query.begin(), call_.query.end(), [&](T number) {
+                   return number != 0 && !is_normal(std::abs(static_cast<double>(number)) * factor);
+               });
+    }
+
+    TileGrid make_grid(bool rows_in_order) const {
+        TileGrid grid;
+        grid.sizes = sizes_;
+        grid.lanes = entries_.lanes;
+        const bool drops = call_.dropout.p != 0;
+        // Few queries of several heads that share keys fill one tile together.
+        if (!drops && !rows_in_order)
+            for (std::size_t heads = 2; heads <= group_; ++heads)
+                if (group_ % heads == 0 && heads * sizes_.queries <= grid.lanes)
+                    grid.heads_per_tile = heads;
+        const bool few = sizes_.batch * sizes_.heads * sizes_.queries <= few_rows;
+        if (few && !drops && !rows_in_order && out_.weights == nullptr &&
+            sizes_.keys >= 2 * part_keys)
+            grid.parts = (sizes_.keys + part_keys - 1) / part_keys;
+        grid.head_by_head = call_.dropout.head_by_head;
+        grid.in_order = drops || rows_in_order;
+        return grid;
+    }
+
+    void attend_tile(const TilePlace& place, std::size_t item, Desk& desk) {
+        kernels::Tile<T>& tile = desk.tile;
+        tile.keep = dropout_.keep(item, place, desk.keep);
+        tile.kept_value = dropout_.template kept_value<T>();
+        describe(place, desk);
+        const KeyRange keys = grid_.parts == 1
+                                  ? KeyRange{0, sizes_.keys}
+                                  : KeyRange{place.part * part_keys,
+                                             std::min((place.part + 1) * part_keys, sizes_.keys)};
+        desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
+        tile.strips = desk.plan.strips().data();
+        tile.strip_count = desk.plan.strips().size();
+        tile.next_query = next_query(item);
+        entries_.attend(tile);
+        if (grid_.parts == 1)
+            write_logsumexp(place, tile);
+        else
+            for (std::size_t l = 0; l < tile.lanes; ++l) {
+                const std::size_t row = part_row(place, l);
+                part_shifts_[row] = tile.shift[l];
+                part_sums_[row] = tile.sum[l];
+            }
+    }
+
+    /// The rows of the tile that this worker is likely to get next; null where they do not fill
+    /// one.
+    const T* next_query(std::size_t item) const {
+        const std::size_t next = item + workers_.threads();
+        if (grid_.parts > 1 || next >= grid_.tiles()) return nullptr;
+        const TilePlace place = grid_.place(next);
+        if (place.queries < grid_.lanes) return nullptr;
+        return call_.query.data() + row_of(place, 0) * d_k();
+    }
+
+    void describe(const TilePlace& place, Desk& desk) {
+        kernels::Tile<T>& tile = desk.tile;
+        tile.lanes = place.heads * place.queries;
+        tile.kv_len = sizes_.keys;
+        tile.d_k = d_k();
+        tile.d_v = d_v();
+        tile.key_stride = d_k();
+        tile.value_stride = d_v();
+        const std::size_t kv_head = place.batch * call_.key.shape(1) + place.first_head / group_;
+        tile.key = call_.key.data() + kv_head * sizes_.keys * d_k();
+        tile.value = call_.value.data() + kv_head * sizes_.keys * d_v();
+        tile.scale = call_.scale;
+        tile.softcap = call_.softcap;
+        tile.alibi = call_.alibi;
+        tile.has_sink = !call_.sink.empty() && grid_.parts == 1;
+        tile.scales_scores = scales_scores_;
+        tile.by_rows = by_rows_;
+        desk.biases.resize(biases_.size());
+        tile.biases = desk.biases.data();
+        tile.bias_count = desk.biases.size();
+        tile.weights[0] = nullptr;
+        tile.scores[0] = nullptr;
+        for (std::size_t l = 0; l < kernels::most_lanes; ++l)
+            describe_lane(place, std::min(l, tile.lanes - 1), l, desk);
+        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v(), sizes_.keys,
+                                                          out_.weights != nullptr);
+        desk.scratch.reserve(scratch);
+        tile.scratch = desk.scratch.data();
+    }
+
+    /// Lane l works on the tile's row `row`.
+    void describe_lane(const TilePlace& place, std::size_t row, std::size_t l, Desk& desk) {
+        kernels::Tile<T>& tile = desk.tile;
+        const std::size_t head = place.first_head + row / place.queries;
+        const std::size_t query = place.first_query + row % place.queries;
+        const std::size_t asked = call_.first_query + query;
+        const std::size_t at = row_of(place, row);
+        tile.query[l] = call_.query.data() + at * d_k();
+        tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset.of(place.batch);
+        if (call_.alibi) tile.slope[l] = static_cast<T>(alibi_slope(head, sizes_.heads));
+        if (tile.has_sink) tile.sink[l] = static_cast<T>(call_.sink[head]);
+        for (std::size_t i = 0; i < biases_.size(); ++i) {
+            const Broadcast& bias = call_.biases[i];
+            desk.biases[i].row[l] = biases_[i].data() + bias.row(place.batch, head, asked);
+            desk.biases[i].key_step = bias.key_step();
+        }
+        const std::size_t written = (at - out_.first_row) * sizes_.keys;
+        if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
+        if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
+        const HeadRows<T>& to = out_.context;
+        if (grid_.parts > 1)
+            tile.context[l] = part_contexts_.data() + part_row(place, row) * d_v();
+        else if (to.data != nullptr)
+            tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
+        else
+            tile.context[l] = desk.unwanted.data();
+    }
+
+    /// The row of (batch, heads, q_len) that a tile's lane works on.
+    std::size_t row_of(const TilePlace& place, std::size_t lane) const {
+        const std::size_t head = place.first_head + lane / place.queries;
+        const std::size_t query = place.first_query + lane % place.queries;
+        return (place.batch * sizes_.heads + head) * sizes_.queries + query;
+    }
+
+    /// The same among the rows of all parts.
+    std::size_t part_row(const TilePlace& place, std::size_t lane) const {
+        return row_of(place, lane) * grid_.parts + place.part;
+    }
+
+    static T logsumexp_of(double shift, double sum) {
+        return sum == 0 ? -std::numeric_limits<T>::infinity()
+                        : static_cast<T>(shift + std::log(sum));
+    }
+
+    void write_logsumexp(const TilePlace& place, const kernels::Tile<T>& tile) {
+        if (out_.logsumexp == nullptr) return;
+        for (std::size_t l = 0; l < tile.lanes; ++l)
+            out_.logsumexp[part_row(place, l)] =
+                logsumexp_of(static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l]));
+    }
+
+    /// Parts of a row as one: each has a shift of its own.
+    void join_parts() {
+        std::vector<double> context(d_v());
+        for (std::size_t b = 0; b < sizes_.batch; ++b)
+            for (std::size_t h = 0; h < sizes_.heads; ++h)
+                for (std::size_t q = 0; q < sizes_.queries; ++q) {
+                    const std::size_t row = (b * sizes_.heads + h) * sizes_.queries + q;
+                    const HeadRows<T>& to = out_.context;
+                    join_row(row, h, context, to.data + b * to.batch + h * to.head + q * to.row);
+                }
+    }
+
+    void join_row(std::size_t row, std::size_t head, std::vector<double>& context, T* to) {
+        const T* shifts = part_shifts_.data() + row * grid_.parts;
+        const T* sums = part_sums_.data() + row * grid_.parts;
+        const T* contexts = part_contexts_.data() + row * grid_.parts * d_v();
+        const bool has_sink = !call_.sink.empty();
+        const double sink = has_sink ? static_cast<double>(static_cast<T>(call_.sink[head])) : 0;
+        double shift = has_sink ? sink : -std::numeric_limits<double>::infinity();
+        for (std::size_t part = 0; part < grid_.parts; ++part)
+            if (sums[part] != 0) shift = std::max(shift, static_cast<double>(shifts[part]));
+        double sum = has_sink ? std::exp(sink - shift) : 0;
+        std::fill(context.begin(), context.end(), 0.0);
+        for (std::size_t part = 0; part < grid_.parts; ++part) {
+            if (sums[part] == 0) continue;
+            const double part_sum = static_cast<double>(sums[part]) *
+                                    std::exp(static_cast<double>(shifts[part]) - shift);
+            sum += part_sum;
+            for (std::size_t c = 0; c < d_v(); ++c)
+                context[c] += part_sum * static_cast<double>(contexts[part * d_v() + c]);
+        }
+        for (std::size_t c = 0; c < d_v(); ++c)
+            to[c] = static_cast<T>(sum == 0 ? 0 : context[c] / sum);
+        if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp_of(shift, sum);
+    }
+
+    const kernels::Entries<T>& entries_;
+    const AttentionCall<T>& call_;
+    const FusedOutputs<T>& out_;
+    Workers& workers_;
+    TileSizes sizes_;
+    std::size_t group_;
+    bool by_rows_;
+    TileGrid grid_;
+    TileDropout dropout_;
+    std::vector<std::vector<T>> biases_;
+    std::vector<Desk> desks_;
+    bool scales_scores_;
+    std::vector<T> part_contexts_, part_shifts_, part_sums_;  // (batch, heads, q_len, parts, ...)
+};
+
+/// Weights or scores, some tiles at a time.
+template <class T>
+class StreamedWeights {
+public:
+    StreamedWeights(const kernels::Kernel& kernel, std::shared_ptr<const AttentionCall<T>> call,
+                    bool scores, Workers& workers)
+        : call_(std::move(call)), scores_(scores), run_(kernel, *call_, out_, workers, true) {
+        constexpr std::size_t bytes = std::size_t{16} << 20;
+        const std::size_t tile = run_.grid().lanes * call_->key.shape(2) * sizeof(T);
+        at_once_ = std::max(2 * workers.threads(), bytes / tile);
+    }
+
+    Array<T> next() {
+        const std::size_t first = tile_, tiles = run_.grid().tiles();
+        tile_ = std::min(first + at_once_, tiles);
+        const std::size_t begin = row_before(first), end = row_before(tile_);
+        Array<T> rows = Array<T>::from_shape({end - begin, call_->key.shape(2)});
+        out_.first_row = begin;
+        (scores_ ? out_.scores : out_.weights) = rows.data();
+        run_.run_tiles(first, tile_ - first);
+        return rows;
+    }
+
+private:
+    std::size_t row_before(std::size_t tile) const {
+        const auto& shape = call_->query.shape();
+        return tile < run_.grid().tiles() ? run_.first_row(tile) : shape[0] * shape[1] * shape[2];
+    }
+
+    std::shared_ptr<const AttentionCall<T>> call_;
+    bool scores_;
+    FusedOutputs<T> out_{};
+    FusedRun<T> run_;
+    std::size_t tile_ = 0, at_once_ = 1;
+};
+
+}  // namespace
+
+template <class T>
+RowStream<T> stream_weights(const kernels::Kernel& kernel,
+                            std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                            Workers& workers) {
+    const auto& q = call->query.shape();
+    const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
+    auto rows = std::make_shared<StreamedWeights<T>>(kernel, std::move(call), scores, workers);
+    return {shape, [rows] { return rows->next(); }};
+}
+
+template <class T>
+void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                  const FusedOutputs<T>& outputs, Workers& workers) {
+    FusedRun<T>(kernel, call, outputs, workers, false).run();
+}
+
+template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,
+                           const FusedOutputs<float>&, Workers&);
+template void attend_fused(const kernels::Kernel&, const AttentionCall<double>&,
+                           const FusedOutputs<double>&, Workers&);
+
+template RowStream<float> stream_weights(const kernels::Kernel&,
+                                         std::shared_ptr<const AttentionCall<float>>, bool,
+                                         Workers&);
+template RowStream<double> stream_weights(const kernels::Kernel&,
+                                          std::shared_ptr<const AttentionCall<double>>, bool,
+                                          Workers&);
+
+}  // namespace attn

@@ -1,0 +1,40 @@
+// The operator by a fused kernel, on all threads, without the (q, k) weights in memory.
+#pragma once
+
+#include <memory>
+
+#include "core/base/thread_pool.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/layer/result.hpp"
+#include "core/operator/attention.hpp"
+
+namespace attn {
+
+/// Arrays that are written in the same pass where they are wanted: null where they are not.
+template <class T>
+struct FusedOutputs {
+    HeadRows<T> context;     ///< data null: not wanted
+    T* weights = nullptr;    ///< (batch, heads, q_len, kv_len), after dropout
+    T* scores = nullptr;     ///< (batch, heads, q_len, kv_len), unscaled
+    T* logsumexp = nullptr;  ///< (batch, heads, q_len)
+    std::size_t first_row =
+        0;  ///< of (batch * heads * q_len): the row that weights and scores start at
+};
+
+/// What attend() computes, to rounding: each row's error is at most twice that of plain arithmetic
+/// in T. Blocked weights are exactly 0. Needs memory for O(threads * kv_len) numbers besides the
+/// outputs. The answer does not depend on the number of threads, nor on the kernel among those with
+/// a fused multiply-add. mask_method must be neg_inf.
+/// Errors: std::bad_alloc.
+template <class T>
+void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                  const FusedOutputs<T>& outputs, Workers& workers);
+
+/// The weights of a question, or its scores, computed a few MiB at a time while they are read. Not
+/// for dropout head by head over several batch entries, whose draws are in another order.
+template <class T>
+RowStream<T> stream_weights(const kernels::Kernel& kernel,
+                            std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                            Workers& workers);
+
+}  // namespace attn

@@ -1,0 +1,137 @@
+// Projections by a fused kernel; see project_fused.hpp.
+#include "core/fused/project_fused.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/memory.hpp"
+#include "core/kernels/dispatch.hpp"
+
+namespace attn {
+namespace {
+
+/// Rows of x that one piece of work multiplies: as many as lie well in a second-level cache, whole
+/// tiles of rows for every kernel.
+template <class T>
+std::size_t rows_at_once(std::size_t d_in) {
+    constexpr std::size_t bytes = std::size_t{256} * 1024, tile_rows = 24, most = 16 * tile_rows;
+    return std::clamp(bytes / (d_in * sizeof(T)) / tile_rows * tile_rows, tile_rows, most);
+}
+
+template <class T>
+class ProjectionRun {
+public:
+    ProjectionRun(const kernels::Kernel& kernel, const Tensor3<T>& x,
+                  std::span<const ProjectionTo<T>> projections, Workers& workers)
+        : entries_(kernels::entries_of<T>(kernel)), x_(x), d_in_(x.shape(2)), workers_(workers),
+          buffers_(workers.threads()) {
+        for (const ProjectionTo<T>& to : projections)
+            for (std::size_t first = 0; first < columns_of(to); first += lanes())
+                panels_.push_back({&to, first, std::min(lanes(), columns_of(to) - first)});
+        packed_.reserve(panels_.size() * panel_size());
+    }
+
+    void run() {
+        workers_.run(panels_.size(), [&](std::size_t item, std::size_t) { pack(item); });
+        const std::size_t rows = rows_at_once<T>(d_in_);
+        const std::size_t blocks = (x_.shape(1) + rows - 1) / rows;
+        workers_.run(
+            x_.shape(0) * blocks * panels_.size(), [&](std::size_t item, std::size_t worker) {
+                const std::size_t panel = item % panels_.size(), block = item / panels_.size();
+                const std::size_t first = block % blocks * rows;
+                multiply(panel, block / blocks, first, std::min(rows, x_.shape(1) - first), worker);
+            });
+    }
+
+private:
+    /// Neighbouring columns of one projection, over all its groups and heads.
+    struct PanelPlace {
+        const ProjectionTo<T>* to;
+        std::size_t first, columns;
+    };
+
+    std::size_t lanes() const { return entries_.lanes; }
+    std::size_t panel_size() const { return (d_in_ + 1) * lanes(); }
+    static std::size_t columns_of(const ProjectionTo<T>& to) {
+        return to.projection.weight.size() /
+               to.projection.weight.shape(to.projection.in_out ? 1 : 2);
+    }
+    /// (d_in, lanes), then the bias.
+    T* packed(std::size_t panel) const { return packed_.data() + panel * panel_size(); }
+
+    void pack(std::size_t panel) {
+        const auto& [to, first, columns] = panels_[panel];
+        const Projection<T>& p = to->projection;
+        T* out = packed(panel);
+        if (p.in_out) {
+            const std::size_t width = p.weight.shape(2);
+            for (std::size_t i = 0; i < d_in_; ++i)
+                for (std::size_t c = 0; c < lanes(); ++c) {
+                    const std::size_t column = first + std::min(c, columns - 1);
+                    out[i * lanes() + c] =
+                        p.weight.data()[(column / width * d_in_ + i) * width + column % width];
+                }
+        } else {
+            std::vector<const T*> rows(columns);
+            for (std::size_t c = 0; c < columns; ++c)
+                rows[c] = p.weight.data() + (first + c) * d_in_;
+            entries_.pack(rows.data(), columns, d_in_, T{1}, out);
+        }
+        T* bias = out + d_in_ * lanes();
+        std::fill_n(bias, lanes(), T{0});
+        if (p.has_bias()) std::copy_n(p.bias.data() + first, columns, bias);
+    }
+
+    void multiply(std::size_t panel, std::size_t batch, std::size_t first_row, std::size_t rows,
+                  std::size_t worker) {
+        const auto& [to, first, columns] = panels_[panel];
+        const std::size_t width = columns_of(*to) / to->heads;
+        const HeadRows<T>& result = to->result;
+        const auto at = [&](std::size_t row, std::size_t column) {
+            return result.data + batch * result.batch + column / width * result.head +
+                   (first_row + row) * result.row + column % width;
+        };
+        kernels::Panel<T> work{rows,
+                               d_in_,
+                               columns,
+                               x_.data() + (batch * x_.shape(1) + first_row) * d_in_,
+                               d_in_,
+                               packed(panel),
+                               packed(panel) + d_in_ * lanes(),
+                               at(0, first),
+                               result.row};
+        const bool in_one_head = first / width == (first + columns - 1) / width;
+        if (in_one_head) return entries_.project(work);
+        AlignedArray<T>& buffer = buffers_[worker];
+        buffer.reserve(rows * columns);
+        work.out = buffer.data();
+        work.out_stride = columns;
+        entries_.project(work);
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t c = 0; c < columns; ++c)
+                *at(row, first + c) = buffer.data()[row * columns + c];
+    }
+
+    const kernels::Entries<T>& entries_;
+    const Tensor3<T>& x_;
+    std::size_t d_in_;
+    Workers& workers_;
+    std::vector<PanelPlace> panels_;
+    AlignedArray<T> packed_;
+    std::vector<AlignedArray<T>> buffers_;
+};
+
+}  // namespace
+
+template <class T>
+void project_fused(const kernels::Kernel& kernel, const Tensor3<T>& x,
+                   std::span<const ProjectionTo<T>> projections, Workers& workers) {
+    ProjectionRun<T>(kernel, x, projections, workers).run();
+}
+
+template void project_fused(const kernels::Kernel&, const Tensor3<float>&,
+                            std::span<const ProjectionTo<float>>, Workers&);
+template void project_fused(const kernels::Kernel&, const Tensor3<double>&,
+                            std::span<const ProjectionTo<double>>, Workers&);
+
+}  // namespace attn

@@ -1,0 +1,28 @@
+// Projections by a fused kernel, on all threads.
+#pragma once
+
+#include <span>
+
+#include "core/base/tensor.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/layer/weights.hpp"
+
+namespace attn {
+
+/// One projection of x, its columns cut into `heads` of equal width.
+template <class T>
+struct ProjectionTo {
+    const Projection<T>& projection;
+    std::size_t heads;
+    HeadRows<T> result;
+};
+
+/// x W^T + b for each projection, x being (batch, rows, d_in). x is read once for all of them.
+/// Products are fused multiply-adds in the order of the inner dimension, starting from the bias;
+/// the answer does not depend on the number of threads.
+template <class T>
+void project_fused(const kernels::Kernel& kernel, const Tensor3<T>& x,
+                   std::span<const ProjectionTo<T>> projections, Workers& workers);
+
+}  // namespace attn

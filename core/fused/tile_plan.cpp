@@ -1,0 +1,124 @@
+// Tiles of queries and the keys that they see; see tile_plan.hpp.
+#include "core/fused/tile_plan.hpp"
+
+#include <algorithm>
+
+namespace attn {
+
+using kernels::block_keys;
+using kernels::Strip;
+
+std::size_t TileGrid::query_blocks() const {
+    return (sizes.queries + queries_per_tile() - 1) / queries_per_tile();
+}
+
+std::size_t TileGrid::tiles() const {
+    return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * parts;
+}
+
+TilePlace TileGrid::place(std::size_t tile) const {
+    const std::size_t part = tile % parts;
+    std::size_t rest = tile / parts;
+    const std::size_t block = rest % query_blocks();
+    rest /= query_blocks();
+    const std::size_t units = sizes.heads / heads_per_tile;
+    const std::size_t batch = head_by_head ? rest % sizes.batch : rest / units;
+    const std::size_t unit = head_by_head ? rest / sizes.batch : rest % units;
+    const std::size_t first = (in_order ? block : query_blocks() - 1 - block) * queries_per_tile();
+    return {batch,
+            unit * heads_per_tile,
+            heads_per_tile,
+            first,
+            std::min(queries_per_tile(), sizes.queries - first),
+            part};
+}
+
+void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_query,
+                    KeyRange keys, std::size_t vector_lanes, bool by_rows) {
+    const std::size_t lanes = place.heads * place.queries;
+    first_index_ = first_query + place.first_query;
+    vector_lanes_ = vector_lanes;
+    by_rows_ = by_rows;
+    vectors_ = (lanes + vector_lanes - 1) / vector_lanes;
+    lanes_ = ~std::uint64_t{0} >> (64 - lanes);
+    strips_.clear();
+
+    KeyRange hull{keys.end, keys.first};
+    for (std::size_t h = 0; h < place.heads; ++h) {
+        const KeyRange range = mask.range({place.batch, place.first_head + h, first_index_,
+                                           place.queries, keys.first, keys.end - keys.first});
+        if (range.first == range.end) continue;
+        hull.first = std::min(hull.first, range.first);
+        hull.end = std::max(hull.end, range.end);
+    }
+    seen_.resize(std::max(seen_.size(), keys.end));
+    for (std::size_t first = hull.first; first < hull.end;) {
+        const std::size_t end = std::min((first / block_keys + 1) * block_keys, hull.end);
+        add_block(mask, place,
+                  {place.batch, place.first_head, first_index_, place.queries, first, end - first});
+        first = end;
+    }
+}
+
+void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) {
+    bool all = true, none = true;
+    for (std::size_t h = 0; h < place.heads; ++h) {
+        block.head = place.first_head + h;
+        const Coverage cover = mask.cover(block);
+        all = all && cover == Coverage::all;
+        none = none && cover == Coverage::none;
+    }
+    if (none) return;
+    if (all) return strips_.push_back({block.first_key, block.keys, 0, vectors_, nullptr, true});
+    std::uint64_t* seen = seen_.data() + block.first_key;
+    std::fill_n(seen, block.keys, lanes_);
+    for (std::size_t h = 0; h < place.heads; ++h) {
+        block.head = place.first_head + h;
+        mask.block_unseen(block, h * place.queries, seen);
+    }
+    if (by_rows_) return strips_.push_back({block.first_key, block.keys, 0, vectors_, seen, true});
+    cut_block(block);
+}
+
+/// Strips of the block with the vectors of lanes that see anything of them. Along a diagonal each
+/// strip of as many keys as a vector has lanes drops one vector.
+void TilePlan::cut_block(const Block& block) {
+    const std::size_t before = strips_.size();
+    const std::size_t end = block.first_key + block.keys;
+    const std::uint64_t vector = ~std::uint64_t{0} >> (64 - vector_lanes_);
+    for (std::size_t key = block.first_key; key < end; key += vector_lanes_) {
+        const std::size_t keys = std::min(vector_lanes_, end - key);
+        std::uint64_t any = 0, every = ~std::uint64_t{0};
+        for (std::size_t k = key; k < key + keys; ++k) {
+            any |= seen_[k];
+            every &= seen_[k];
+        }
+        if (any == 0) continue;
+        Strip strip{key, keys, 0, vectors_, nullptr, false};
+        while ((any >> (strip.first_vector * vector_lanes_) & vector) == 0) ++strip.first_vector;
+        while ((any >> ((strip.end_vector - 1) * vector_lanes_) & vector) == 0) --strip.end_vector;
+        const std::size_t first_lane = strip.first_vector * vector_lanes_;
+        const std::size_t lanes = strip.end_vector * vector_lanes_ - first_lane;
+        const std::uint64_t wanted = ~std::uint64_t{0} >> (64 - lanes) << first_lane & lanes_;
+        if ((every & wanted) != wanted) strip.visible = seen_.data() + key;
+        add_strip(strip, strips_.size() > before);
+    }
+    if (strips_.size() > before) strips_.back().ends_block = true;
+}
+
+void TilePlan::add_strip(const Strip& strip, bool may_join) {
+    if (may_join) {
+        Strip& last = strips_.back();
+        const bool alike = last.first_vector == strip.first_vector &&
+                           last.end_vector == strip.end_vector &&
+                           (last.visible == nullptr) == (strip.visible == nullptr) &&
+                           last.first_key + last.keys == strip.first_key;
+        if (alike) {
+            last.keys += strip.keys;
+            return;
+        }
+    }
+    strips_.push_back(strip);
+}
+
+}  // namespace attn

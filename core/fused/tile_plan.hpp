@@ -1,0 +1,64 @@
+// How a question is cut into tiles of queries, and which keys each tile must look at.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/kernels/kernel.hpp"
+#include "core/operator/mask.hpp"
+
+namespace attn {
+
+struct TileSizes {
+    std::size_t batch, heads, queries,
+        keys;  ///< queries that are computed, not all of the question
+};
+
+/// Rows of one tile: `queries` of each of some heads that share their keys, head by head.
+struct TilePlace {
+    std::size_t batch, first_head, heads, first_query, queries;
+    std::size_t part;  ///< of the keys
+};
+
+/// All tiles of a question, numbered.
+struct TileGrid {
+    TileSizes sizes{};
+    std::size_t lanes = 0, heads_per_tile = 1, parts = 1;
+    bool in_order = false;      ///< rows in the order of dropout's draws
+    bool head_by_head = false;  ///< that order has the heads before the batch
+
+    std::size_t tiles() const;
+    /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
+    /// see the most keys, and heavy tiles at the end would leave threads idle.
+    TilePlace place(std::size_t tile) const;
+
+private:
+    std::size_t queries_per_tile() const { return lanes / heads_per_tile; }
+    std::size_t query_blocks() const;
+};
+
+/// The strips of one tile, see kernels::Strip. Blocks of keys that no lane sees are left out.
+class TilePlan {
+public:
+    /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
+    /// of block_keys. `by_rows`: blocks are not cut, so that sums along a row are the same whatever
+    /// a vector holds.
+    void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
+              std::size_t vector_lanes, bool by_rows);
+
+    const std::vector<kernels::Strip>& strips() const { return strips_; }
+
+private:
+    void add_block(const Mask& mask, const TilePlace& place, Block block);
+    void cut_block(const Block& block);
+    void add_strip(const kernels::Strip& strip, bool may_join);
+
+    std::size_t first_index_ = 0, vector_lanes_ = 0, vectors_ = 0;
+    bool by_rows_ = false;
+    std::uint64_t lanes_ = 0;  // a bit for each
+    std::vector<kernels::Strip> strips_;
+    std::vector<std::uint64_t> seen_;  // of each key, where not all lanes see its block
+};
+
+}  // namespace attn

@@ -1,0 +1,380 @@
+// The fused operator: softmax(scale Q K^T + bias) V over one tile of queries, without the (q, k)
+// weights in memory.
+//
+// Queries lie in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
+// and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read
+// where they lie, one number at a time, and meet all lanes at once; maximum and sum run down the
+// lanes. Weights are e^(score - shift) with a shift a lane that holds for most rows from the start;
+// those below 2^-105 of a row's largest may become 0. Rows that leave T's range on the way are
+// computed again by plain_row.hpp.
+//
+// Sources: Milakov and Gimelshein 2018, arXiv 1805.02867 (the running maximum); Dao et al. 2022,
+// arXiv 2205.14135 (blocks of keys).
+#pragma once
+
+#include "core/kernels/math.hpp"
+#include "core/kernels/online_softmax.hpp"
+#include "core/kernels/plain_row.hpp"
+#include "core/kernels/product.hpp"
+#include "core/kernels/row_attention.hpp"
+#include "core/kernels/score_steps.hpp"
+
+namespace attn::kernels {
+namespace {
+
+template <class V>
+class Attention {
+    using T = typename V::Scalar;
+    static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
+    static constexpr T blocked = blocked_score<T>;
+
+public:
+    explicit Attention(Tile<T>& tile)
+        : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
+          softmax_(context_ + t_.d_v * L),
+          weights_(context_ + t_.d_v * L + RunningSoftmax<V>::size),
+          kept_shifts_(weights_ + blocks() * block_keys * L) {}
+
+    void run() {
+        if (t_.scores[0] != nullptr) write_scores();
+        attend();
+        finish();
+    }
+
+private:
+    bool keeps_weights() const { return t_.weights[0] != nullptr; }
+    std::size_t blocks() const {
+        return keeps_weights() ? (t_.kv_len + block_keys - 1) / block_keys : 1;
+    }
+    std::size_t used_vectors() const { return (t_.lanes + W - 1) / W; }
+    /// Lane l's weights of key k, at [k * L + l]; only the block at hand unless all are kept.
+    T* weights_of(std::size_t key) const {
+        return weights_ + (keeps_weights() ? key : key % block_keys) * L;
+    }
+
+    Rows<T, false> keys_from(std::size_t key) const {
+        return {t_.key + key * t_.key_stride, t_.key_stride};
+    }
+
+    /// Q K^T as it is, over all keys.
+    void write_scores() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, T{1}, query_);
+        for (std::size_t key = 0; key < t_.kv_len; key += block_keys) {
+            const std::size_t keys = t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys;
+            multiply<V>(used_vectors(), keys, keys_from(key), Vectors<T>{query_, L}, t_.d_k,
+                        Store<V>{weights_, L, nullptr, 0});
+            write_rows<true>(t_.scores, weights_, key, keys, nullptr);
+        }
+    }
+
+    /// Columns of lanes [key][L] as the rows' elements [key, key + keys), times a factor a lane.
+    /// `once`: they are not read again soon, so they need not go through the caches.
+    template <bool once>
+    void write_rows(T* const* rows, const T* columns, std::size_t key, std::size_t keys,
+                    const T* factors) const {
+        for (std::size_t v = 0; v < used_vectors(); ++v) {
+            const std::size_t left = t_.lanes - v * W;
+            unpack<V, once>(columns + v * W, L, keys,
+                            factors == nullptr ? V::set(1) : V::load(factors + v * W), rows + v * W,
+                            key, left < W ? left : W);
+        }
+    }
+
+    void attend() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, query_factor(t_), query_);
+        for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
+        softmax_.start();
+        std::size_t blocks = 0, block = 0;
+        for (std::size_t i = 0; i < t_.strip_count; ++i) blocks += t_.strips[i].ends_block ? 1 : 0;
+        for (std::size_t first = 0; first < t_.strip_count; ++block) {
+            std::size_t end = first + 1;
+            while (!t_.strips[end - 1].ends_block) ++end;
+            for (std::size_t l = t_.lanes * block / blocks; l < t_.lanes * (block + 1) / blocks;
+                 ++l)
+                look_ahead(l);
+            attend_block(t_.strips + first, t_.strips + end);
+            first = end;
+        }
+    }
+
+    /// Rows that would be waited for at the end of this tile and at the start of a next one.
+    void look_ahead(std::size_t lane) const {
+        prefetch_row<true>(t_.context[lane], t_.d_v);
+        if (t_.next_query != nullptr) prefetch_row(t_.next_query + lane * t_.d_k, t_.d_k);
+    }
+
+    void attend_block(const Strip* first, const Strip* end) {
+        const bool whole = first->keys == block_keys && first->first_vector == 0 &&
+                           first->end_vector == used_vectors();
+        if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
+        if (has_modifiers(t_) || !guess_block(first, end)) weigh_block(first, end);
+        for (const Strip* s = first; s != end; ++s) mix(*s);
+        softmax_.end_block();
+        if (keeps_weights()) {
+            T* kept = kept_shifts_ + first->first_key / block_keys * L;
+            for (std::size_t l = 0; l < L; l += W) V::load(softmax_.shift() + l).store(kept + l);
+        }
+    }
+
+    /// Weights of a block by the shifts of the blocks before it, without a pass for the maximum;
+    /// false where a shift does not hold.
+    bool guess_block(const Strip* first, const Strip* end) {
+        softmax_.start_block();
+        for (const Strip* s = first; s != end; ++s)
+            if (s->visible == nullptr && t_.keep == nullptr)
+                guess<false>(*s);
+            else
+                guess<true>(*s);
+        return softmax_.holds(used_vectors() * W);
+    }
+
+    /// The target of a product that turns scores into weights: each tile's while the next one is
+    /// summed.
+    template <bool masked>
+    struct Weigh {
+        const Attention& in;
+        const Strip& strip;
+        std::size_t key = 0, waiting = 0;  // first key and vectors of the tile that waits
+        T* scores = nullptr;
+
+        /// The values of these keys are needed next, then the keys of the next block.
+        void begin(std::size_t row, std::size_t rows) const {
+            const Tile<T>& t = in.t_;
+            for (std::size_t k = strip.first_key + row; k < strip.first_key + row + rows; ++k) {
+                prefetch_row(t.value + k * t.value_stride, t.d_v);
+                if (k + block_keys < t.kv_len)
+                    prefetch_row(t.key + (k + block_keys) * t.key_stride, t.d_k);
+            }
+        }
+        V start(std::size_t, std::size_t) const { return V::set(0); }
+
+        template <std::size_t R, std::size_t M>
+        void finish(std::size_t row, V (&score)[R][M]) {
+            key = strip.first_key + row;
+            waiting = R * M;
+            scores = in.weights_of(key) + strip.first_vector * W;
+#pragma GCC unroll 16
+            for (std::size_t n = 0; n < M; ++n) {
+                const std::size_t lane = (strip.first_vector + n) * W;
+                V peak = V::load(in.softmax_.peak() + lane);
+                const V shift = V::load(in.softmax_.shift() + lane);
+#pragma GCC unroll 16
+                for (std::size_t r = 0; r < R; ++r) {
+                    if (masked && strip.visible != nullptr)
+                        score[r][n] =
+                            V::where(strip.visible[row + r] >> lane, score[r][n], V::set(blocked));
+                    peak = V::max(score[r][n], peak);
+                    V::sub(score[r][n], shift).store(scores + r * L + n * W);
+                }
+                peak.store(in.softmax_.peak() + lane);
+            }
+        }
+
+        std::size_t chores() const {
+            return waiting;
+        }
+
+        template <std::size_t M>
+        void chore(std::size_t i) const {
+            const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
+            T* at = scores + row * L + n * W;
+            V weight = exponential(V::load(at));
+            T* sum = in.softmax_.block_sum(key + row) + lane;
+            V::add(V::load(sum), weight).store(sum);
+            if (masked && in.t_.keep != nullptr)
+                weight = V::where(in.t_.keep[key + row] >> lane, weight, V::set(0));
+            weight.store(at);
+        }
+
+        /// The chores of the last tile.
+        template <std::size_t M = N>
+        void end(std::size_t vectors) const {
+            if constexpr (M > 1) {
+                if (vectors != M) return end<M - 1>(vectors);
+            }
+            for (std::size_t i = 0; i < waiting; ++i) chore<M>(i);
+        }
+    };
+
+    template <bool masked>
+    void guess(const Strip& s) {
+        const std::size_t vectors = s.end_vector - s.first_vector;
+        Weigh<masked> weigh{*this, s};
+        multiply<V>(vectors, s.keys, keys_from(s.first_key),
+                    Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, weigh);
+        weigh.end(vectors);
+    }
+
+    /// Weights of a block step by step: scores, shifts, powers.
+    void weigh_block(const Strip* first, const Strip* end) {
+        softmax_.start_block();
+        for (const Strip* s = first; s != end; ++s) score(*s);
+        settle_shifts();
+        for (const Strip* s = first; s != end; ++s) exponentiate(*s);
+    }
+
+    void clear_block(std::size_t key) {
+        for (std::size_t i = 0; i < block_keys * L; i += W) V::set(0).store(weights_of(key) + i);
+    }
+
+    /// Scores of a strip, modified and masked, and their maximum in each lane.
+    void score(const Strip& s) {
+        const std::size_t first = s.first_vector;
+        T* scores = weights_of(s.first_key);
+        multiply<V>(s.end_vector - first, s.keys, keys_from(s.first_key),
+                    Vectors<T>{query_ + first * W, L}, t_.d_k,
+                    Store<V>{scores + first * W, L, nullptr, 0});
+        for (std::size_t v = first; v < s.end_vector; ++v) {
+            T* column = scores + v * W;
+            modify_scores<V>(t_, s, v, column);
+            V peak[4];
+            for (V& p : peak) p = V::load(softmax_.peak() + v * W);
+            std::size_t k = 0;
+            for (; k + 4 <= s.keys; k += 4)
+                for (std::size_t i = 0; i < 4; ++i)
+                    peak[i] = V::max(V::load(column + (k + i) * L), peak[i]);
+            for (; k < s.keys; ++k) peak[0] = V::max(V::load(column + k * L), peak[0]);
+            V::max(V::max(peak[0], peak[1]), V::max(peak[2], peak[3]))
+                .store(softmax_.peak() + v * W);
+        }
+    }
+
+    void settle_shifts() {
+        softmax_.settle(used_vectors() * W, [&](std::size_t lane, V factor) {
+            for (std::size_t c = 0; c < t_.d_v; ++c) {
+                T* at = context_ + c * L + lane;
+                V::mul(V::load(at), factor).store(at);
+            }
+        });
+    }
+
+    /// Scores become powers; those of dropped keys leave the sum as it was and then become 0.
+    void exponentiate(const Strip& s) {
+        T* scores = weights_of(s.first_key);
+        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
+            const V shift = V::load(softmax_.shift() + v * W);
+            for (std::size_t k = 0; k < s.keys; ++k) {
+                T* at = scores + k * L + v * W;
+                V weight = exponential(V::sub(V::load(at), shift));
+                T* sum = softmax_.block_sum(s.first_key + k) + v * W;
+                V::add(V::load(sum), weight).store(sum);
+                if (t_.keep != nullptr)
+                    weight = V::where(t_.keep[s.first_key + k] >> (v * W), weight, V::set(0));
+                weight.store(at);
+            }
+        }
+    }
+
+    /// Context += V^T P.
+    void mix(const Strip& s) {
+        T* context = context_ + s.first_vector * W;
+        multiply<V>(s.end_vector - s.first_vector, t_.d_v,
+                    Rows<T, true>{t_.value + s.first_key * t_.value_stride, t_.value_stride},
+                    Vectors<T>{weights_of(s.first_key) + s.first_vector * W, L}, s.keys,
+                    Store<V>{context, L, context, L});
+    }
+
+    /// Bit l: lane l holds a number that is not finite, or its sum is 0: what it sees lies out of
+    /// T's range, or is NaN or infinite, or has met a value that is while it is blocked.
+    std::uint64_t lanes_out_of_range() const {
+        std::uint64_t lanes = 0;
+        for (std::size_t v = 0; v < used_vectors(); ++v) {
+            const V sum = V::load(softmax_.sum() + v * W);
+            V zeros = V::mul(sum, V::set(0));
+            for (std::size_t c = 0; c < t_.d_v; ++c)
+                zeros = V::fma(V::load(context_ + c * L + v * W), V::set(0), zeros);
+            T zero[W], total[W];
+            zeros.store(zero);
+            sum.store(total);
+            for (std::size_t l = 0; l < W; ++l)
+                if (zero[l] != 0 || !(total[l] > 0)) lanes |= std::uint64_t{1} << (v * W + l);
+        }
+        return lanes;
+    }
+
+    /// One more term in the sum of every lane, the only one where the lane sees no key: that is
+    /// its shift then.
+    void add_sinks() {
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V sink = V::load(t_.sink + l);
+            sink.store(softmax_.peak() + l);
+            V::where_above(V::load(softmax_.sum() + l), V::set(0), V::load(softmax_.shift() + l),
+                           sink)
+                .store(softmax_.shift() + l);
+        }
+        settle_shifts();
+        for (std::size_t l = 0; l < used_vectors() * W; l += W) {
+            const V term = exponential(V::sub(V::load(t_.sink + l), V::load(softmax_.shift() + l)));
+            V::add(V::load(softmax_.sum() + l), term).store(softmax_.sum() + l);
+        }
+    }
+
+    /// Divides by the sums and writes context, weights and sums; then again the rows that are not
+    /// right so.
+    void finish() {
+        if (t_.has_sink) add_sinks();
+        const std::uint64_t again = lanes_out_of_range();
+        T reciprocal[L];
+        for (std::size_t l = 0; l < L; l += W) {
+            // The sum of a lane that sees a key is near 1 at least; of the others all is 0 already.
+            const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
+            V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
+        }
+        write_rows<false>(t_.context, context_, 0, t_.d_v, reciprocal);
+        if (keeps_weights()) write_weights(reciprocal);
+        V::finish_stores();
+        for (std::size_t l = 0; l < t_.lanes; ++l) {
+            t_.shift[l] = softmax_.shift()[l];
+            t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
+        }
+        for (std::size_t l = 0; l < t_.lanes; ++l)
+            if ((again >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
+    }
+
+    void write_weights(const T* reciprocal) {
+        std::size_t written = 0;
+        const auto write_zeros = [&](std::size_t end) {
+            for (std::size_t l = 0; l < t_.lanes; ++l) {
+                std::size_t k = written;
+                for (; k + W <= end; k += W) V::set(0).store_once(t_.weights[l] + k);
+                for (; k < end; ++k) t_.weights[l][k] = 0;
+            }
+        };
+        for (std::size_t i = 0; i < t_.strip_count; ++i) {
+            if (!t_.strips[i].ends_block) continue;
+            const std::size_t block = t_.strips[i].first_key / block_keys;
+            const std::size_t key = block * block_keys;
+            const std::size_t end = key + block_keys < t_.kv_len ? key + block_keys : t_.kv_len;
+            write_zeros(key);
+            T factors[L];
+            for (std::size_t l = 0; l < L; l += W)
+                V::mul(V::load(reciprocal + l), rescaling(V::load(kept_shifts_ + block * L + l),
+                                                          V::load(softmax_.shift() + l)))
+                    .store(factors + l);
+            write_rows<true>(t_.weights, weights_of(key), key, end - key, factors);
+            written = end;
+        }
+        write_zeros(t_.kv_len);
+    }
+
+    Tile<T>& t_;
+    T *query_, *context_;
+    RunningSoftmax<V> softmax_;
+    T *weights_, *kept_shifts_;
+};
+
+template <class V>
+void attend(Tile<typename V::Scalar>& tile) noexcept {
+    if (tile.by_rows)
+        RowAttention<V>(tile).run();
+    else
+        Attention<V>(tile).run();
+}
+
+template <class V>
+constexpr Entries<typename V::Scalar> entries() {
+    return {V::lanes * V::tile_vectors, V::lanes, attend<V>, project<V>, pack<V>};
+}
+
+}  // namespace
+}  // namespace attn::kernels

@@ -1,0 +1,76 @@
+// Text to token vectors; see embedding.hpp.
+#include "core/layer/embedding.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/base/torch_random.hpp"
+
+namespace attn {
+namespace {
+
+/// Length in bytes of the white space at the front of `text`, 0 where there is none. The list is
+/// Python's str.isspace: ASCII and its separators, NEL, NBSP and the Unicode spaces.
+std::size_t space_length(std::string_view text) {
+    const auto c = static_cast<unsigned char>(text.front());
+    if (c == ' ' || (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x1f)) return 1;
+    static constexpr std::array<std::string_view, 19> wide{
+        "\u0085", "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003",
+        "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009", "\u200a",
+        "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+    for (std::string_view space : wide)
+        if (text.starts_with(space)) return space.size();
+    return 0;
+}
+
+template <class T>
+Array<double> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                       std::uint64_t embed_dim, const Seed& seed) {
+    // The stream is read front to back: each distinct row once, in rising order.
+    std::map<std::int64_t, std::vector<T>> rows;
+    for (std::int64_t id : ids) rows[id].resize(embed_dim);
+    NormalStream<T> table(TorchGenerator(seed.bits), vocab_size * embed_dim);
+    for (auto& [id, row] : rows) table.read(static_cast<std::uint64_t>(id) * embed_dim, row);
+
+    Array<double> result = Array<double>::from_shape({ids.size(), embed_dim});
+    double* out = result.data();
+    for (std::int64_t id : ids) out = std::copy(rows[id].begin(), rows[id].end(), out);
+    return result;
+}
+
+}  // namespace
+
+Words split_words(std::string_view text) {
+    Words words;
+    std::string word;
+    const auto finish = [&] {
+        if (!word.empty()) words.tokens.push_back(word);
+        word.clear();
+    };
+    while (!text.empty()) {
+        const std::size_t space = space_length(text);
+        if (space != 0)
+            finish();
+        else if (text.front() != ',')
+            word += text.front();
+        text.remove_prefix(std::max<std::size_t>(space, 1));
+    }
+    finish();
+
+    // UTF-8 sorts by bytes as Python sorts by code points.
+    std::map<std::string, std::int64_t> ids;
+    for (const std::string& token : words.tokens) ids[token] = 0;
+    for (std::int64_t next = 0; auto& [token, id] : ids) id = next++;
+    for (const std::string& token : words.tokens) words.ids.push_back(ids[token]);
+    words.vocabulary = ids.size();
+    return words;
+}
+
+Array<double> embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                    std::uint64_t embed_dim, const Seed& seed, Dtype dtype) {
+    return dtype == Dtype::float32 ? embed_as<float>(ids, vocab_size, embed_dim, seed)
+                                   : embed_as<double>(ids, vocab_size, embed_dim, seed);
+}
+
+}  // namespace attn

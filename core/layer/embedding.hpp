@@ -1,0 +1,30 @@
+// Text to token vectors: the notebooks' vocabulary and nn.Embedding.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+struct Words {
+    std::vector<std::string> tokens;  ///< the words in order, commas removed
+    std::vector<std::int64_t> ids;    ///< each word's place in the sorted set of words
+    std::size_t vocabulary = 0;       ///< how many different words there are
+};
+
+/// `text.replace(',', '').split()`, and ids by sorted(set(words)) in code point order. White
+/// space is what Python's str.split takes for it. `text` must be UTF-8.
+Words split_words(std::string_view text);
+
+/// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`:
+/// (ids, embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are kept.
+Array<double> embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                    std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
+
+}  // namespace attn

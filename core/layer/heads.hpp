@@ -1,0 +1,61 @@
+// Heads in and out: packed columns, the heads' own axis, and arrays of any rank.
+#pragma once
+
+#include <algorithm>
+
+#include "core/base/tensor.hpp"
+#include "core/plan/shapes.hpp"
+
+namespace attn {
+
+/// A matrix or a batch of matrices as (batch, rows, columns) in T.
+template <class T>
+Tensor3<T> as_batch(const Array<double>& values) {
+    const std::size_t rank = values.dimension();
+    Tensor3<T> batch = Tensor3<T>::from_shape(
+        {rank == 3 ? values.shape(0) : 1, values.shape(rank - 2), values.shape(rank - 1)});
+    std::transform(values.begin(), values.end(), batch.begin(),
+                   [](double value) { return static_cast<T>(value); });
+    return batch;
+}
+
+/// (batch, rows, heads * d) to (batch, heads, rows, d).
+template <class T>
+Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
+    const std::size_t rows = x.shape(1), d = x.shape(2) / heads;
+    Tensor4<T> split = Tensor4<T>::from_shape({x.shape(0), heads, rows, d});
+    const T* from = x.data();
+    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t head = 0; head < heads; ++head, from += d)
+                std::copy_n(from, d, &split(batch, head, row, 0));
+    return split;
+}
+
+/// (batch, heads, rows, d) to (batch, rows, heads * d).
+template <class T>
+Tensor3<T> join_heads(const Tensor4<T>& x) {
+    const std::size_t heads = x.shape(1), rows = x.shape(2), d = x.shape(3);
+    Tensor3<T> joined = Tensor3<T>::from_shape({x.shape(0), rows, heads * d});
+    T* to = joined.data();
+    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t head = 0; head < heads; ++head)
+                to = std::copy_n(&x(batch, head, row, 0), d, to);
+    return joined;
+}
+
+/// An operand of sdpa, or cached keys or values, of any rank that the geometry admits, as
+/// (batch, heads, len, d).
+template <class T>
+Tensor4<T> unpack(const Array<double>& values, const Geometry& g, std::size_t heads, bool packed) {
+    if (packed) return split_heads(as_batch<T>(values), heads);
+    const std::size_t rank = values.dimension();
+    Tensor4<T> full =
+        Tensor4<T>::from_shape({g.batch, heads, values.shape(rank - 2), values.shape(rank - 1)});
+    std::transform(values.begin(), values.end(), full.begin(),
+                   [](double value) { return static_cast<T>(value); });
+    return full;
+}
+
+}  // namespace attn

@@ -1,0 +1,83 @@
+// What a computation gives: named arrays in the order they are computed, and the settings used.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/layer/weights.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// Every array that can be emitted, in the order of computation.
+inline constexpr std::array<std::string_view, 29> array_names{
+    "token_ids",      "inputs",
+    "normed_inputs",  "W_query",
+    "b_query",        "W_key",
+    "b_key",          "W_value",
+    "b_value",        "W_out",
+    "b_out",          "queries",
+    "keys",           "values",
+    "scores",         "scaled_scores",
+    "capped_scores",  "biased_scores",
+    "mask",           "masked_scores",
+    "masked_weights", "weights_before_dropout",
+    "dropout_mask",   "attention_weights",
+    "logsumexp",      "present_key",
+    "present_value",  "head_outputs",
+    "context_vectors"};
+
+using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
+
+/// An array that is computed while it is read, because it is too large to be kept.
+template <class T>
+struct RowStream {
+    std::vector<std::size_t> shape;
+    /// The next rows, (rows, shape.back()), in row-major order; no rows at the end.
+    std::function<Array<T>()> next;
+};
+
+using AnyStream = std::variant<RowStream<float>, RowStream<double>>;
+
+struct NamedArray {
+    std::string name;
+    AnyArray values;
+    std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
+    std::optional<AnyStream> stream{};   ///< instead of values, where it is there
+};
+
+/// Hands the numbers on in pieces, each an Array of their type, in row-major order: all of the
+/// values, or what a stream makes step by step, which uses it up.
+template <class Use>
+void for_each_piece(const NamedArray& array, const Use& use) {
+    if (!array.stream) return std::visit(use, array.values);
+    std::visit(
+        [&](const auto& stream) {
+            for (auto piece = stream.next(); piece.size() != 0; piece = stream.next()) use(piece);
+        },
+        *array.stream);
+}
+
+/// One vocabulary for all sizes. d_k and d_v are those of one head, d_out is the width of the
+/// context vectors.
+struct Shapes {
+    std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
+};
+
+struct Result {
+    Settings settings;  ///< resolved: every default filled in
+    Shapes shapes;
+    std::vector<NamedArray> arrays;
+    std::optional<AnyLayerWeights> weights;  ///< that were used; empty without projections
+};
+
+}  // namespace attn

@@ -1,0 +1,42 @@
+// The attention operator on queries, keys and values that are split into heads.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/operator/dropout.hpp"
+#include "core/operator/mask.hpp"
+#include "core/operator/recorder.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// One call of the operator, per batch entry and head:
+/// context = dropout(softmax(mask(bias + alibi + softcap(scale * query key^T)))) value.
+template <class T>
+struct AttentionCall {
+    Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
+    Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
+    Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
+    double scale = 1;
+    double softcap = 0;  ///< c of c tanh(x / c); 0: none
+    bool alibi = false;
+    std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity blocks
+    Mask mask;                      ///< all that blocks besides
+    MaskMethod mask_method = MaskMethod::neg_inf;
+    std::vector<double> sink;     ///< (heads), a logit in the denominator; empty: none
+    std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
+    PositionOffset offset;
+    Dropout dropout;
+};
+
+/// The context of every query, (batch, heads, q_len, d_v), step by step; hands each step that the
+/// recorder wants to it under its name in `array_names`. A query with no key left gives weights 0
+/// and context 0, and a logsumexp of -Infinity, or of the sink. Values of blocked keys are not
+/// read. All arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017,
+/// section 3.2.1; ONNX Attention, opset 25.
+template <class T>
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
+
+}  // namespace attn

@@ -1,0 +1,70 @@
+// PyTorch's dropout over the attention weights, on either of its two streams.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "core/base/tensor.hpp"
+#include "core/base/torch_random.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// The keep decisions of one dropout in the order of its draws, 64 to a word. An element is kept
+/// where its uniform is below 1 - p.
+class KeepBits {
+public:
+    /// 0 < p < 1. mt19937 draws one draw64 an element; mkl draws one draw32 in all, at once: the
+    /// seed of an MCG31 stream.
+    KeepBits(double p, DropoutStream stream, TorchGenerator generator);
+
+    /// The next `count` decisions: bit i % 64 of bits[i / 64] is 1 where element i is kept; the
+    /// unused bits of the last word are 0.
+    void next(std::uint64_t* bits, std::size_t count);
+
+    /// Passes over `count` decisions: linear for mt19937, O(log count) for mkl.
+    void skip(std::uint64_t count);
+
+    /// Where the draws made so far have left the generator.
+    const TorchGenerator& generator() const { return generator_; }
+
+private:
+    TorchGenerator generator_;
+    std::optional<Mcg31> mkl_;
+    std::uint64_t limit_;  // an element is kept where its draw, as an integer, is below
+};
+
+/// Transposes 64 x 64 bits in place: bit c of word r becomes bit r of word c.
+void transpose_bits(std::uint64_t block[64]);
+
+/// The weights that one dropout runs over, in the order of its draws: (outer, inner, rows,
+/// columns), row-major. Rows outside [first_row, first_row + kept_rows) are drawn but not kept.
+struct DropoutExtent {
+    std::size_t outer, inner, rows, columns;
+    std::size_t first_row, kept_rows;
+};
+
+/// The keep mask times 1/(1-p) in T: (outer, inner, kept_rows, columns), by KeepBits. p = 0 gives
+/// ones and p = 1 zeros, and neither draws anything.
+template <class T>
+Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& extent,
+                        TorchGenerator& generator);
+
+/// The dropout of one question's weights (batch, heads, q_len, kv_len).
+struct Dropout {
+    double p = 0;
+    DropoutStream stream = DropoutStream::mt19937;
+    bool head_by_head = false;  ///< each head draws for itself, one after the other
+    std::size_t q_len = 0;      ///< rows that are drawn, also where fewer are computed
+    std::optional<TorchGenerator> generator{};  ///< where the draws begin; there where p is not 0
+};
+
+/// The scaled keep mask of rows [first_query, first_query + rows): `shape` is (batch, heads, rows,
+/// kv_len).
+template <class T>
+Tensor4<T> dropout_mask(const Dropout& dropout, std::size_t first_query,
+                        const std::array<std::size_t, 4>& shape);
+
+}  // namespace attn

@@ -1,0 +1,176 @@
+// Which query may see which key: rules that are asked one by one, joined in one object that the
+// reference path and every kernel ask by pair or by block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+
+namespace attn {
+
+/// Queries [first_query, first_query + queries) against keys [first_key, first_key + keys) of one
+/// batch entry and head. Queries are counted over the whole question, whatever part is computed.
+struct Block {
+    std::size_t batch, head, first_query, queries, first_key, keys;
+};
+
+enum class Coverage { all, none, some };
+
+/// Keys [first, end).
+struct KeyRange {
+    std::size_t first, end;
+};
+
+/// From a query's index to its position among the keys: the same for all batch entries, or one
+/// each.
+class PositionOffset {
+public:
+    // NOLINTNEXTLINE(google-explicit-constructor): one number stands for all entries
+    PositionOffset(std::int64_t of_all = 0) : offsets_{of_all} {}
+    explicit PositionOffset(std::vector<std::int64_t> of_each) : offsets_(std::move(of_each)) {}
+
+    /// The last query stands at the last key; where the lengths of the real keys are given, at the
+    /// last one of its batch entry.
+    static PositionOffset bottom_right(std::size_t q_len, std::size_t kv_len,
+                                       const std::vector<std::uint64_t>& kv_lengths);
+
+    std::int64_t of(std::size_t batch) const { return offsets_[offsets_.size() == 1 ? 0 : batch]; }
+    bool operator==(const PositionOffset&) const = default;
+
+private:
+    std::vector<std::int64_t> offsets_;
+};
+
+/// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at
+/// once what `allows` would say for each, so that kernels need not ask pair by pair; what they
+/// answer here is always right.
+class MaskRule {
+public:
+    MaskRule() = default;
+    MaskRule(const MaskRule&) = default;
+    MaskRule& operator=(const MaskRule&) = default;
+    virtual ~MaskRule() = default;
+    virtual bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                        std::size_t key) const = 0;
+    /// `some` where it does not know.
+    virtual Coverage cover(const Block&) const { return Coverage::some; }
+    /// The part of the block's keys outside which none is allowed for any of its queries.
+    virtual KeyRange range(const Block& block) const {
+        return {block.first_key, block.first_key + block.keys};
+    }
+    /// Clears bit first_lane + i of seen[k] where query first_query + i may not see key
+    /// first_key + k.
+    virtual void block_unseen(const Block& block, std::size_t first_lane,
+                              std::uint64_t* seen) const;
+};
+
+/// p - left <= key <= p + right with p = query + offset; -1 is unbounded. Causal attention is
+/// left = -1, right = 0.
+class BandRule : public MaskRule {
+public:
+    BandRule(std::int64_t left, std::int64_t right, PositionOffset offset)
+        : left_(left), right_(right), offset_(std::move(offset)) {}
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override;
+    Coverage cover(const Block& block) const override;
+    KeyRange range(const Block& block) const override;
+    void block_unseen(const Block& block, std::size_t first_lane,
+                      std::uint64_t* seen) const override;
+
+private:
+    /// The keys of the block that this query sees, counted from its first key.
+    KeyRange seen_by(std::size_t query, const Block& block) const;
+
+    std::int64_t left_, right_;
+    PositionOffset offset_;
+};
+
+/// key < lengths[batch].
+class LengthRule : public MaskRule {
+public:
+    explicit LengthRule(std::vector<std::uint64_t> lengths) : lengths_(std::move(lengths)) {}
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override;
+    Coverage cover(const Block& block) const override;
+    KeyRange range(const Block& block) const override;
+
+private:
+    std::vector<std::uint64_t> lengths_;
+};
+
+/// An array right-aligned and broadcast to (batch, heads, q_len, kv_len). Keys past its last column
+/// give `beyond`.
+class Broadcast {
+public:
+    /// `array` has rank 1 to 4.
+    Broadcast(const Array<double>& array, double beyond);
+    double at(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
+
+    /// The row of one query: its keys stand at values()[row(...) + key * key_step()].
+    std::size_t row(std::size_t batch, std::size_t head, std::size_t query) const;
+    std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
+    const std::vector<double>& values() const { return values_; }
+
+private:
+    std::vector<double> values_;
+    std::size_t shape_[4];
+    double beyond_;
+};
+
+/// Where the array holds anything but 0, or, inverted, where it holds 0.
+class BooleanRule : public MaskRule {
+public:
+    BooleanRule(const Array<double>& array, bool true_keeps)
+        : values_(array, true_keeps ? 0 : 1), true_keeps_(true_keeps) {}
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override;
+
+private:
+    Broadcast values_;
+    bool true_keeps_;
+};
+
+/// Where an additive mask is not -Infinity.
+class BiasRule : public MaskRule {
+public:
+    explicit BiasRule(Broadcast bias) : bias_(std::move(bias)) {}
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override;
+
+private:
+    Broadcast bias_;
+};
+
+/// All rules at once: a pair is allowed where every rule allows it.
+class Mask {
+public:
+    /// `name` is for those who ask which rule blocks a key.
+    struct NamedRule {
+        std::string name;
+        std::shared_ptr<const MaskRule> rule;
+    };
+
+    template <class Rule>
+    void add(Rule rule, std::string name = "") {
+        rules_.push_back({std::move(name), std::make_shared<Rule>(std::move(rule))});
+    }
+
+    const std::vector<NamedRule>& rules() const { return rules_; }
+
+    bool allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
+
+    /// `none` where one rule blocks the whole block, `all` where every rule allows it all.
+    Coverage cover(const Block& block) const;
+    KeyRange range(const Block& block) const;
+    void block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const;
+
+private:
+    std::vector<NamedRule> rules_;
+};
+
+}  // namespace attn

@@ -1,0 +1,283 @@
+// The operator in plain xtensor, step by step as the notebooks do it: gives every intermediate,
+// in float32 and in float64, and is the oracle of every faster path.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xeval.hpp>
+#include <xtensor/xmanipulation.hpp>
+#include <xtensor/xmath.hpp>
+
+#include "core/base/torch_math.hpp"
+#include "core/base/torch_sum.hpp"
+#include "core/operator/attention.hpp"
+#include "core/operator/score_steps.hpp"
+
+namespace attn {
+namespace {
+
+/// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
+template <class T>
+Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
+    const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
+    const std::size_t group = a.shape(1) / b.shape(1);
+    Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
+    std::vector<T> sums(n);
+    for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row) {
+        multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, sums);
+        std::copy(sums.begin(), sums.end(), product.data() + row * n);
+    }
+    return product;
+}
+
+/// Weights times values, (batch, heads, q_len, d_v), a group of heads sharing each matrix of
+/// values. Blocked keys are stepped over: their weight is 0, but 0 times NaN would be NaN.
+template <class T>
+Tensor4<T> mix_values(const Tensor4<T>& weights, const Tensor4<T>& mask, const Tensor4<T>& values) {
+    const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
+    const std::size_t group = weights.shape(1) / values.shape(1);
+    Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
+    context.fill(T{0});
+    for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
+        for (std::size_t k = 0; k < keys; ++k) {
+            if (mask.data()[row * keys + k] == T{0}) continue;
+            const T weight = weights.data()[row * keys + k];
+            const T* value = values.data() + (row / rows / group * keys + k) * d_v;
+            for (std::size_t j = 0; j < d_v; ++j)
+                context.data()[row * d_v + j] += weight * value[j];
+        }
+    return context;
+}
+
+/// x.sum(dim=-1, keepdim=True), (batch, heads, q_len, 1).
+template <class T>
+Tensor4<T> row_sums(const Tensor4<T>& x) {
+    Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
+    for (std::size_t row = 0; row < sums.size(); ++row)
+        sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
+    return sums;
+}
+
+/// The scores times the scale. The default scale divides by sqrt(d_k), as PyTorch programs write
+/// it: a factor would round differently.
+template <class T>
+Tensor4<T> scale_scores(const Tensor4<T>& scores, double scale, std::size_t d_k) {
+    const double root = std::sqrt(static_cast<double>(d_k));
+    if (scale == 1.0 / root) return scores / static_cast<T>(root);
+    return scores * static_cast<T>(scale);
+}
+
+template <class T>
+struct Softmax {
+    Tensor4<T> weights;
+    Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
+};
+
+/// What a softmax goes through row by row, for a recorder that wants it.
+template <class T>
+class SoftmaxSteps {
+public:
+    SoftmaxSteps(const Tensor4<T>& scores, Recorder* recorder)
+        : recorder_(recorder != nullptr && recorder->wants("softmax_powers") ? recorder : nullptr) {
+        if (recorder_ == nullptr) return;
+        powers_ = Tensor4<T>::from_shape(scores.shape());
+        shift_ = sink_power_ = total_ =
+            Tensor4<T>::from_shape({scores.shape(0), scores.shape(1), scores.shape(2), 1});
+    }
+
+    void note(std::size_t row, T shift, const T* powers, T sink_power, T total) {
+        if (recorder_ == nullptr) return;
+        shift_.data()[row] = shift;
+        const std::size_t keys = powers_.shape(3);
+        std::copy_n(powers, keys, powers_.data() + row * keys);
+        sink_power_.data()[row] = sink_power;
+        total_.data()[row] = total;
+    }
+
+    void keep(bool has_sink) const {
+        if (recorder_ == nullptr) return;
+        recorder_->keep("softmax_shift", shift_, "q_len", "");
+        recorder_->keep("softmax_powers", powers_, "q_len", "kv_len");
+        recorder_->keep("softmax_total", total_, "q_len", "");
+        if (has_sink) recorder_->keep("sink_power", sink_power_, "q_len", "");
+    }
+
+private:
+    Recorder* recorder_;
+    Tensor4<T> shift_, powers_, sink_power_, total_;
+};
+
+/// Along the last axis, with the row maximum subtracted; a sink is one more logit, without a
+/// weight. Only a row that the mask blocks wholly gives zeros; scores that overflowed give NaN, as
+/// in PyTorch. The steps go to the recorder, where there is one.
+template <class T>
+Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
+                   const std::vector<double>& sink, Recorder* recorder = nullptr) {
+    const std::size_t heads = scores.shape(1), rows = scores.shape(2), keys = scores.shape(3);
+    Tensor4<T> weights = Tensor4<T>::from_shape(scores.shape());
+    Tensor4<T> logsumexp = Tensor4<T>::from_shape({scores.shape(0), heads, rows, 1});
+    SoftmaxSteps<T> steps(scores, recorder);
+    for (std::size_t row = 0; row < logsumexp.size(); ++row) {
+        const T* score = scores.data() + row * keys;
+        const T* allowed = mask.data() + row * keys;
+        T* weight = weights.data() + row * keys;
+        const bool has_sink = !sink.empty();
+        const T sink_logit = has_sink ? static_cast<T>(sink[row / rows % heads]) : T{0};
+        if (std::all_of(allowed, allowed + keys, [](T x) { return x == T{0}; })) {
+            std::fill_n(weight, keys, T{0});
+            logsumexp.data()[row] = has_sink ? sink_logit : -std::numeric_limits<T>::infinity();
+            steps.note(row, sink_logit, weight, has_sink ? T{1} : T{0}, has_sink ? T{1} : T{0});
+            continue;
+        }
+        T shift = *std::max_element(score, score + keys);
+        if (has_sink) shift = std::max(shift, sink_logit);
+        exponentials(score, keys, shift, weight);
+        T total = softmax_sum(weight, keys);
+        const T sink_power = has_sink ? torch_exp(sink_logit - shift) : T{0};
+        if (has_sink) total += sink_power;
+        steps.note(row, shift, weight, sink_power, total);
+        const T reciprocal = T{1} / total;
+        for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
+        logsumexp.data()[row] = shift + std::log(total);
+    }
+    steps.keep(!sink.empty());
+    return {std::move(weights), std::move(logsumexp)};
+}
+
+/// Every score modifier in turn, in place; those that name an array are kept under it.
+template <class T>
+void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
+    for (const ScoreModifier<T>& modifier :
+         score_modifiers<T>(call.softcap, call.alibi, scores.shape(1), call.biases)) {
+        T* score = scores.data();
+        for (std::size_t b = 0; b < scores.shape(0); ++b)
+            for (std::size_t h = 0; h < scores.shape(1); ++h)
+                for (std::size_t row = 0; row < scores.shape(2); ++row)
+                    for (std::size_t k = 0; k < scores.shape(3); ++k, ++score) {
+                        const std::size_t q = call.first_query + row;
+                        const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
+                        *score = modifier.apply(*score, {b, h, q, k, position});
+                    }
+        if (!modifier.emits.empty()) recorder.keep(modifier.emits, scores, "q_len", "kv_len");
+    }
+}
+
+/// Of an additive mask.
+bool blocks(double bias) {
+    return bias == -std::numeric_limits<double>::infinity();
+}
+
+template <class T>
+bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::size_t q,
+            std::size_t k) {
+    return call.mask.allows(b, h, q, k) &&
+           std::none_of(call.biases.begin(), call.biases.end(),
+                        [&](const Broadcast& bias) { return blocks(bias.at(b, h, q, k)); });
+}
+
+/// 1 where `allows` says yes of batch, head, query and key, 0 where not, in the shape of the
+/// scores.
+template <class T, class Allows>
+Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
+    Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
+    for (std::size_t b = 0; b < mask.shape(0); ++b)
+        for (std::size_t h = 0; h < mask.shape(1); ++h)
+            for (std::size_t q = 0; q < mask.shape(2); ++q)
+                for (std::size_t k = 0; k < mask.shape(3); ++k)
+                    mask(b, h, q, k) = allows(b, h, call.first_query + q, k) ? T{1} : T{0};
+    return mask;
+}
+
+/// Where a query may attend.
+template <class T>
+Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
+    return mask_where(call, scores,
+                      [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+                          return allows(call, b, h, q, k);
+                      });
+}
+
+/// Where each rule by itself would let a query attend.
+template <class T>
+void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
+    const auto keep = [&](const std::string& name, const auto& allows_by_rule) {
+        if (recorder.wants("allowed_by_" + name))
+            recorder.keep("allowed_by_" + name, mask_where(call, scores, allows_by_rule), "q_len",
+                          "kv_len");
+    };
+    for (const auto& [name, rule] : call.mask.rules())
+        keep(name, [&rule = *rule](auto... place) { return rule.allows(place...); });
+    for (std::size_t i = 0; i < call.biases.size(); ++i)
+        keep("bias_" + std::to_string(i),
+             [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
+}
+
+/// The notebooks' first way to mask: softmax over all keys, times the mask, rows divided by their
+/// sums. Rows in which a blocked key leaves nothing over, or NaN, are `direct`'s, the softmax over
+/// the allowed keys, which is what they would be without rounding.
+template <class T>
+Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
+                       Recorder& recorder) {
+    const Tensor4<T> total = row_sums(masked_weights);
+    recorder.keep("masked_total", total, "q_len", "");
+    const Tensor4<T> usable = xt::cast<T>(total >= std::numeric_limits<T>::min());
+    return xt::where(usable > T{0}, masked_weights / total, direct);
+}
+
+}  // namespace
+
+template <class T>
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
+    const T blocked = -std::numeric_limits<T>::infinity();
+    const auto keep = [&](std::string_view name, const Tensor4<T>& values) {
+        recorder.keep(name, values, "q_len", "kv_len");
+    };
+
+    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(call.key, {0, 1, 3, 2}));
+    keep("scores", scores);
+    Tensor4<T> modified = scale_scores(scores, call.scale, call.query.shape(3));
+    keep("scaled_scores", modified);
+    modify(modified, call, recorder);
+
+    const Tensor4<T> mask = mask_of(call, scores);
+    keep("mask", mask);
+    keep_rules(call, scores, recorder);
+    if (recorder.wants("masked_scores"))
+        keep("masked_scores", xt::where(mask > T{0}, scores, blocked));
+
+    Tensor4<T> weights;
+    if (call.mask_method == MaskMethod::neg_inf) {
+        const Tensor4<T> biased = xt::where(mask > T{0}, modified, blocked);
+        keep("biased_scores", biased);
+        auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
+        recorder.keep("logsumexp", logsumexp, "q_len", "");
+        weights = std::move(softmaxed);
+    } else {
+        keep("biased_scores", modified);
+        const Tensor4<T> seen = xt::cast<T>(xt::not_equal(modified, blocked));
+        const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
+        keep("unmasked_weights", softmaxed);
+        recorder.keep("logsumexp", logsumexp, "q_len", "");
+        const Tensor4<T> masked_weights = xt::where(mask > T{0}, softmaxed, T{0});
+        keep("masked_weights", masked_weights);
+        const Tensor4<T> allowed = xt::where(mask > T{0}, modified, blocked);
+        weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
+    }
+    keep("weights_before_dropout", weights);
+    if (call.dropout.p != 0 || recorder.wants("dropout_mask")) {
+        const Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
+        keep("dropout_mask", dropout);
+        weights *= dropout;
+    }
+    keep("attention_weights", weights);
+
+    Tensor4<T> context = mix_values(weights, mask, call.value);
+    recorder.keep("head_outputs", context, "q_len", "d_v");
+    return context;
+}
+
+template Tensor4<float> attend(const AttentionCall<float>&, Recorder&);
+template Tensor4<double> attend(const AttentionCall<double>&, Recorder&);
+
+}  // namespace attn

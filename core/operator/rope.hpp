@@ -1,0 +1,27 @@
+// Rotary position embedding of queries and keys.
+#pragma once
+
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// The angle of each pair from one position to the next, base^(-2i/dims), scaled as
+/// Settings::rope_scaling says: {factor} divides all of them; {factor, low, high, length} those
+/// that turn fewer than `low` times in `length` positions, leaves those that turn more than `high`
+/// times, and goes over between them, as Llama 3.1 does (its reference code, `apply_scaling`).
+std::vector<double> rope_frequencies(double base, std::size_t dims,
+                                     const std::vector<double>& scaling);
+
+/// Rotates the first columns of each row of x, (batch, heads, rows, d), in place, two for each
+/// frequency. Row r has position first_position + r; pair i turns by position * frequencies[i].
+/// Pairs are (i, i + dims/2) for `half` and (2i, 2i + 1) for `interleaved`. Angles are taken in
+/// float64 and each result is rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX
+/// RotaryEmbedding.
+template <class T>
+void rotate(Tensor4<T>& x, Rope rope, const std::vector<double>& frequencies,
+            std::size_t first_position);
+
+}  // namespace attn

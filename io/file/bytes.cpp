@@ -1,0 +1,132 @@
+// Bytes that can be read from any place; see bytes.hpp.
+#include "io/file/bytes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/descriptor.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t largest_pipe = std::size_t{1} << 30;
+
+}  // namespace
+
+std::shared_ptr<const Bytes> Bytes::open(const std::string& path) {
+    std::shared_ptr<Bytes> bytes(new Bytes);
+    const bool standard = path == "-";
+    bytes->name_ = standard ? "<stdin>" : path;
+    int fd = STDIN_FILENO;
+    while (!standard && (fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0 && errno == EINTR) {
+    }
+    if (fd < 0) fail_to_read(path, errno);
+    bytes->fd_ = fd;
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) fail_to_read(bytes->name_, errno);
+    if (S_ISDIR(status.st_mode))
+        throw Error(ErrorKind::io, bytes->name_, "is a folder; expected a file");
+    // Standard input that is a file may have been read in part by another program; some files of
+    // the system say that they have no bytes.
+    if (S_ISREG(status.st_mode) && !standard && status.st_size != 0) {
+        bytes->size_ = static_cast<std::uint64_t>(status.st_size);
+    } else {
+        bytes->read_to_end();
+    }
+    if (bytes->size_ == 0)
+        throw Error(ErrorKind::input, bytes->name_, "is empty; expected a matrix");
+    return bytes;
+}
+
+void Bytes::read_to_end() {
+    constexpr std::size_t smallest = 65536, largest_read = std::size_t{1} << 20;
+    std::size_t room = 0, size = 0;
+    for (;;) {
+        if (size == room) {
+            AlignedArray<char> larger;
+            room = std::max(smallest, 2 * room);
+            larger.reserve(room);
+            if (size != 0) std::memcpy(larger.data(), memory_.data(), size);
+            memory_.swap(larger);
+        }
+        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room - size, largest_read));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail_to_read(name_, errno);
+        if (got == 0) break;
+        size += static_cast<std::size_t>(got);
+        if (size > largest_pipe)
+            throw Error(ErrorKind::input, name_,
+                        "gives more than 1 GiB; expected less, or a file by its name");
+    }
+    size_ = size;
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+    fd_ = -1;
+}
+
+std::shared_ptr<const Bytes> Bytes::of(std::string name, std::string_view bytes) {
+    std::shared_ptr<Bytes> made(new Bytes);
+    made->name_ = std::move(name);
+    made->size_ = bytes.size();
+    made->memory_.reserve(bytes.size() + 1);
+    std::copy(bytes.begin(), bytes.end(), made->memory_.data());
+    return made;
+}
+
+Bytes::~Bytes() {
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+}
+
+void Bytes::read(std::uint64_t offset, std::size_t count, char* to) const {
+    if (fd_ < 0) {
+        std::memcpy(to, memory_.data() + offset, count);
+        return;
+    }
+    while (count != 0) {
+        const ssize_t got = ::pread(fd_, to, count, static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail_to_read(name_, errno);
+        if (got == 0)
+            throw Error(ErrorKind::io, name_,
+                        "became shorter while it was read; expected a file at rest");
+        offset += static_cast<std::uint64_t>(got);
+        count -= static_cast<std::size_t>(got);
+        to += got;
+    }
+}
+
+std::string Bytes::read(std::uint64_t offset, std::size_t count) const {
+    std::string bytes(count, '\0');
+    read(offset, count, bytes.data());
+    return bytes;
+}
+
+void require_regular_file(const std::string& path) {
+    struct stat status {};
+    const bool is_other =
+        ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+    if (is_other)
+        throw Error(ErrorKind::io, path,
+                    "is a pipe or device, which a batch may not wait for; expected a regular file");
+}
+
+std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {
+    std::uint64_t number = 0;
+    for (std::size_t i = size; i-- > 0;)
+        number = number << 8 | static_cast<unsigned char>(bytes[offset + i]);
+    return number;
+}
+
+std::string bytes_of_number(std::uint64_t number, std::size_t size) {
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i) & 255);
+    return bytes;
+}
+
+}  // namespace attn::io

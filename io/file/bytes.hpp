@@ -1,0 +1,56 @@
+// Bytes that can be read from any place: a file, read in pieces as they are needed, or all that was
+// piped in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/memory.hpp"
+
+namespace attn::io {
+
+class Bytes {
+public:
+    /// "-" is standard input. Errors: kind io where it cannot be read; kind input where it is
+    /// empty, or where a pipe gives more than 1 GiB.
+    static std::shared_ptr<const Bytes> open(const std::string& path);
+
+    /// Bytes of the program's own.
+    static std::shared_ptr<const Bytes> of(std::string name, std::string_view bytes);
+
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    ~Bytes();
+
+    const std::string& name() const { return name_; }  ///< the path, or <stdin>
+    std::uint64_t size() const { return size_; }
+    const char* memory() const { return memory_.data(); }  ///< of size() bytes; null for a file
+
+    /// Bytes [offset, offset + count), which must lie below size(). Errors: kind io, where the file
+    /// has become shorter or cannot be read.
+    void read(std::uint64_t offset, std::size_t count, char* to) const;
+    std::string read(std::uint64_t offset, std::size_t count) const;
+
+private:
+    Bytes() = default;
+    void read_to_end();
+
+    std::string name_;
+    std::uint64_t size_ = 0;
+    int fd_ = -1;                // of a regular file; else -1
+    AlignedArray<char> memory_;  // of everything else
+};
+
+/// Errors: kind io for a path of anything but a regular file or a folder: a pipe or device would be
+/// waited for, or give other bytes each time. A path of nothing is for whoever opens it.
+void require_regular_file(const std::string& path);
+
+/// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
+/// zip, npy and safetensors have them.
+std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size);
+std::string bytes_of_number(std::uint64_t number, std::size_t size);
+
+}  // namespace attn::io

@@ -1,0 +1,35 @@
+// Lines that are written as they are made, so that nothing that was written is ever lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io/file/output.hpp"
+
+namespace attn::io {
+
+/// Unlike OutputFile, which shows a file when it is whole, this writes in place and line by line.
+class LineOutput : public Output {
+public:
+    /// "-" is standard output. What a file holds stays until `start_at`. Errors: kind io, with the
+    /// system's reason, or where another program writes lines to the same file.
+    explicit LineOutput(const std::string& path);
+    ~LineOutput() override;
+
+    /// The first line will stand at this byte of the file; what the file holds from there on is
+    /// lost. Errors: kind io.
+    void start_at(std::uint64_t byte);
+
+    /// Writes whole lines at once. Where that fails half-way, a regular file is cut behind its last
+    /// whole line. Errors: kind io; ClosedPipe where the reader of standard output has gone away.
+    LineOutput& operator<<(std::string_view lines) override;
+
+private:
+    void remove_torn_line(std::string_view written) const;
+
+    std::string name_;  // for errors
+    int fd_ = -1;
+};
+
+}  // namespace attn::io

@@ -1,0 +1,100 @@
+// Lines of a file or pipe; see line_reader.hpp.
+#include "io/file/line_reader.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/descriptor.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t piece = std::size_t{1} << 17;
+
+}  // namespace
+
+LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
+    : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {
+    fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail_to_read(name_, errno);
+    if (S_ISDIR(status.st_mode)) {
+        ::close(std::exchange(fd_, -1));
+        throw Error(ErrorKind::io, name_, "is a folder; expected a file");
+    }
+    if (S_ISREG(status.st_mode)) size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+LineReader::~LineReader() {
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+}
+
+Next LineReader::next(Line& line, bool may_wait) {
+    std::size_t end;
+    while ((end = buffer_.find('\n', searched_)) == std::string::npos && !at_end_) {
+        searched_ = buffer_.size();
+        const Next more = read_more(may_wait);
+        if (more != Next::found) return more;
+    }
+    line.is_whole = end != std::string::npos;
+    if (!line.is_whole) end = buffer_.size();
+    line.size = skipped_ + (end - begin_);
+    if (!line.is_whole && line.size == 0) return Next::end;
+    line.number = ++number_;
+    line.text =
+        skipped_ == 0 ? std::string_view(buffer_).substr(begin_, end - begin_) : std::string_view();
+    position_ += line.size + (line.is_whole ? 1 : 0);
+    begin_ = searched_ = line.is_whole ? end + 1 : end;
+    skipped_ = 0;
+    return Next::found;
+}
+
+/// More of the file behind what is there.
+Next LineReader::read_more(bool may_wait) {
+    buffer_.erase(0, std::exchange(begin_, 0));
+    searched_ = buffer_.size();
+    if (skipped_ != 0 || buffer_.size() > longest_) {
+        skipped_ += buffer_.size();
+        buffer_.clear();
+        searched_ = 0;
+    }
+    if (const Next ready = wait(may_wait); ready != Next::found) return ready;
+    try {
+        buffer_.resize(buffer_.size() + piece);
+    } catch (const std::bad_alloc&) {  // then the line is too long for this machine
+        skipped_ += std::exchange(buffer_, {}).size();
+        buffer_.resize(piece);
+    }
+    const std::size_t before = buffer_.size() - piece;
+    ssize_t count;
+    do {
+        count = ::read(fd_, buffer_.data() + before, piece);
+    } while (count < 0 && errno == EINTR && wait(true) == Next::found);
+    const int error = errno;
+    buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
+    if (count < 0 && error == EINTR) return Next::end;
+    if (count < 0) fail_to_read(name_, error);
+    at_end_ = count == 0;
+    return Next::found;
+}
+
+/// Until there is something to read, or the end of the file; `end` where `wake` ended it.
+Next LineReader::wait(bool may_wait) const {
+    std::array<pollfd, 2> files{{{fd_, POLLIN, 0}, {wake_, POLLIN, 0}}};
+    int ready;
+    do {
+        ready = ::poll(files.data(), files.size(), may_wait ? -1 : 0);
+    } while (ready < 0 && errno == EINTR);
+    if ((files[1].revents & POLLIN) != 0) return Next::end;
+    return ready == 0 ? Next::none_yet : Next::found;  // where polling fails, reading says why
+}
+
+}  // namespace attn::io

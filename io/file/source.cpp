@@ -1,0 +1,162 @@
+// Reading texts from outside; see source.hpp.
+#include "io/file/source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "io/text/utf8.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t largest_text = std::size_t{1} << 30;
+
+bool looks_like_utf16(std::string_view text) {
+    return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+}
+
+void refuse_zero_bytes(const std::string& name, std::string_view text, std::size_t from) {
+    if (std::memchr(text.data() + from, '\0', text.size() - from) == nullptr) return;
+    throw Error(ErrorKind::input, name,
+                looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
+                                       : "holds a zero byte; expected text (json, ndjson or csv)");
+}
+
+/// The source, once its text is known to be some.
+Source checked(Source source) {
+    const bool has_mark = source.first_line == 1 && source.text.starts_with("\xef\xbb\xbf");
+    if (has_mark) source.text.remove_prefix(3);
+    if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+        throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
+    const std::size_t bad = find_invalid_utf8(source.text);
+    if (bad != std::string_view::npos)
+        throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
+    return source;
+}
+
+/// Bytes of plain ASCII at the front, to a multiple of 64.
+std::size_t ascii_prefix(std::string_view text) {
+    constexpr std::size_t block = 64;
+    std::size_t at = 0;
+    for (; text.size() - at >= block; at += block) {
+        std::array<std::uint64_t, block / 8> words{};
+        std::memcpy(words.data(), text.data() + at, block);
+        std::uint64_t all = 0;
+        for (std::uint64_t word : words) all |= word;
+        if ((all & 0x8080808080808080u) != 0) break;
+    }
+    return at;
+}
+
+}  // namespace
+
+std::string Source::place(std::size_t offset) const {
+    const std::string_view before = text.substr(0, std::min(offset, text.size()));
+    const std::size_t line =
+        first_line + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+    const std::string_view line_before = before.substr(line_start);
+    const auto column = 1 + std::count_if(line_before.begin(), line_before.end(), [](char c) {
+                            return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+                        });
+    return name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+Source read_source(const std::string& path) {
+    return read_source(Bytes::open(path));
+}
+
+Source read_source(const std::shared_ptr<const Bytes>& bytes) {
+    if (bytes->size() > largest_text)
+        throw Error(ErrorKind::input, bytes->name(), "is longer than 1 GiB; expected less text");
+    const std::size_t size = static_cast<std::size_t>(bytes->size());
+    if (bytes->memory() != nullptr) {
+        const std::string_view text(bytes->memory(), size);
+        refuse_zero_bytes(bytes->name(), text, 0);
+        return checked({bytes->name(), text, bytes});
+    }
+    const auto memory = std::make_shared<AlignedArray<char>>();
+    memory->reserve(size);
+    constexpr std::size_t piece = std::size_t{1} << 20;  // still in cache when looked at
+    for (std::size_t at = 0; at < size; at += piece) {
+        const std::size_t count = std::min(piece, size - at);
+        bytes->read(at, count, memory->data() + at);
+        refuse_zero_bytes(bytes->name(), {memory->data(), at + count}, at);
+    }
+    return checked({bytes->name(), {memory->data(), size}, memory});
+}
+
+Source make_source(std::string name, std::string text) {
+    const auto memory = std::make_shared<const std::string>(std::move(text));
+    return checked({std::move(name), *memory, memory});
+}
+
+Source source_of_line(std::string name, std::string_view text, std::size_t line) {
+    refuse_zero_bytes(name + ":" + std::to_string(line), text, 0);
+    return checked({std::move(name), text, nullptr, line});
+}
+
+std::size_t find_invalid_utf8(std::string_view text) {
+    for (std::size_t i = 0; i < text.size();) {
+        if (static_cast<unsigned char>(text[i]) < 0x80) {
+            i += std::max<std::size_t>(1, ascii_prefix(text.substr(i)));
+            continue;
+        }
+        const std::size_t length = character_size(text.substr(i));
+        if (length == 0) return i;
+        i += length;
+    }
+    return std::string_view::npos;
+}
+
+std::string one_line(std::string_view text) {
+    static constexpr char hex[] = "0123456789abcdef";
+    std::string line;
+    while (!text.empty()) {
+        const std::size_t size = std::max<std::size_t>(1, character_size(text));
+        const bool is_whole = character_size(text) != 0;
+        std::string_view rest = text;
+        const bool is_plain = is_whole && !is_control(take_character(rest));
+        for (const char byte : text.substr(0, size)) {
+            const auto c = static_cast<unsigned char>(byte);
+            if (is_plain)
+                line += byte;
+            else
+                line += {'\\', 'x', hex[c >> 4], hex[c & 15]};
+        }
+        text.remove_prefix(size);
+    }
+    return line;
+}
+
+std::string shortened(std::string_view text, std::size_t longest) {
+    if (text.size() <= longest) return std::string(text);
+    std::size_t cut = longest;
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;
+    return std::string(text.substr(0, cut)) + "...";
+}
+
+std::string excerpt(std::string_view text, std::size_t offset) {
+    constexpr std::size_t longest = 24;
+    if (offset >= text.size()) return "the end of the text";
+    std::string piece;
+    std::string_view rest = text.substr(offset);
+    while (!rest.empty() && piece.size() < longest) {
+        const auto c = static_cast<unsigned char>(rest.front());
+        if (c < 0x20 || c == 0x7f) break;
+        const bool breaks = std::strchr(" ,:[]{}\"", static_cast<char>(c)) != nullptr;
+        if (breaks && !piece.empty()) break;
+        const std::size_t length = std::max<std::size_t>(character_size(rest), 1);
+        piece += rest.substr(0, length);
+        rest.remove_prefix(length);
+        if (breaks) break;
+    }
+    return piece.empty() ? "a line break or control character" : "'" + piece + "'";
+}
+
+}  // namespace attn::io

@@ -1,0 +1,266 @@
+// Zip files; see zip.hpp.
+#include "io/file/zip.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, end_mark = 0x06054b50,
+                        end64_mark = 0x06064b50, locator_mark = 0x07064b50;
+constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64_size = 56,
+                      locator_size = 20;
+
+/// Little-endian numbers at a place in a record.
+class Record {
+public:
+    explicit Record(std::string bytes) : bytes_(std::move(bytes)) {}
+    std::uint64_t u16(std::size_t offset) const { return number_at(bytes_, offset, 2); }
+    std::uint64_t u32(std::size_t offset) const { return number_at(bytes_, offset, 4); }
+    std::uint64_t u64(std::size_t offset) const { return number_at(bytes_, offset, 8); }
+    const std::string& bytes() const { return bytes_; }
+
+private:
+    std::string bytes_;
+};
+
+class DirectoryReader {
+public:
+    explicit DirectoryReader(const Bytes& bytes) : bytes_(bytes) {}
+
+    std::vector<ZipEntry> read() {
+        find_end();
+        if (start_ > bytes_.size() || length_ > bytes_.size() - start_)
+            fail("a directory outside the file; the file is cut short or damaged");
+        if (length_ > largest_directory || count_ > length_ / directory_size)
+            fail("a directory of " + std::to_string(count_) + " entries in " +
+                 std::to_string(length_) + " bytes; the file is damaged");
+        const Record directory(bytes_.read(start_, static_cast<std::size_t>(length_)));
+        std::vector<ZipEntry> entries;
+        std::size_t at = 0;
+        for (std::uint64_t i = 0; i < count_; ++i) at = read_entry(directory, at, entries);
+        if (at != length_) fail("a directory longer than its entries; the file is damaged");
+        check_names(entries);
+        check_overlap(entries);
+        return entries;
+    }
+
+private:
+    static constexpr std::uint64_t largest_directory = std::uint64_t{1} << 26;
+
+    [[noreturn]] void fail(const std::string& message) const {
+        throw Error(ErrorKind::input, bytes_.name(), "zip: " + message);
+    }
+
+    Record record(std::uint64_t offset, std::size_t size, const char* what) const {
+        if (offset > bytes_.size() || size > bytes_.size() - offset)
+            fail(std::string(what) + " outside the file; the file is cut short or damaged");
+        return Record(bytes_.read(offset, size));
+    }
+
+    /// The directory's end stands in the last 64 KiB, before a comment.
+    void find_end() {
+        constexpr std::uint64_t longest_comment = 65535;
+        const std::uint64_t size = bytes_.size();
+        if (size < end_size) fail("no directory in it; the file is cut short or no zip file");
+        const std::uint64_t from = size - std::min<std::uint64_t>(size, end_size + longest_comment);
+        const Record tail(bytes_.read(from, static_cast<std::size_t>(size - from)));
+        std::size_t at = tail.bytes().size() - end_size + 1;
+        do {
+            if (at-- == 0) fail("no directory in it; the file is cut short or no zip file");
+        } while (tail.u32(at) != end_mark ||
+                 at + end_size + tail.u16(at + 20) != tail.bytes().size());
+        const bool is_part = tail.u16(at + 4) != 0 || tail.u16(at + 6) != 0;
+        if (is_part && tail.u16(at + 4) != 0xffff)
+            fail("one part of several files; expected one file");
+        count_ = tail.u16(at + 10);
+        length_ = tail.u32(at + 12);
+        start_ = tail.u32(at + 16);
+        const bool large = count_ == 0xffff || length_ == 0xffffffff || start_ == 0xffffffff;
+        if (large && from + at >= locator_size) read_end64(from + at - locator_size);
+    }
+
+    void read_end64(std::uint64_t locator_at) {
+        const Record locator = record(locator_at, locator_size, "a 64-bit locator");
+        if (locator.u32(0) != locator_mark) return;
+        const Record end = record(locator.u64(8), end64_size, "a 64-bit directory end");
+        if (end.u32(0) != end64_mark)
+            fail("a 64-bit directory end without its mark; it is damaged");
+        count_ = end.u64(32);
+        length_ = end.u64(40);
+        start_ = end.u64(48);
+    }
+
+    std::size_t read_entry(const Record& directory, std::size_t at,
+                           std::vector<ZipEntry>& entries) const {
+        const std::size_t all = directory.bytes().size();
+        if (at + directory_size > all || directory.u32(at) != directory_mark)
+            fail("a directory that ends early; the file is damaged");
+        const std::size_t name = directory.u16(at + 28), extra = directory.u16(at + 30),
+                          comment = directory.u16(at + 32);
+        const std::size_t end = at + directory_size + name + extra + comment;
+        if (end > all) fail("a directory that ends early; the file is damaged");
+        ZipEntry entry;
+        entry.name = directory.bytes().substr(at + directory_size, name);
+        const std::uint64_t flags = directory.u16(at + 8), method = directory.u16(at + 10);
+        entry.crc32 = static_cast<std::uint32_t>(directory.u32(at + 16));
+        entry.packed = directory.u32(at + 20);
+        entry.size = directory.u32(at + 24);
+        std::uint64_t local = directory.u32(at + 42);
+        read_extra64(directory, at + directory_size + name, extra, entry, local);
+        const std::string shown = "'" + shortened(entry.name) + "'";
+        if ((flags & 0x2041) != 0) fail(shown + " is encrypted; expected plain data");
+        if (method != 0 && method != 8)
+            fail(shown + " is packed by method " + std::to_string(method) +
+                 "; expected stored (0) or deflated (8)");
+        entry.deflated = method == 8;
+        if (!entry.deflated && entry.packed != entry.size)
+            fail(shown + " is stored, but takes " + std::to_string(entry.packed) + " bytes for " +
+                 std::to_string(entry.size) + "; the file is damaged");
+        check_ratio(entry, shown);
+        find_data(entry, local, shown);
+        entries.push_back(std::move(entry));
+        return end;
+    }
+
+    /// Field 1 holds, in this order, those of size, packed size and offset that do not fit 32 bits.
+    void read_extra64(const Record& directory, std::size_t at, std::size_t length, ZipEntry& entry,
+                      std::uint64_t& local) const {
+        for (const std::size_t end = at + length; at + 4 <= end;) {
+            const std::size_t size = directory.u16(at + 2);
+            if (at + 4 + size > end) return;
+            if (directory.u16(at) == 1) {
+                std::size_t field = at + 4;
+                for (std::uint64_t* value : {&entry.size, &entry.packed, &local}) {
+                    if (*value != 0xffffffff) continue;
+                    if (field + 8 > at + 4 + size)
+                        fail("a 64-bit size that is missing; the file is damaged");
+                    *value = directory.u64(field);
+                    field += 8;
+                }
+            }
+            at += 4 + size;
+        }
+    }
+
+    /// Deflate reaches 1032 to 1, on nothing but zeros. Nobody stores a large array so, and a small
+    /// file could else fill the memory.
+    void check_ratio(const ZipEntry& entry, const std::string& shown) const {
+        constexpr std::uint64_t harmless = std::uint64_t{1} << 28, most = 200;
+        if (entry.size > harmless && entry.size / most > entry.packed)
+            fail(shown + " unpacks to " + std::to_string(entry.size) + " bytes from " +
+                 std::to_string(entry.packed) + "; expected at most " + std::to_string(most) +
+                 " times as many, or the array stored as it is");
+    }
+
+    /// The data stands after a local header, whose extra field may differ from the directory's.
+    void find_data(ZipEntry& entry, std::uint64_t local, const std::string& shown) const {
+        const Record header = record(local, local_size, "an entry");
+        if (header.u32(0) != local_mark) fail(shown + " has no header; the file is damaged");
+        const std::uint64_t name = header.u16(26);
+        if (name != entry.name.size() ||
+            record(local + local_size, entry.name.size(), "an entry").bytes() != entry.name)
+            fail(shown + " has another name in its own header; the file is damaged");
+        entry.offset = local + local_size + name + header.u16(28);
+        if (entry.offset > bytes_.size() || entry.packed > bytes_.size() - entry.offset)
+            fail(shown + " reaches past the end of the file; the file is cut short or damaged");
+    }
+
+    void check_names(const std::vector<ZipEntry>& entries) const {
+        std::set<std::string_view> names;
+        for (const ZipEntry& entry : entries)
+            if (!names.insert(entry.name).second)
+                fail("'" + shortened(entry.name) + "' stands twice; expected it once");
+    }
+
+    void check_overlap(std::vector<ZipEntry> entries) const {
+        std::sort(entries.begin(), entries.end(),
+                  [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
+        for (std::size_t i = 1; i < entries.size(); ++i)
+            if (entries[i - 1].offset + entries[i - 1].packed > entries[i].offset)
+                fail("'" + shortened(entries[i - 1].name) + "' and '" + shortened(entries[i].name) +
+                     "' overlap; the file is damaged");
+    }
+
+    const Bytes& bytes_;
+    std::uint64_t count_ = 0, start_ = 0, length_ = 0;
+};
+
+}  // namespace
+
+std::vector<ZipEntry> read_zip_directory(const Bytes& bytes) {
+    return DirectoryReader(bytes).read();
+}
+
+struct ZipStream::Inflater {
+    Inflater() {
+        constexpr int raw = -MAX_WBITS;  // neither zlib's header nor its checksum
+        if (::inflateInit2(&state, raw) != Z_OK) throw std::bad_alloc();
+    }
+    Inflater(const Inflater&) = delete;
+    Inflater& operator=(const Inflater&) = delete;
+    ~Inflater() { ::inflateEnd(&state); }
+
+    z_stream state{};
+    std::array<char, 65536> packed{};
+};
+
+ZipStream::ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place)
+    : bytes_(std::move(bytes)), entry_(entry), place_(std::move(place)) {
+    if (entry.deflated) inflater_ = std::make_unique<Inflater>();
+}
+
+ZipStream::~ZipStream() = default;
+
+void ZipStream::read(std::size_t count, char* to) {
+    if (count > entry_.size - taken_)
+        throw Error(ErrorKind::input, place_, "ends early; the file is damaged");
+    if (inflater_ == nullptr) {
+        bytes_->read(entry_.offset + taken_, count, to);
+    } else {
+        z_stream& state = inflater_->state;
+        for (std::size_t done = 0; done < count;) {
+            if (state.avail_in == 0) {
+                const std::size_t piece = static_cast<std::size_t>(
+                    std::min<std::uint64_t>(inflater_->packed.size(), entry_.packed - read_));
+                bytes_->read(entry_.offset + read_, piece, inflater_->packed.data());
+                read_ += piece;
+                state.next_in = reinterpret_cast<Bytef*>(inflater_->packed.data());
+                state.avail_in = static_cast<uInt>(piece);
+            }
+            constexpr std::size_t most = std::size_t{1} << 30;
+            const std::size_t room = std::min(most, count - done);
+            state.next_out = reinterpret_cast<Bytef*>(to + done);
+            state.avail_out = static_cast<uInt>(room);
+            const int outcome = ::inflate(&state, Z_NO_FLUSH);
+            const std::size_t got = room - state.avail_out;
+            done += got;
+            const bool ended = outcome == Z_STREAM_END ||
+                               (got == 0 && state.avail_in == 0 && read_ == entry_.packed);
+            if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) ||
+                (ended && done < count))
+                throw Error(ErrorKind::input, place_,
+                            "deflated data that is damaged or ends early; expected the whole file");
+        }
+    }
+    taken_ += count;
+    for (std::size_t done = 0; done < count;) {
+        const std::size_t piece = std::min(count - done, std::size_t{1} << 30);
+        crc_ = static_cast<std::uint32_t>(
+            ::crc32(crc_, reinterpret_cast<const Bytef*>(to + done), static_cast<uInt>(piece)));
+        done += piece;
+    }
+    if (taken_ == entry_.size && crc_ != entry_.crc32)
+        throw Error(ErrorKind::input, place_, "fails its checksum; the file is damaged");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,54 @@
+// The directory of a zip file (PKWARE's APPNOTE 6.3, with its 64-bit sizes) and the bytes of an
+// entry.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/file/bytes.hpp"
+
+namespace attn::io {
+
+/// An entry of a zip file. Where it is deflated (RFC 1951), `packed` bytes give `size`.
+struct ZipEntry {
+    std::string name;
+    bool deflated = false;
+    std::uint32_t crc32 = 0;  ///< of what it holds
+    std::uint64_t packed = 0, size = 0;
+    std::uint64_t offset = 0;  ///< of its first byte in the file
+};
+
+/// The entries, in the directory's order. Errors: kind input, for what is no zip file, is cut
+/// short, encrypted, spread over several files or packed by another method, for entries that
+/// overlap, share a name, or unpack to implausibly much.
+std::vector<ZipEntry> read_zip_directory(const Bytes& bytes);
+
+/// What an entry holds, from its beginning on.
+class ZipStream {
+public:
+    /// `place` is for errors.
+    ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place);
+    ZipStream(const ZipStream&) = delete;
+    ZipStream& operator=(const ZipStream&) = delete;
+    ~ZipStream();
+
+    /// The next `count` bytes. With the last one the checksum is compared. Errors: kind input where
+    /// there are fewer, or the data is damaged.
+    void read(std::size_t count, char* to);
+
+private:
+    struct Inflater;
+    void check_end();
+
+    std::shared_ptr<const Bytes> bytes_;
+    const ZipEntry entry_;
+    std::string place_;
+    std::unique_ptr<Inflater> inflater_;  // null where the entry is stored
+    std::uint64_t taken_ = 0;             // bytes given out
+    std::uint64_t read_ = 0;              // bytes read from the file
+    std::uint32_t crc_ = 0;
+};
+
+}  // namespace attn::io

@@ -1,0 +1,84 @@
+// Files of arrays in binary form (npy, npz, safetensors), behind one interface: a list of the
+// arrays with their shapes, each read when it is asked for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io/file/bytes.hpp"
+#include "io/file/zip.hpp"
+#include "io/read/element_type.hpp"
+#include "io/text/number_array.hpp"
+
+namespace attn::io {
+
+/// An array in a file, not read yet.
+struct StoredArray {
+    std::string name;  ///< empty in npy
+    std::vector<std::size_t> shape;
+    std::optional<ElementType> type;  ///< empty: one that cannot be read
+    std::string type_name;            ///< as the file says it
+    bool big_endian = false;
+    bool fortran_order = false;  ///< the first index runs fastest
+    std::shared_ptr<const Bytes> bytes;
+    std::uint64_t offset = 0;             ///< of the first element, in the file or in the zip entry
+    std::shared_ptr<const ZipEntry> zip;  ///< null where the file is no zip file
+
+    std::size_t elements() const;
+    std::string place() const;  ///< "file.npz:name"
+};
+
+/// Where attn keeps its JSON beside arrays: in npz an array of bytes with this name, in safetensors
+/// this entry of the header's `__metadata__`.
+inline constexpr std::string_view npz_metadata = "__metadata__", safetensors_metadata = "attn";
+
+struct ArrayFile {
+    std::string name;  ///< the path, or <stdin>
+    std::vector<StoredArray> arrays;
+    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; else null.
+    nlohmann::json metadata = {};
+
+    /// Its settings; null where there are none.
+    nlohmann::json config() const;
+
+    const StoredArray* find(const std::string& array) const;
+};
+
+/// One for each format. Errors: kind input for what breaks the format, with the place in it.
+ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes);
+ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
+ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
+
+/// model.safetensors.index.json: the arrays of all the files that it names, which stand beside it.
+ArrayFile open_safetensors_index(const std::string& path);
+
+/// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
+/// and the number of elements before it. Errors: kind input where the bytes are damaged or the type
+/// cannot be read.
+template <class T>
+void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
+                   const std::function<void(std::size_t, std::span<const T>)>& take);
+
+/// The whole array in row-major order. Errors: as read_elements; kind input where it has no
+/// elements, does not fit the rules, or needs more memory than there is.
+template <class T>
+Array<T> read_array(const StoredArray& array, const ArrayRules& rules);
+
+/// What attn wrote beside arrays, from its text or from an array of its bytes; null for what is no
+/// JSON object.
+nlohmann::json parse_metadata(const std::string& text);
+nlohmann::json read_metadata(const StoredArray& array);
+
+NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules);
+
+/// "a (2, 3), b (4)": for errors; the first few where there are many.
+std::string list_of(const std::vector<StoredArray>& arrays);
+
+}  // namespace attn::io

@@ -1,0 +1,199 @@
+// CSV text as records; see csv_lines.hpp.
+#include "io/read/csv_lines.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <system_error>
+
+#include "core/base/error.hpp"
+
+namespace attn::io {
+namespace {
+
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+bool is_empty(const Record& record) {
+    return std::all_of(record.fields.begin(), record.fields.end(),
+                       [](const Field& f) { return f.text.empty() && !f.quoted; });
+}
+
+/// "2, 6, 3"; nothing where it is another text.
+std::vector<std::size_t> whole_numbers(std::string_view text) {
+    std::vector<std::size_t> numbers;
+    for (;;) {
+        text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+        std::uint32_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error != std::errc() || number == 0) return {};
+        numbers.push_back(number);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+        if (text.empty()) return numbers;
+        if (text.front() != ',') return {};
+        text.remove_prefix(1);
+    }
+}
+
+}  // namespace
+
+RecordReader::RecordReader(const Source& source)
+    : source_(source), text_(source.text), separator_(find_separator()) {
+    if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
+}
+
+/// A field of one digit takes 24 times its space here.
+constexpr std::size_t most_fields = std::size_t{1} << 22;
+
+bool RecordReader::next(Record& record) {
+    do {
+        if (!skip_to_record()) return false;
+        record.fields.clear();
+        record.line = line_;
+        record.offset = at_;
+        do {
+            if (record.fields.size() == most_fields)
+                throw Error(ErrorKind::input, source_.name + ":" + std::to_string(line_),
+                            "more than " + std::to_string(most_fields) +
+                                " fields on one line; expected fewer, or another format");
+            record.fields.push_back(read_field());
+        } while (take_separator());
+        skip_line_end();
+    } while (is_empty(record));  // spreadsheets end their sheets with rows of separators
+    before_first_ = false;
+    return true;
+}
+
+/// Excel's first line `sep=;`; 0 where there is none.
+char RecordReader::named_separator() const {
+    const std::string_view line = text_.substr(0, text_.find_first_of("\r\n"));
+    return line.size() == 5 && line.starts_with("sep=") ? line[4] : '\0';
+}
+
+/// White space is written ' '.
+char RecordReader::find_separator() const {
+    if (named_separator() != 0) return named_separator();
+    std::string_view rest = text_;
+    while (!rest.empty()) {
+        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+        const std::size_t first = line.find_first_not_of(" \t");
+        if (first != std::string_view::npos && line[first] != '#') {
+            bool quoted = false;
+            std::string unquoted;
+            for (char c : line) {
+                if (c == '"') quoted = !quoted;
+                if (!quoted) unquoted += c;
+            }
+            for (char separator : {'\t', ';', ','})
+                if (unquoted.find(separator) != std::string::npos) return separator;
+            return ' ';
+        }
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    }
+    return ',';
+}
+
+/// To the next line that is neither blank nor a comment.
+bool RecordReader::skip_to_record() {
+    while (at_ < text_.size()) {
+        const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
+        const bool blank = start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
+        const bool comment = !blank && text_[start] == '#';
+        if (!blank && !comment) return true;  // leading tabs may be empty fields: they stay
+        at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
+        if (comment && before_first_) read_shape(text_.substr(start + 1, at_ - start - 1));
+        skip_line_end();
+    }
+    return false;
+}
+
+void RecordReader::read_shape(std::string_view comment) {
+    comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
+    if (!comment.starts_with("shape")) return;
+    comment.remove_prefix(std::string_view("shape").size());
+    comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
+    if (!comment.starts_with(':')) return;
+    const std::string place = source_.name + ":" + std::to_string(line_);
+    if (shape_.line != 0)
+        throw Error(ErrorKind::input, place,
+                    "a second shape; expected one, as in line " + std::to_string(shape_.line));
+    shape_.line = line_;
+    shape_.shape = whole_numbers(comment.substr(1));
+    if (shape_.shape.empty())
+        throw Error(ErrorKind::input, place,
+                    "found '" + shortened(comment.substr(1)) +
+                        "'; expected the lengths of the axes, as in # shape: 2, 6, 3");
+}
+
+Field RecordReader::read_field() {
+    skip_padding();
+    Field field;
+    field.offset = at_;
+    if (at_ < text_.size() && text_[at_] == '"')
+        read_quoted(field);
+    else
+        read_plain(field);
+    skip_padding();
+    const bool ends = at_line_end() || text_[at_] == separator_ || separator_ == ' ';
+    if (!ends)
+        throw Error(ErrorKind::input, source_.place(at_),
+                    "found " + excerpt(text_, at_) + " after a quoted field; expected " +
+                        (separator_ == '\t' ? "a tab" : std::string("'") + separator_ + "'") +
+                        " or the end of the line");
+    return field;
+}
+
+void RecordReader::read_quoted(Field& field) {
+    field.quoted = true;
+    for (++at_;; ++at_) {
+        if (at_line_end())
+            throw Error(ErrorKind::input, source_.place(field.offset),
+                        "a quote that does not end on its line; expected a closing '\"'");
+        if (text_[at_] != '"') {
+            field.text += text_[at_];
+        } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
+            field.text += text_[at_++];
+        } else {
+            ++at_;
+            return;
+        }
+    }
+}
+
+void RecordReader::read_plain(Field& field) {
+    const std::size_t start = at_;
+    while (!at_line_end() && text_[at_] != separator_ &&
+           !(separator_ == ' ' && is_blank(text_[at_])))
+        ++at_;
+    std::size_t end = at_;
+    while (end > start && is_padding(text_[end - 1])) --end;
+    field.text = text_.substr(start, end - start);
+}
+
+bool RecordReader::take_separator() {
+    if (at_line_end()) return false;
+    if (separator_ != ' ') ++at_;
+    return true;
+}
+
+bool RecordReader::is_padding(char c) const {
+    return is_blank(c) && (c != '\t' || separator_ != '\t');
+}
+
+void RecordReader::skip_padding() {
+    while (!at_line_end() && is_padding(text_[at_])) ++at_;
+}
+
+bool RecordReader::at_line_end() const {
+    return at_ >= text_.size() || text_[at_] == '\n' || text_[at_] == '\r';
+}
+
+void RecordReader::skip_line_end() {
+    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+    if (at_ < text_.size() && text_[at_] == '\n') ++at_;
+    ++line_;
+}
+
+}  // namespace attn::io

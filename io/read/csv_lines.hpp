@@ -1,0 +1,68 @@
+// CSV text as records: separators, quotes, comments and blank lines.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/source.hpp"
+
+namespace attn::io {
+
+struct Field {
+    std::string text;
+    std::size_t offset = 0;
+    bool quoted = false;
+};
+
+struct Record {
+    std::vector<Field> fields;
+    std::size_t line = 0;    // from 1
+    std::size_t offset = 0;  // of its first byte
+};
+
+/// What a comment `# shape: 2, 6, 3` says.
+struct ShapeComment {
+    std::vector<std::size_t> shape;  // empty where there is none
+    std::size_t line = 0;
+};
+
+/// Splits the text into records; csv.hpp says what separates fields and what is skipped.
+/// Errors: kind input, at quotes that do not end or go on, and at a shape that is none.
+class RecordReader {
+public:
+    explicit RecordReader(const Source& source);
+
+    /// White space is ' '.
+    char separator() const { return separator_; }
+
+    /// Of the comments before the first record.
+    const ShapeComment& shape() const { return shape_; }
+
+    /// False at the end of the text.
+    bool next(Record& record);
+
+private:
+    char named_separator() const;
+    char find_separator() const;
+    bool skip_to_record();
+    void read_shape(std::string_view comment);
+    Field read_field();
+    void read_quoted(Field& field);
+    void read_plain(Field& field);
+    bool take_separator();
+    bool is_padding(char c) const;
+    void skip_padding();
+    bool at_line_end() const;
+    void skip_line_end();
+
+    const Source& source_;
+    std::string_view text_;
+    char separator_;
+    std::size_t at_ = 0;
+    std::size_t line_ = 1;
+    bool before_first_ = true;
+    ShapeComment shape_;
+};
+
+}  // namespace attn::io

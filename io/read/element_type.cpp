@@ -1,0 +1,118 @@
+// The number types that array files hold; see element_type.hpp.
+#include "io/read/element_type.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace attn::io {
+namespace {
+
+struct TypeNames {
+    ElementType type;
+    std::string_view descr, safetensors;
+    std::size_t size;
+};
+
+constexpr std::array<TypeNames, 13> types{{{ElementType::boolean, "b1", "BOOL", 1},
+                                           {ElementType::int8, "i1", "I8", 1},
+                                           {ElementType::int16, "i2", "I16", 2},
+                                           {ElementType::int32, "i4", "I32", 4},
+                                           {ElementType::int64, "i8", "I64", 8},
+                                           {ElementType::uint8, "u1", "U8", 1},
+                                           {ElementType::uint16, "u2", "U16", 2},
+                                           {ElementType::uint32, "u4", "U32", 4},
+                                           {ElementType::uint64, "u8", "U64", 8},
+                                           {ElementType::float16, "f2", "F16", 2},
+                                           {ElementType::bfloat16, "", "BF16", 2},
+                                           {ElementType::float32, "f4", "F32", 4},
+                                           {ElementType::float64, "f8", "F64", 8}}};
+
+/// IEEE 754 binary16. The bits become those of a float32 whose exponent is 112 too small, which
+/// one exact product mends, also for subnormals.
+struct Half {
+    std::uint16_t bits;
+    explicit operator float() const {
+        const std::uint32_t sign = (std::uint32_t{bits} & 0x8000u) << 16;
+        const std::uint32_t rest = (std::uint32_t{bits} & 0x7fffu) << 13;
+        const bool nonfinite = (bits & 0x7c00u) == 0x7c00u;
+        const float magnitude = nonfinite ? std::bit_cast<float>(rest | 0x7f800000u)
+                                          : std::bit_cast<float>(rest) * 0x1p112f;
+        return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+    }
+    explicit operator double() const { return static_cast<float>(*this); }
+};
+
+/// The upper half of a float32.
+struct BrainFloat {
+    std::uint16_t bits;
+    explicit operator float() const {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+    }
+    explicit operator double() const { return static_cast<float>(*this); }
+};
+
+struct Boolean {
+    std::uint8_t byte;
+    explicit operator float() const { return byte != 0 ? 1.0f : 0.0f; }
+    explicit operator double() const { return byte != 0 ? 1.0 : 0.0; }
+};
+
+template <class Stored, class T>
+void convert(bool swap, const char* from, std::size_t count, T* to) {
+    if (std::is_same_v<Stored, T> && !swap) {
+        std::memcpy(to, from, count * sizeof(T));
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        std::array<char, sizeof(Stored)> bytes;
+        std::memcpy(bytes.data(), from + i * sizeof(Stored), sizeof(Stored));
+        if (swap) std::reverse(bytes.begin(), bytes.end());
+        to[i] = static_cast<T>(std::bit_cast<Stored>(bytes));
+    }
+}
+
+}  // namespace
+
+std::size_t size_of(ElementType type) {
+    return types[static_cast<std::size_t>(type)].size;
+}
+
+std::optional<ElementType> type_of_descr(std::string_view descr) {
+    for (const TypeNames& names : types)
+        if (!descr.empty() && names.descr == descr) return names.type;
+    return std::nullopt;
+}
+
+std::optional<ElementType> type_of_safetensors(std::string_view name) {
+    for (const TypeNames& names : types)
+        if (names.safetensors == name) return names.type;
+    return std::nullopt;
+}
+
+template <class T>
+void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to) {
+    const bool swap = big_endian != (std::endian::native == std::endian::big);
+    switch (type) {
+        case ElementType::boolean: return convert<Boolean>(swap, from, count, to);
+        case ElementType::int8: return convert<std::int8_t>(swap, from, count, to);
+        case ElementType::int16: return convert<std::int16_t>(swap, from, count, to);
+        case ElementType::int32: return convert<std::int32_t>(swap, from, count, to);
+        case ElementType::int64: return convert<std::int64_t>(swap, from, count, to);
+        case ElementType::uint8: return convert<std::uint8_t>(swap, from, count, to);
+        case ElementType::uint16: return convert<std::uint16_t>(swap, from, count, to);
+        case ElementType::uint32: return convert<std::uint32_t>(swap, from, count, to);
+        case ElementType::uint64: return convert<std::uint64_t>(swap, from, count, to);
+        case ElementType::float16: return convert<Half>(swap, from, count, to);
+        case ElementType::bfloat16: return convert<BrainFloat>(swap, from, count, to);
+        case ElementType::float32: return convert<float>(swap, from, count, to);
+        case ElementType::float64: return convert<double>(swap, from, count, to);
+    }
+}
+
+template void decode(ElementType, bool, const char*, std::size_t, float*);
+template void decode(ElementType, bool, const char*, std::size_t, double*);
+
+}  // namespace attn::io

@@ -1,0 +1,22 @@
+// The inputs built into the program: `--example journey|pair|sentence`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/text/number_array.hpp"
+
+namespace attn::io {
+
+struct Example {
+    NumberArray inputs;               ///< empty where the example is a text
+    std::vector<std::string> tokens;  ///< one a row, or empty
+    std::string text;                 ///< for `--text`, or empty
+};
+
+/// Names in help's order. `find_example` takes one of them.
+inline constexpr std::string_view example_names = "journey|pair|sentence";
+Example find_example(std::string_view name);
+
+}  // namespace attn::io

@@ -1,0 +1,59 @@
+// A file of any format that arrays come in, and the one array that is meant.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/thread_pool.hpp"
+#include "io/file/source.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/csv.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::io {
+
+enum class DataFormat { json, ndjson, csv, npy, npz, safetensors };
+
+/// The format that a file's name promises. Errors: kind unsupported, for formats that are known by
+/// name but not read.
+std::optional<DataFormat> format_of_name(const std::string& path);
+
+/// "file.npz:name" is the array `name` of file.npz, unless a file has that whole name.
+struct DataPath {
+    std::string file;
+    std::string array;  ///< empty where none is named
+};
+DataPath split_data_path(const std::string& path);
+
+/// Exactly one of `document`, `csv` and `arrays` is there, or none for lines of NDJSON.
+struct DataFile {
+    std::string name;   ///< the path, or <stdin>
+    std::string place;  ///< what errors call it: the name, or "name:line" of a line
+    std::string array;  ///< the array that the path names, or empty
+    DataFormat format = DataFormat::json;
+    std::shared_ptr<const Source> source;          ///< of the text formats
+    std::unique_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
+    std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
+
+    bool holds_object() const { return document != nullptr && !document->is_array(); }
+};
+
+/// Opens a file; nothing of its arrays is read yet. Without `format` the name's suffix says what it
+/// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
+/// its format.
+DataFile open_data_file(const std::string& path, std::optional<DataFormat> format = {});
+
+/// A line of JSON that is here already, as a file. Errors: kind input.
+DataFile data_file_of_line(Source line);
+
+/// The arrays of a JSON object, all read at once: for weights, which have names. A result's schema
+/// and config become the metadata. Errors: as JsonDocument::read_array.
+ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
+
+/// The array that the path names, or the only one. Labels of CSV go to `labels`, where it is not
+/// null. Errors: kind input, listing the arrays where there are several and none is named.
+NumberArray read_one_array(const DataFile& file, const ArrayRules& rules, Workers* workers,
+                           const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
+
+}  // namespace attn::io

@@ -1,0 +1,46 @@
+// Reads one JSON array of numbers, of any depth, straight into memory.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/source.hpp"
+#include "io/text/number_array.hpp"
+
+namespace attn::io {
+
+/// Beside JSON's numbers it takes Python's bare NaN, Infinity and -Infinity, and the same words as
+/// strings, as attn itself writes them. Errors: kind input, with file:line:column, for ragged rows,
+/// empty rows, a wrong rank, anything that is no number, and numbers that break the rules.
+class JsonArrayReader {
+public:
+    /// The text is taken to end at `end`.
+    JsonArrayReader(const Source& source, std::size_t begin, const ArrayRules& rules,
+                    std::size_t end = std::string_view::npos)
+        : source_(source), text_(source.text.substr(0, end)), at_(begin), rules_(rules) {}
+
+    NumberArray read();
+
+    /// The offset after what was read.
+    std::size_t end() const { return at_; }
+
+private:
+    void read_list(std::size_t depth);
+    void read_number();
+    bool read_boolean();
+    void close_list(std::size_t depth, std::size_t opened_at, std::size_t length);
+    char next_token();
+    [[noreturn]] void fail(std::size_t offset, const std::string& message) const;
+
+    const Source& source_;
+    std::string_view text_;
+    std::size_t at_;
+    ArrayRules rules_;
+    std::vector<std::size_t> shape_;
+    std::vector<double> values_;
+    bool boolean_ = false;
+    std::size_t rank_ = 0;  // of the first number seen; 0 before
+};
+
+}  // namespace attn::io

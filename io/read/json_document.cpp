@@ -1,0 +1,249 @@
+// JSON texts; see json_document.hpp.
+#include "io/read/json_document.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/read/json_array.hpp"
+#include "io/read/json_rows.hpp"
+#include "io/text/decimal.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::uint64_t repeat(std::uint64_t byte) {
+    return 0x0101010101010101u * byte;
+}
+
+/// The high bit of each byte that is `byte`; exact up to the first such byte.
+constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
+    const std::uint64_t difference = word ^ repeat(byte);
+    return (difference - repeat(1)) & ~difference & repeat(0x80);
+}
+
+constexpr bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/// The first bracket or quote from `at` on, or the text's end.
+std::size_t find_structure(std::string_view text, std::size_t at) {
+    for (; text.size() - at >= 8; at += 8) {
+        const std::uint64_t word = load_bytes(text.data() + at);
+        const std::uint64_t folded = word | repeat(0x20);  // [ ] are { } less this bit
+        const std::uint64_t found =
+            equal_bytes(folded, '{') | equal_bytes(folded, '}') | equal_bytes(word, '"');
+        if (found != 0) return at + static_cast<std::size_t>(std::countr_zero(found)) / 8;
+    }
+    return std::min(text.find_first_of("\"[]{}", at), text.size());
+}
+
+/// What stands between the quotes of a text without escapes.
+std::optional<std::string_view> plain_text(std::string_view text) {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
+    const std::string_view inside = text.substr(1, text.size() - 2);
+    const bool plain = std::all_of(inside.begin(), inside.end(), [](char c) {
+        return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+    });
+    return plain ? std::optional(inside) : std::nullopt;
+}
+
+/// The values that requests are full of: texts without escapes, short whole numbers, true, false.
+std::optional<nlohmann::json> plain_value(std::string_view text) {
+    if (const auto inside = plain_text(text)) return *inside;
+    constexpr std::size_t most_digits = 18;
+    const bool digits =
+        !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (digits) {
+        std::uint64_t value = 0;
+        for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
+        return value;
+    }
+    if (text == "true" || text == "false") return text == "true";
+    return std::nullopt;
+}
+
+}  // namespace
+
+JsonDocument::JsonDocument(const Source& source) : source_(source) {
+    begin_ = skip_space(0);
+    const char first = source_.text[begin_];
+    if (first == '[')
+        is_array_ = true;
+    else if (first == '{')
+        check_end(read_members(begin_ + 1));
+    else
+        fail(begin_, "found " + excerpt(source_.text, begin_) +
+                         "; expected JSON: a matrix [[...], ...] or a request {...}");
+}
+
+JsonDocument::JsonDocument(const Source& source, const JsonMember& member)
+    : source_(source), is_array_(source.text[member.begin] == '['), begin_(member.begin) {
+    if (!is_array_) read_members(begin_ + 1);
+}
+
+JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
+    JsonDocument document(source, Unread{});
+    try {
+        document.begin_ = document.skip_space(0);
+        if (document.begin_ < source.text.size() && source.text[document.begin_] == '{')
+            document.read_members(document.begin_ + 1);
+    } catch (const Error&) {
+        // The members that were read stand in the document.
+    }
+    return document;
+}
+
+const JsonMember* JsonDocument::find(const std::string& key) const {
+    const auto found = std::find_if(members_.begin(), members_.end(),
+                                    [&](const JsonMember& m) { return m.key == key; });
+    return found == members_.end() ? nullptr : &*found;
+}
+
+NumberArray JsonDocument::read_array(const ArrayRules& rules, Workers* workers,
+                                     std::size_t piece_size) const {
+    const std::size_t end = source_.text.find_last_not_of(" \t\r\n") + 1;
+    auto regular = read_json_rows(source_.text.substr(begin_, end - begin_), rules, Outermost::list,
+                                  workers, piece_size);
+    if (regular) return std::move(*regular);
+    check_end(skip_value(begin_));
+    return JsonArrayReader(source_, begin_, rules).read();
+}
+
+NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
+                                     Workers* workers, std::size_t piece_size) const {
+    auto regular = read_json_rows(text(member), rules, Outermost::list, workers, piece_size,
+                                  source_.text.size() - member.end);
+    if (regular) return std::move(*regular);
+    return JsonArrayReader(source_, member.begin, rules).read();
+}
+
+nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
+    return parse(member.begin, member.end);
+}
+
+void JsonDocument::fail(std::size_t offset, const std::string& message) const {
+    throw Error(ErrorKind::input, source_.place(offset), message);
+}
+
+void JsonDocument::check_end(std::size_t at) const {
+    at = skip_space(at);
+    if (at != source_.text.size())
+        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text");
+}
+
+std::size_t JsonDocument::skip_space(std::size_t at) const {
+    while (at < source_.text.size() && is_space(source_.text[at])) ++at;
+    return at;
+}
+
+std::size_t JsonDocument::skip_string(std::size_t at) const {
+    const std::string_view text = source_.text;
+    for (std::size_t end = at + 1; end < text.size(); ++end) {
+        if (text[end] == '"') return end + 1;
+        if (text[end] == '\\') ++end;
+    }
+    fail(at, "a string that does not end; expected a closing '\"'");
+}
+
+/// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
+/// between them is left to whoever reads the value.
+std::size_t JsonDocument::skip_value(std::size_t at) const {
+    const std::string_view text = source_.text;
+    const std::size_t start = at;
+    std::string open;  // the brackets that wait for their partner
+    constexpr std::size_t deepest = 64;
+    while (at < text.size()) {
+        const char c = text[at];
+        if (c == '"') {
+            at = skip_string(at);
+        } else if (c == '[' || c == '{') {
+            open += c;
+            if (open.size() > deepest)
+                fail(at, "more than 64 nested brackets; expected at most 3 for an array");
+            ++at;
+        } else if (c == ']' || c == '}') {
+            if (open.empty()) break;
+            if ((c == ']') != (open.back() == '['))
+                fail(at, std::string("found '") + c + "'; expected '" +
+                             (open.back() == '[' ? ']' : '}') + "'");
+            open.pop_back();
+            ++at;
+        } else if (open.empty() && (c == ',' || is_space(c))) {
+            break;
+        } else {
+            at = open.empty() ? std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size())
+                              : find_structure(text, at + 1);
+            continue;
+        }
+        if (open.empty()) return at;
+    }
+    if (!open.empty())
+        fail(text.size(), std::string("the text ends inside '") + open.back() + "'; expected '" +
+                              (open.back() == '[' ? ']' : '}') + "'");
+    if (at == start) fail(at, "found " + excerpt(text, at) + "; expected a value");
+    return at;
+}
+
+/// Reads "key": value, ... up to the closing brace; returns the offset after it.
+std::size_t JsonDocument::read_members(std::size_t at) {
+    const std::string_view text = source_.text;
+    std::unordered_set<std::string> later_keys;
+    const auto stands_already = [&](const std::string& key) {
+        // Most objects are small and need no set.
+        const auto early = std::min<std::ptrdiff_t>(16, std::ssize(members_));
+        return std::any_of(members_.begin(), members_.begin() + early,
+                           [&](const JsonMember& m) { return m.key == key; }) ||
+               (early == 16 && !later_keys.insert(key).second);
+    };
+    at = skip_space(at);
+    if (at < text.size() && text[at] == '}') return at + 1;
+    for (;;) {
+        JsonMember member;
+        member.key_offset = at = skip_space(at);
+        if (at == text.size() || text[at] != '"')
+            fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
+        at = skip_string(at);
+        const auto plain_key = plain_text(text.substr(member.key_offset, at - member.key_offset));
+        member.key = plain_key ? *plain_key : parse(member.key_offset, at).get<std::string>();
+        if (stands_already(member.key))
+            fail(member.key_offset,
+                 "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
+        at = skip_space(at);
+        if (at == text.size() || text[at] != ':')
+            fail(at, "found " + excerpt(text, at) + "; expected ':'");
+        member.begin = skip_space(at + 1);
+        at = member.end = skip_value(member.begin);
+        // Lists and objects may be large and are checked when they are read; the rest is now.
+        if (text[member.begin] != '[' && text[member.begin] != '{') read_value(member);
+        members_.push_back(std::move(member));
+        at = skip_space(at);
+        if (at < text.size() && text[at] == '}') return at + 1;
+        if (at == text.size() || text[at] != ',')
+            fail(at, "found " + excerpt(text, at) + "; expected ',' or '}'");
+        ++at;
+    }
+}
+
+nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
+    if (auto plain = plain_value(source_.text.substr(begin, end - begin))) return std::move(*plain);
+    const char* text = source_.text.data();
+    try {
+        return nlohmann::json::parse(text + begin, text + end);
+    } catch (const nlohmann::json::parse_error& error) {
+        // byte counts from 1 and may stand one past the end.
+        const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
+        fail(std::min(at, source_.text.size()),
+             "found " + excerpt(source_.text, std::min(at, end)) + "; expected a JSON value");
+    } catch (const nlohmann::json::out_of_range&) {
+        fail(begin, "a number beyond float64's range; expected at most 1.7976931348623157e308");
+    }
+}
+
+}  // namespace attn::io

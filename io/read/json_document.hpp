@@ -1,0 +1,82 @@
+// JSON texts: documents go through nlohmann_json, arrays of numbers through a reader of our own,
+// which knows where each number stands and takes Python's bare NaN and Infinity.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/thread_pool.hpp"
+#include "io/file/source.hpp"
+#include "io/text/number_array.hpp"
+#include "io/text/row_pieces.hpp"
+
+namespace attn::io {
+
+/// One member of the document's object, not parsed yet: text[begin, end).
+struct JsonMember {
+    std::string key;
+    std::size_t key_offset = 0, begin = 0, end = 0;
+};
+
+/// A JSON text whose root is an array or an object. Of an object only the root's own structure is
+/// read at once, so that the large arrays of a result that nobody asks for cost no parsing; an
+/// array waits until it is asked for.
+class JsonDocument {
+public:
+    /// `source` must outlive the document. Errors: kind input, with file:line:column, where the
+    /// text is no JSON, is cut short, repeats a key or goes on after its end.
+    explicit JsonDocument(const Source& source);
+
+    /// A member that is an array or an object, as a document of its own.
+    JsonDocument(const Source& source, const JsonMember& member);
+
+    /// Of an object that is broken somewhere, the members before that place; of anything else none.
+    static JsonDocument as_far_as_it_reads(const Source& source);
+
+    bool is_array() const { return is_array_; }
+    const std::vector<JsonMember>& members() const { return members_; }
+    const JsonMember* find(const std::string& key) const;
+
+    /// "file:line:column" of a member's value.
+    std::string place(const JsonMember& member) const { return source_.place(member.begin); }
+
+    /// The root array, or one member, as a rectangular array of numbers. Errors: those of
+    /// JsonArrayReader, and for the root those of the constructor.
+    NumberArray read_array(const ArrayRules& rules, Workers* workers = nullptr,
+                           std::size_t piece_size = default_piece) const;
+    NumberArray read_array(const JsonMember& member, const ArrayRules& rules,
+                           Workers* workers = nullptr,
+                           std::size_t piece_size = default_piece) const;
+
+    bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
+    bool holds_object(const JsonMember& member) const { return source_.text[member.begin] == '{'; }
+
+    /// A member's value as it is written.
+    std::string_view text(const JsonMember& member) const {
+        return source_.text.substr(member.begin, member.end - member.begin);
+    }
+
+    /// A member as a document of nlohmann's.
+    nlohmann::json read_value(const JsonMember& member) const;
+
+private:
+    struct Unread {};
+    JsonDocument(const Source& source, Unread) : source_(source) {}
+
+    [[noreturn]] void fail(std::size_t offset, const std::string& message) const;
+    std::size_t skip_space(std::size_t at) const;
+    std::size_t skip_string(std::size_t at) const;
+    std::size_t skip_value(std::size_t at) const;
+    void check_end(std::size_t at) const;
+    std::size_t read_members(std::size_t at);
+    nlohmann::json parse(std::size_t begin, std::size_t end) const;
+
+    const Source& source_;
+    bool is_array_ = false;
+    std::size_t begin_ = 0;
+    std::vector<JsonMember> members_;
+};
+
+}  // namespace attn::io

@@ -1,0 +1,147 @@
+// Numbers from text; see number_array.hpp.
+#include "io/text/number_array.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array<std::pair<std::string_view, double>, 6> json_words{
+    {{"NaN", nan},
+     {"Infinity", infinity},
+     {"-Infinity", -infinity},
+     {"\"NaN\"", nan},
+     {"\"Infinity\"", infinity},
+     {"\"-Infinity\"", -infinity}}};
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+std::size_t digits(std::string_view text, std::size_t from) {
+    std::size_t to = from;
+    while (to < text.size() && is_digit(text[to])) ++to;
+    return to;
+}
+
+/// End of the fraction and exponent that start at `from`; `from` itself where there is none.
+/// A '.' or 'e' without digits after it is not taken.
+std::size_t skip_fraction_and_exponent(std::string_view text, std::size_t from) {
+    if (from < text.size() && text[from] == '.') {
+        const std::size_t end = digits(text, from + 1);
+        if (end > from + 1) from = end;
+    }
+    if (from < text.size() && (text[from] == 'e' || text[from] == 'E')) {
+        std::size_t at = from + 1;
+        if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+        const std::size_t end = digits(text, at);
+        if (end > at) from = end;
+    }
+    return from;
+}
+
+double to_double(std::string_view number) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    // from_chars tells overflow and underflow apart no further than "out of range"; strtod does.
+    if (error == std::errc::result_out_of_range)
+        value = std::strtod(std::string(number).c_str(), nullptr);
+    return value;
+}
+
+bool starts_with_word(std::string_view text, std::string_view word) {
+    return text.size() >= word.size() &&
+           std::equal(word.begin(), word.end(), text.begin(), [](char a, char b) {
+               return a == std::tolower(static_cast<unsigned char>(b));
+           });
+}
+
+}  // namespace
+
+ParsedNumber parse_json_number(std::string_view text) {
+    const std::size_t start = text.starts_with('-') ? 1 : 0;
+    const std::size_t whole = digits(text, start);
+    if (whole == start) return {};
+    if (text[start] == '0' && whole > start + 1) return {};  // JSON has no leading zeros
+    const std::size_t end = skip_fraction_and_exponent(text, whole);
+    return {to_double(text.substr(0, end)), end};
+}
+
+ParsedNumber parse_json_number_or_word(std::string_view text) {
+    const ParsedNumber number = parse_json_number(text);
+    if (number.length != 0) return number;
+    for (const auto& [word, value] : json_words)
+        if (text.starts_with(word)) return {value, word.size()};
+    return {};
+}
+
+ParsedNumber parse_loose_number(std::string_view text) {
+    const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+    const std::string_view rest = text.substr(sign);
+    const double factor = text.starts_with('-') ? -1 : 1;
+    for (std::string_view word : {"infinity", "inf"})
+        if (starts_with_word(rest, word)) return {factor * infinity, sign + word.size()};
+    if (starts_with_word(rest, "nan")) return {nan, sign + 3};
+
+    const std::size_t whole = digits(rest, 0);
+    std::size_t end = skip_fraction_and_exponent(rest, whole);
+    if (whole == 0 && (end == 0 || rest[0] != '.')) return {};
+    if (end == whole && end < rest.size() && rest[end] == '.') ++end;  // "1."
+    return {factor * to_double(rest.substr(0, end)), sign + end};
+}
+
+std::string complaint(double value, std::string_view text, const ArrayRules& rules) {
+    const bool spelled = std::none_of(text.begin(), text.end(), is_digit);  // NaN, -Infinity
+    if (spelled && !rules.nonfinite)
+        return shortened(text) + " is not finite; expected a finite number";
+    if (spelled) return {};
+    if (std::isinf(value))
+        return shortened(text) + " overflows float64; expected at most 1.7976931348623157e308";
+    if (rules.dtype == Dtype::float32 && std::isinf(static_cast<float>(value)))
+        return shortened(text) +
+               " overflows float32; expected at most 3.4028235e38, or dtype float64";
+    return {};
+}
+
+double rounded_once(double value, std::string_view text, Dtype dtype) {
+    if (dtype != Dtype::float32 || !std::isfinite(value)) return value;
+    if (text.starts_with('+')) text.remove_prefix(1);
+    float nearest = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nearest);
+    const bool differs = error == std::errc{} && nearest != static_cast<float>(value);
+    return differs ? static_cast<double>(nearest) : value;
+}
+
+bool take_number(const ParsedNumber& parsed, std::string_view text, const ArrayRules& rules,
+                 double& value) {
+    const std::string_view number = text.substr(0, parsed.length);
+    if (number.empty() || !complaint(parsed.value, number, rules).empty()) return false;
+    value = rounded_once(parsed.value, number, rules.dtype);
+    return true;
+}
+
+std::string rank_range(const ArrayRules& rules) {
+    const std::string low = std::to_string(rules.lowest_rank);
+    return rules.lowest_rank == rules.highest_rank
+               ? low
+               : low + " to " + std::to_string(rules.highest_rank);
+}
+
+Array<double> to_array(const std::vector<double>& values, const std::vector<std::size_t>& shape) {
+    Array<double> array = Array<double>::from_shape(shape);
+    std::copy(values.begin(), values.end(), array.begin());
+    return array;
+}
+
+}  // namespace attn::io

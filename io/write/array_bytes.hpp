@@ -1,0 +1,30 @@
+// The bytes of a result's arrays, as the binary formats write them: little-endian and row-major.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "core/layer/result.hpp"
+
+namespace attn::io {
+
+static_assert(std::endian::native == std::endian::little,
+              "numbers are written as they lie in memory");
+
+struct ArrayBytes {
+    std::string_view descr, safetensors;  ///< the names of the element's type
+    std::size_t element = 0;              ///< bytes of one
+    std::vector<std::size_t> shape;
+
+    std::uint64_t size() const;  ///< of all elements
+};
+
+ArrayBytes describe(const NamedArray& array);
+
+/// Hands the array's bytes on, piece by piece. A stream is used up.
+void write_bytes(const NamedArray& array, const std::function<void(std::string_view)>& take);
+
+}  // namespace attn::io

@@ -1,0 +1,81 @@
+// A result as JSON. Numbers go straight to text: through nlohmann_json a float32 would be printed
+// as the float64 that it widens to, with 17 digits.
+#include <string>
+#include <vector>
+
+#include "io/text/row_text.hpp"
+#include "io/write/report.hpp"
+
+namespace attn::io {
+namespace {
+
+std::string nonfinite_text(const std::string& word, Nonfinite nonfinite) {
+    switch (nonfinite) {
+        case Nonfinite::string: return '"' + word + '"';
+        case Nonfinite::null: return "null";
+        case Nonfinite::literal: break;
+    }
+    return word;
+}
+
+void break_line(RowText& text, std::size_t depth, bool pretty) {
+    if (pretty) text += "\n" + std::string(2 * depth, ' ');
+}
+
+RowFormat row_format(const NumberStyle& style) {
+    const bool pretty = style.pretty;
+    RowFormat format;
+    format.separator = pretty ? ", " : ",";
+    format.nan = nonfinite_text("NaN", style.nonfinite);
+    format.infinity = nonfinite_text("Infinity", style.nonfinite);
+    format.minus_infinity = nonfinite_text("-Infinity", style.nonfinite);
+    format.decimals = style.decimals;
+    format.marks_reals = true;
+    format.open = [pretty](RowText& text, const auto& shape, std::size_t row) {
+        const std::size_t depth = shape.size() - 1;
+        const std::size_t opened = depth - axes_that_turn(shape, row, 0);  // the outermost
+        if (opened > 0) text += ',';
+        for (std::size_t axis = opened; axis <= depth; ++axis) {
+            if (axis > 0) break_line(text, axis + 1, pretty);
+            text += '[';
+        }
+    };
+    format.close = [pretty](RowText& text, const auto& shape, std::size_t row) {
+        const std::size_t depth = shape.size() - 1;
+        text += ']';
+        const std::size_t closed = axes_that_turn(shape, row, 1);
+        for (std::size_t i = 0; i < closed; ++i) {
+            break_line(text, depth - i, pretty);
+            text += ']';
+        }
+    };
+    return format;
+}
+
+/// Names of members and arrays are attn's own and need no escapes. In the pretty form members
+/// stand on one line each, like the rows below them.
+void write_key(Output& out, std::string_view key, bool first, bool pretty) {
+    if (!first) out << ",";
+    out << (pretty ? "\n  \"" : "\"") << key << (pretty ? "\": " : "\":");
+}
+
+}  // namespace
+
+void write_json(Output& out, const Report& report, const NumberStyle& style) {
+    const RowFormat format = row_format(style);
+    bool first = true;
+    out << "{";
+    for (const auto& [key, value] : report.head) {
+        write_key(out, key, first, style.pretty);
+        out << value;
+        first = false;
+    }
+    for (const NamedArray& array : report.arrays) {
+        write_key(out, array.name, first, style.pretty);
+        write_rows(out, array, format, report.workers);
+        first = false;
+    }
+    out << (style.pretty ? "\n}\n" : "}\n");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,88 @@
+// The formats of a result, behind one interface, and the table that names them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/thread_pool.hpp"
+#include "core/layer/result.hpp"
+#include "io/file/output.hpp"
+
+namespace attn::io {
+
+enum class Nonfinite { string, null, literal };
+inline constexpr Names<Nonfinite, 3> nonfinite_names{
+    {{Nonfinite::string, "string"}, {Nonfinite::null, "null"}, {Nonfinite::literal, "literal"}}};
+
+/// Everything that a writer may show.
+struct Report {
+    /// schema, id, mode, tokens, config, shapes: each name with its value as JSON.
+    std::vector<std::pair<std::string, std::string>> head;
+    std::vector<NamedArray> arrays;
+    std::vector<std::string> tokens;  ///< one label a token, or empty
+    std::size_t first_query = 0;      ///< the token that query row 0 belongs to
+    bool queries_are_tokens = true;   ///< the labels name the queries
+    bool keys_are_tokens = true;      ///< the labels name the keys
+    Workers* workers = nullptr;       ///< that may help to write; null: none
+};
+
+/// The head as a JSON object.
+std::string head_text(const Report& report);
+
+struct NumberStyle {
+    std::optional<int> decimals;  ///< empty: json and csv shortest, torch and table 4
+    Nonfinite nonfinite = Nonfinite::string;
+    bool pretty = false;
+};
+
+/// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
+/// Takes streams.
+void write_json(Output& out, const Report& report, const NumberStyle& style);
+
+/// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
+/// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
+void write_torch(Output& out, const Report& report, const NumberStyle& style);
+
+/// Aligned columns with token labels, for people.
+void write_table(Output& out, const Report& report, const NumberStyle& style);
+
+/// The report's one array, as read_csv reads it back: rows of the last axis, without a header;
+/// where the rank is not 2 or the first row is 0, 1, 2, ..., after a comment with the shape.
+/// Non-finite numbers are nan, inf and -inf. Takes streams.
+void write_csv(Output& out, const Report& report, const NumberStyle& style);
+
+/// The same with tabs.
+void write_tsv(Output& out, const Report& report, const NumberStyle& style);
+
+/// The report's one array, without anything beside it. Takes streams.
+void write_npy(Output& out, const Report& report, const NumberStyle& style);
+
+/// Every array, and the head as JSON beside them (array_file.hpp). Take streams.
+void write_npz(Output& out, const Report& report, const NumberStyle& style);
+void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
+
+/// ndjson is the same document as json, on one line; none writes nothing.
+enum class Format { json, ndjson, csv, tsv, npy, npz, safetensors, torch, table, none };
+inline constexpr Names<Format, 10> format_names{{{Format::json, "json"},
+                                                 {Format::ndjson, "ndjson"},
+                                                 {Format::csv, "csv"},
+                                                 {Format::tsv, "tsv"},
+                                                 {Format::npy, "npy"},
+                                                 {Format::npz, "npz"},
+                                                 {Format::safetensors, "safetensors"},
+                                                 {Format::torch, "torch"},
+                                                 {Format::table, "table"},
+                                                 {Format::none, "none"}}};
+
+using Writer = void (*)(Output&, const Report&, const NumberStyle&);
+Writer writer_for(Format format);
+
+/// A tensor's text as PyTorch prints it, "tensor([...])".
+std::string torch_text(const AnyArray& array, int decimals);
+
+}  // namespace attn::io

@@ -1,0 +1,36 @@
+// A result as safetensors: its arrays, and the rest of the result as JSON in the file's metadata.
+#include <algorithm>
+
+#include "io/read/array_file.hpp"
+#include "io/write/array_bytes.hpp"
+#include "io/write/report.hpp"
+
+namespace attn::io {
+
+void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
+    // Wide elements first, as the format's own writer does: all stay aligned.
+    std::vector<const NamedArray*> arrays;
+    for (const NamedArray& array : report.arrays) arrays.push_back(&array);
+    std::stable_sort(arrays.begin(), arrays.end(), [](const NamedArray* a, const NamedArray* b) {
+        return describe(*a).element > describe(*b).element;
+    });
+
+    nlohmann::ordered_json header;
+    header["__metadata__"] = {{std::string(safetensors_metadata), head_text(report)}};
+    std::uint64_t end = 0;
+    for (const NamedArray* array : arrays) {
+        const ArrayBytes bytes = describe(*array);
+        const std::uint64_t begin = end;
+        end += bytes.size();
+        header[array->name] = {
+            {"dtype", bytes.safetensors}, {"shape", bytes.shape}, {"data_offsets", {begin, end}}};
+    }
+    std::string text = header.dump();
+    constexpr std::size_t prefix = 8;
+    text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
+    out << bytes_of_number(text.size(), prefix) << text;
+    for (const NamedArray* array : arrays)
+        write_bytes(*array, [&](std::string_view piece) { out << piece; });
+}
+
+}  // namespace attn::io

@@ -1,0 +1,249 @@
+// Formats through the real binary: every array can come in and go out in every format.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "io/read/input_file.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> suffixes{"json", "ndjson", "csv", "npy", "npz", "safetensors"};
+
+std::string arrays(const std::string& name) {
+    return data_path("arrays/" + name);
+}
+
+void check_error(const std::vector<std::string>& arguments, const std::string& input, int code,
+                 const std::string& part) {
+    const Outcome outcome = run_attn(arguments, input);
+    CAPTURE(outcome.err);
+    CHECK(outcome.err.find(part) != std::string::npos);
+    CHECK(outcome.code == code);
+    CHECK(outcome.out == "");
+}
+
+json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
+    const Outcome outcome = run_attn(arguments, input);
+    REQUIRE(outcome.err == "");
+    return json::parse(outcome.out);
+}
+
+/// The values of the array `inputs`, or of the only one, in a file.
+attn::Array<double> stored(const std::string& path) {
+    attn::io::ArrayRules rules;
+    rules.lowest_rank = 1;
+    rules.highest_rank = 4;
+    const bool named = !path.ends_with("csv") && !path.ends_with("npy");
+    const auto file = attn::io::open_data_file(path + (named ? ":inputs" : ""));
+    return attn::io::read_one_array(file, rules, nullptr).values;
+}
+
+std::string name_in(const std::string& path) {
+    return path + (path.ends_with("csv") || path.ends_with("npy") ? "" : ":inputs");
+}
+
+}  // namespace
+
+TEST_CASE("formats: any pair keeps every bit of float32 and every shape") {
+    scratch_folder();
+    const std::string bits = arrays("bits_f4.npy");
+    const auto original =
+        attn::io::read_one_array(attn::io::open_data_file(bits), {}, nullptr).values;
+    for (const std::string& source : {bits, arrays("batch_f4.npy"), arrays("vector_f4.npy")}) {
+        const bool vector = source.ends_with("vector_f4.npy");
+        for (const std::string& first : suffixes)
+            for (const std::string& second : suffixes) {
+                CAPTURE(source + " " + first + " " + second);
+                // A vector cannot be a matrix of tokens; logsumexp is one that comes out.
+                const std::string in = vector ? arrays("matrix_f4.npy") : source;
+                const std::string emitted = vector ? "logsumexp" : "inputs";
+                const std::string a = "a." + first, b = "b." + second;
+                const std::vector<std::string> convert{"--init", "none", "--emit", emitted, "-o"};
+                std::vector<std::string> command{"self", in};
+                command.insert(command.end(), convert.begin(), convert.end());
+                command.push_back(a);
+                CHECK(run_attn(command).err == "");
+                if (vector) {
+                    CHECK(run_attn({"compare", a, a}).code == 0);
+                    continue;
+                }
+                command[1] = name_in(a);
+                command.back() = b;
+                CHECK(run_attn(command).err == "");
+                const auto values = stored(b);
+                const auto wanted =
+                    source == bits
+                        ? original
+                        : attn::io::read_one_array(attn::io::open_data_file(source), {}, nullptr)
+                              .values;
+                REQUIRE(values.shape() == wanted.shape());
+                // JSON and CSV give the shortest decimal, whose float32 is the same.
+                for (std::size_t i = 0; i < values.size(); ++i) {
+                    const float x = static_cast<float>(values.data()[i]);
+                    const float y = static_cast<float>(wanted.data()[i]);
+                    CHECK(std::memcmp(&x, &y, sizeof x) == 0);
+                }
+            }
+    }
+}
+
+TEST_CASE("formats: piped input is known by its first bytes, or by the flag") {
+    scratch_folder();
+    const json expected = answer({"self", arrays("matrix_f4.npy"), "--init", "none"});
+    for (const std::string& suffix : suffixes) {
+        CAPTURE(suffix);
+        const std::string file = "piped." + suffix;
+        CHECK(run_attn({"self", arrays("matrix_f4.npy"), "--init", "none", "--emit", "inputs", "-o",
+                        file})
+                  .err == "");
+        const bool named = suffix != "csv" && suffix != "npy";
+        const std::string input = named ? "-:inputs" : "-";
+        const std::string bytes = read_text(file);
+        CHECK(answer({"self", input, "--init", "none"}, bytes)["context_vectors"] ==
+              expected["context_vectors"]);
+        CHECK(answer({"self", input, "--init", "none", "--input-format", suffix},
+                     bytes)["context_vectors"] == expected["context_vectors"]);
+    }
+    check_error({"self", "-", "--input-format", "npy"}, "[[1,2]]", 3, "too few for an npy header");
+    check_error({"self", "-", "--input-format", "npz"}, "[[1,2],[3,4],[5,6],[7,8]]", 3,
+                "no zip file");
+}
+
+TEST_CASE("formats: lines of JSON are the rows of a matrix, or the matrices of a batch") {
+    CHECK(answer({"self", "-", "--init", "none", "--emit", "inputs"},
+                 "[1,2]\n[3,4]\n\n[5,6]\n")["inputs"] == json({{1, 2}, {3, 4}, {5, 6}}));
+    CHECK(answer({"self", "-", "--init", "none", "--emit", "inputs"},
+                 "[[1,2]]\n[[3,4]]\n")["inputs"] == json({{{1, 2}}, {{3, 4}}}));
+    check_error({"self", "-"}, "[1,2]\n[3]\n", 3, "<stdin>:2:1");
+}
+
+TEST_CASE("formats: a result in any format is the input of the next layer") {
+    scratch_folder();
+    const json second = [&] {
+        CHECK(run_attn({"self", data_path("journey.csv"), "-o", "first.json"}).err == "");
+        return answer({"causal", "first.json"});
+    }();
+    for (const std::string suffix : {"npz", "safetensors", "ndjson"}) {
+        CHECK(run_attn({"self", data_path("journey.csv"), "-o", "first." + suffix}).err == "");
+        const json result = answer({"causal", "first." + suffix});
+        CHECK(result["context_vectors"] == second["context_vectors"]);
+        CHECK(result["tokens"] == second["tokens"]);
+    }
+}
+
+TEST_CASE("formats: the operator's arrays may stand in one file, or be picked from several") {
+    scratch_folder();
+    write_text("request.json", R"({"query": [[1,0],[0,1]], "key": [[1,2],[0,1],[2,0]],
+                                   "value": [[1],[2],[4]], "mask": [[0,0,-1],[0,-2,0]]})");
+    const json expected = answer({"sdpa", "request.json"});
+    CHECK(run_attn({"sdpa", "request.json", "--emit", "queries,keys,values", "-o", "three.npz"})
+              .err == "");
+    write_text("mask.csv", "0,0,-1\n0,-2,0\n");
+    const json picked = answer({"sdpa", "--query", "three.npz:queries", "--key", "three.npz:keys",
+                                "--value", "three.npz:values", "--mask", "mask.csv"});
+    CHECK(picked["context_vectors"] == expected["context_vectors"]);
+    CHECK(answer({"sdpa", "--query", "request.json:query", "--key", "request.json:key", "--value",
+                  "request.json:value", "--mask", "request.json:mask"})["context_vectors"] ==
+          expected["context_vectors"]);
+    check_error(
+        {"sdpa", "--query", "three.npz", "--key", "three.npz:keys", "--value", "three.npz:values"},
+        "", 3, "several arrays: queries (2, 2), keys (3, 2), values (3, 1)");
+    check_error({"sdpa", "--query", "three.npz:q", "--key", "three.npz:keys", "--value",
+                 "three.npz:values"},
+                "", 3, "has no array \"q\"; there are queries (2, 2)");
+}
+
+TEST_CASE("formats: a mask's type says what it is, and whole numbers say too little") {
+    scratch_folder();
+    const std::string mask = arrays("several_stored.npz") + ":mask";
+    check_error({"self", "[[1]]", "--mask", mask}, "", 4, "cannot be read");
+    check_error({"self", "-", "--mask", mask}, "[[1],[2],[3]]", 2, "expected mask_true");
+    const json kept = answer({"self", "-", "--mask", mask, "--mask-true", "keep", "--emit", "mask"},
+                             "[[1],[2],[3]]");
+    CHECK(kept["mask"].size() == 3);
+    write_text("whole.csv", "1,0,1\n1,1,1\n0,0,1\n");
+    check_error({"self", "-", "--mask", "whole.csv"}, "[[1],[2],[3]]", 2,
+                "may be boolean or additive");
+}
+
+TEST_CASE("formats: a file of one array takes the context vectors, or the one that is named") {
+    scratch_folder();
+    for (const std::string suffix : {"csv", "npy"}) {
+        const std::string file = "one." + suffix;
+        CHECK(run_attn({"self", data_path("journey.csv"), "-o", file}).err == "");
+        CHECK(run_attn({"compare", file, "one.csv"}).code == 0);
+        check_error({"self", data_path("journey.csv"), "--emit", "scores,mask", "-o", file}, "", 2,
+                    "holds one array");
+        check_error({"self", data_path("journey.csv"), "--pretty", "-o", file}, "", 2,
+                    "shapes JSON");
+    }
+    check_error({"self", data_path("journey.csv"), "--precision", "3", "--format", "npz"}, "", 2,
+                "shapes text");
+    CHECK(read_text("one.csv").find('#') == std::string::npos);
+    CHECK(run_attn({"self", data_path("journey_twice.json"), "--format", "csv"})
+              .out.starts_with("# shape: 2,6,3\n"));
+}
+
+TEST_CASE("formats: streamed weights are the same bytes in a file as in memory") {
+    scratch_folder();
+    std::string rows;
+    for (int i = 0; i < 4200; ++i)
+        rows += std::to_string(i % 17) + "," + std::to_string(i % 5) + "\n";
+    write_text("long.csv", rows);
+    const std::vector<std::string> command{"self", "long.csv", "--d-out", "2"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), command.begin(), command.end());
+        CHECK(run_attn(more).err == "");
+    };
+    // 4200 x 4200 weights are above the 64 MiB from which they are streamed; a mean is not
+    // streamed.
+    with({"--emit", "attention_weights", "-o", "w.npy"});
+    with({"--emit", "attention_weights", "-o", "w.npz"});
+    with({"--emit", "attention_weights", "-o", "w.safetensors"});
+    CHECK(run_attn({"compare", "w.npy", "w.npz:attention_weights"}).code == 0);
+    CHECK(run_attn({"compare", "w.npy", "w.safetensors:attention_weights"}).code == 0);
+    for (const char* file : {"w.npy", "w.npz", "w.safetensors", "long.csv"})
+        std::filesystem::remove(file);
+}
+
+TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is no header") {
+    scratch_folder();
+    for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
+        CHECK(
+            run_attn({"self", "-", "--init", "none", "--emit", "inputs", "-o", "count.csv"}, matrix)
+                .err == "");
+        CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
+              json::parse(matrix));
+    }
+}
+
+TEST_CASE("formats: compare takes one array beside one, of any rank, and names what there is") {
+    scratch_folder();
+    const std::string model = data_path("models/gpt2/model.safetensors");
+    CHECK(run_attn({"compare", model, model}).code == 0);
+    write_text("one.json", "[[1,2],[3,4]]");
+    check_error({"compare", arrays("several_stored.npz"), "one.json"}, "", 2,
+                "several arrays beside one: inputs, batch");
+    check_error({"self", "one.json", "-o", "out.pt"}, "", 2, "cannot be written");
+    check_error({"self", arrays("matrix_f4.npy"), "--mask", arrays("matrix_f4.npy") + ":a"}, "", 4,
+                "cannot be read");
+}
+
+TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {
+    scratch_folder();
+    write_text("m.json", "[[1,2],[3,4]]");
+    write_text("r.json", R"({"inputs": "m.json", "init": "none"})");
+    CHECK(answer({"self", "r.json"}) == answer({"self", "m.json", "--init", "none"}));
+    check_error({"self", "m.json", "--save-weights", "w.txt"}, "", 2, "names no format");
+    check_error({"self", "m.json", "--init", "none", "--save-weights", "w.npz"}, "", 2,
+                "init none has no parameters");
+    CHECK_FALSE(std::filesystem::exists("w.npz"));
+}

@@ -1,0 +1,213 @@
+// What matters is whether an option was given, by flag or by key, not that its value differs from
+// the default; and config says only what a request may say again.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "cli/args/command_line.hpp"
+#include "cli/args/flags.hpp"
+#include "cli/request/inputs.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/output.hpp"
+#include "core/layer/layer.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::cli;
+using nlohmann::json;
+using test::data_path;
+
+namespace {
+
+#ifdef ATTN_SANITIZED
+constexpr Mode all_modes[] = {Mode::multihead, Mode::cross};  // all take minutes
+#else
+constexpr Mode all_modes[] = {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa};
+#endif
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+struct Settled {
+    std::string error;  ///< empty where the question can be answered
+    json config;
+    bool needs_another() const { return error.find(" beside it") != std::string::npos; }
+};
+
+/// What main does before it computes.
+Settled settle(Words words) {
+    words.insert(words.begin(), "attn");
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    Settled settled;
+    settled.error = test::error_of([&] {
+        Request request = parse_command_line(static_cast<int>(argv.size()), argv.data()).request;
+        Workers workers(1);
+        ModelFiles models;
+        const Operands operands = read_operands(request, workers, models);
+        settle_output(request);
+        request.settings = resolve(request.settings, operands);
+        settled.config = json::parse(config_of(request));
+    });
+    return settled;
+}
+
+struct Question {
+    Words operands;  ///< flags that name files
+    json inputs;     ///< of a request; null where the operands are all
+    Words more;      ///< flags that other options may need, or contradict
+};
+
+std::vector<Question> questions_of(Mode mode) {
+    const std::string matrix = data_path("journey.csv"),
+                      square = test::scratch_folder() + "/q.json";
+    test::write_text(square, "[[1,2],[3,4]]");
+    std::vector<Words> more{{},
+                            {"-o", "x.csv"},
+                            {"-o", "x.npz"},
+                            {"--d-out", "4", "--rope", "half"},
+                            {"--dropout", "0.5", "--dropout-seed", "3"},
+                            {"--plot", "x.svg"},
+                            {"--save-weights", "w.npz"}};
+    if (mode == Mode::multihead || mode == Mode::cross) more.push_back({"--heads", "3"});
+    std::vector<Question> all;
+    for (const Words& flags : more) {
+        if (mode == Mode::sdpa && (flags == Words{"--save-weights", "w.npz"} ||
+                                   (!flags.empty() && flags[0] == "--d-out")))
+            continue;
+        if (mode == Mode::sdpa)
+            all.push_back({{"--query", square, "--key", square, "--value", square}, {}, flags});
+        else if (mode == Mode::cross)
+            all.push_back({{"--context", matrix}, matrix, flags});
+        else
+            all.push_back({{}, matrix, flags});
+    }
+    return all;
+}
+
+/// Texts that a flag of this option may have, its default among them where it has one.
+Words values_of(const Option& option) {
+    if (option.argument.find('|') != std::string::npos) {
+        Words names;
+        std::istringstream list(option.argument);
+        for (std::string name; std::getline(list, name, '|');) names.push_back(name);
+        return names;
+    }
+    switch (option.kind) {
+        case Kind::whole: return {"0", "2", "50000"};
+        case Kind::seed: return {"0", "7"};
+        case Kind::real: return {"0", "0.5", "10000"};
+        case Kind::boolean:
+        case Kind::text: break;
+    }
+    return option.argument.find("...") != std::string::npos ? Words{"0", "1"} : Words{};
+}
+
+/// The input as a flag's question has it, or in a request with more members.
+Words as_words(Mode mode, const Question& question, json members = json::object()) {
+    Words words{std::string(name_of(mode_names, mode))};
+    if (members.empty() && !question.inputs.is_null()) {
+        words.push_back(question.inputs.get<std::string>());
+    } else if (!members.empty()) {
+        if (!question.inputs.is_null()) members["inputs"] = question.inputs;
+        test::write_text(test::scratch_folder() + "/request.json", members.dump());
+        words.push_back(test::scratch_folder() + "/request.json");
+    }
+    return words + question.operands + question.more;
+}
+
+}  // namespace
+
+TEST_CASE("options: one that needs another is refused with its default as with any other value") {
+    test::scratch_folder();
+    std::map<std::string, std::size_t> refused;  // by option
+    for (const Mode mode : all_modes)
+        for (const Question& question : questions_of(mode))
+            for (const Option& option : options()) {
+                const bool is_here = (option.modes & in(mode)) != 0 && option.is_flag;
+                // Of --format it is a value, none, that needs another.
+                if (!is_here || option.name == "format") continue;
+                std::vector<Settled> outcomes;
+                for (const std::string& value : values_of(option)) {
+                    const bool taken = std::count(question.more.begin(), question.more.end(),
+                                                  "--" + option.name) != 0;
+                    if (taken) continue;
+                    outcomes.push_back(
+                        settle(as_words(mode, question) + Words{"--" + option.name, value}));
+                    if (!option.is_key) continue;
+                    outcomes.push_back(settle(
+                        as_words(mode, question, {{option.key, value_of(option.kind, value)}})));
+                }
+                const bool needs = std::any_of(outcomes.begin(), outcomes.end(),
+                                               [](const Settled& s) { return s.needs_another(); });
+                if (!needs) continue;
+                ++refused[option.name];
+                CAPTURE(std::string(name_of(mode_names, mode)));
+                CAPTURE(option.name);
+                CAPTURE((question.more.empty() ? "" : question.more.back()));
+                for (const Settled& outcome : outcomes) CHECK_FALSE(outcome.error.empty());
+            }
+    for (const std::string name :
+         {"rope-base", "rope-dims", "dropout-skip", "nonfinite", "precision", "causal-align",
+          "color-scale", "save-family", "layer", "norm-eps", "embed-dim", "kv-heads"}) {
+        CAPTURE(name);
+        CHECK(refused[name] != 0);
+    }
+}
+
+TEST_CASE("options: what config says of any accepted setting is accepted again and says the same") {
+    test::scratch_folder();
+    std::size_t accepted = 0;
+    for (const Mode mode : all_modes)
+        for (const Question& question : questions_of(mode))
+            for (const Option& option : options()) {
+                if ((option.modes & in(mode)) == 0 || !option.is_flag) continue;
+                std::vector<Words> flags;
+                for (const std::string& value : values_of(option))
+                    flags.push_back({"--" + option.name, value});
+                if (option.kind == Kind::boolean)
+                    flags.insert(flags.end(), {{"--" + option.name}, {"--no-" + option.name}});
+                for (const Words& given : flags) {
+                    const Settled first = settle(as_words(mode, question) + given);
+                    if (!first.error.empty()) continue;
+                    ++accepted;
+                    // Where the answer goes, and what goes beside it, config does not say.
+                    Question again = question;
+                    again.more.clear();
+                    for (const char* kept : {"-o", "--plot", "--save-weights"})
+                        if (!question.more.empty() && question.more[0] == kept)
+                            again.more = question.more;
+                    if (!option.write && option.group != "Input") again.more = again.more + given;
+                    const Settled second = settle(as_words(mode, again, first.config));
+                    CAPTURE(std::string(name_of(mode_names, mode)));
+                    CAPTURE(given[0]);
+                    CAPTURE(given.back());
+                    CHECK(second.error == "");
+                    CHECK(second.config == first.config);
+                }
+            }
+    CHECK(accepted > 1000);
+}
+
+TEST_CASE("options: config of a json result may be written in another format") {
+    test::scratch_folder();
+    for (const Mode mode : all_modes) {
+        const Question question = questions_of(mode).front();
+        json config = settle(as_words(mode, question)).config;
+        config["emit"] = json::array({"context_vectors"});
+        for (const char* name : {"a.npz", "a.npy", "a.csv", "a.tsv", "a.safetensors", "a.ndjson"}) {
+            Question to_file = question;
+            to_file.more = {"-o", name};
+            const Settled settled = settle(as_words(mode, to_file, config));
+            CAPTURE(std::string(name_of(mode_names, mode)));
+            CHECK(settled.error == "");
+            CHECK("a." + settled.config["format"].get<std::string>() == name);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// ONNX's own conformance cases of its Attention operator, every array that they print, by the
+// reference and by every fused kernel. See tests/make_onnx_golden.py.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "cli/request/result_file.hpp"
+#include "core/kernels/dispatch.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using nlohmann::json;
+
+namespace {
+
+const std::string arrays_file = "golden/onnx_attention.npz";
+
+std::string path_of(const json& name) {
+    return test::data_path(arrays_file) + ":" + name.get<std::string>();
+}
+
+/// Scores after their modifiers are what only the reference writes down.
+bool is_written_by(const std::string& kernel, const json& array) {
+    return kernel == "reference" || kernel == "auto" ||
+           (array != "capped_scores" && array != "biased_scores");
+}
+
+/// The case's request with its operands as FILE:NAME.
+json request_of(const json& one, const std::string& kernel) {
+    json request = one["request"];
+    json emit = json::array();
+    for (const json& array : request["emit"])
+        if (is_written_by(kernel, array)) emit.push_back(array);
+    request["emit"] = emit;
+    for (const char* key : {"query", "key", "value", "mask", "past_key", "past_value"})
+        if (request.contains(key)) request[key] = path_of(request[key]);
+    request["kernel"] = kernel;
+    return request;
+}
+
+bool is_close(double a, double b, double tolerance) {
+    return a == b || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
+}
+
+/// Elements that are further apart than the tolerance.
+std::size_t differing(const json& got, const Array<double>& expected, double tolerance) {
+    const std::vector<double> values = test::flat(got);
+    REQUIRE(values.size() == expected.size());
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        count += is_close(values[i], expected.data()[i], tolerance) ? 0u : 1u;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("onnx: all cases of its conformance suite, by the reference and by every kernel") {
+    const json cases = test::load_data("golden/onnx_attention.json")["cases"];
+    REQUIRE(cases.size() == 93);
+    std::map<std::string, Array<double>> expected;
+    Workers workers(1);
+    for (const json& one : cases)
+        for (const json& name : one["expected"])
+            expected[name] = cli::read_result_file(path_of(name), workers).arrays.at(0).values;
+
+    std::vector<std::string> kernels{"reference", "auto"};
+    for (const kernels::Kernel* kernel : kernels::supported()) kernels.emplace_back(kernel->name);
+    std::string requests;
+    for (const std::string& kernel : kernels)
+        for (const json& one : cases) requests += request_of(one, kernel).dump() + "\n";
+    const auto outcome = test::run_attn({"batch", "-"}, requests);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+
+    std::istringstream lines(outcome.out);
+    std::string line;
+    for (const std::string& kernel : kernels)
+        for (const json& one : cases) {
+            REQUIRE(std::getline(lines, line));
+            const json answer = json::parse(line);
+            for (const auto& item : one["expected"].items()) {
+                const std::string array = item.key(), name = item.value();
+                if (!is_written_by(kernel, array)) continue;
+                CAPTURE(kernel);
+                CAPTURE(name);
+                CHECK(differing(answer[array], expected[name], one["rtol"]) == 0);
+            }
+        }
+}

@@ -1,0 +1,334 @@
+// Files through the real binary: names that promise a format, and results too large for memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "core/layer/layer.hpp"
+#include "tests/support/decode.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using attn::Array;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// What a suffix promises, written down anew; others promise nothing that attn writes.
+const std::map<std::string, std::string> promises{
+    {"json", "json"},        {"ndjson", "ndjson"},
+    {"jsonl", "ndjson"},     {"csv", "csv"},
+    {"tsv", "tsv"},          {"npy", "npy"},
+    {"npz", "npz"},          {"safetensors", "safetensors"},
+    {"torch", "torch"},      {"table", "table"},
+    {"svg", "svg"},          {"png", "png"},
+    {"html", "html"},        {"htm", "html"},
+    {"txt", "text"},         {"md", "markdown"},
+    {"markdown", "markdown"}};
+const Words strangers{"yaml", "npy.gz",  "pdf",        "log",  "jsn",  "pt",
+                      "h5",   "parquet", "safetensor", "none", "text", "7z"};
+const Words no_suffix{"plain",   "part.1", "run.v2",   "run.2024-05-31",
+                      ".hidden", "dots.",  "a.b/plain"};
+
+/// What a file holds, by its first bytes.
+std::string content_of(const std::string& path) {
+    const std::string text = read_text(path);
+    const auto starts = [&](std::string_view with) { return text.starts_with(with); };
+    if (starts("\x93NUMPY")) return "npy";
+    if (starts("PK\3\4")) return "npz";
+    if (starts("\x89PNG")) return "png";
+    if (starts("<svg") || starts("<?xml")) return "svg";
+    if (starts("<!doctype html") || starts("<!DOCTYPE html")) return "html";
+    if (text.size() > 8 && text[8] == '{' && text[7] == '\0') return "safetensors";
+    if (starts("{")) return text.find('\n') + 1 == text.size() ? "ndjson" : "json";
+    if (starts("# ") && !starts("# shape")) return "markdown";
+    if (text.find("tensor(") != std::string::npos) return "torch";
+    if (starts("context_vectors (")) return "table";
+    if (text.find("-----") != std::string::npos || text.find("=====") != std::string::npos)
+        return "text";
+    return text.find('\t') != std::string::npos ? "tsv" : "csv";
+}
+
+struct Writer {
+    Words words;            ///< the name follows
+    Words formats;          ///< that it writes
+    std::string otherwise;  ///< by a name without a suffix; empty: refused
+};
+
+std::vector<Writer> writers() {
+    const std::string input = data_path("journey.csv");
+    write_text("r.json", run_attn({"self", input}).out);
+    write_text("q.ndjson", R"({"mode": "self", "inputs": [[1, 2]]})"
+                           "\n");
+    return {
+        {{"self", input, "--emit", "context_vectors", "-o"},
+         {"json", "ndjson", "csv", "tsv", "npy", "npz", "safetensors", "torch", "table"},
+         "json"},
+        {{"self", input, "--format", "none", "--save-weights"}, {"safetensors", "npz", "json"}, ""},
+        {{"self", input, "--format", "none", "--plot"}, {"svg", "png", "html"}, ""},
+        {{"plot", "r.json", "-o"}, {"svg", "png", "html"}, ""},
+        {{"explain", "self", input, "-o"}, {"text", "markdown"}, "text"},
+        {{"batch", "q.ndjson", "-o"}, {"ndjson", "json"}, "ndjson"},
+        {{"batch", "q.ndjson", "--resume"}, {"ndjson", "json"}, "ndjson"}};
+}
+
+bool is_one_of(const Words& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// One line JSON may stand under both names.
+bool agree(const std::string& promised, const std::string& found) {
+    return promised == found || (promised == "json" && found == "ndjson");
+}
+
+void check_refused(const Outcome& outcome, const std::string& path, const std::string& part) {
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out == "");
+    CHECK(outcome.err.find(part) != std::string::npos);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK_FALSE(std::filesystem::exists(path));
+}
+
+std::string in_case(std::string text, int kind) {
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (kind == 2 || (kind == 1 && i == 0))
+            text[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[i])));
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("names: each command writes what a suffix promises, in any case, or nothing") {
+    scratch_folder();
+    std::filesystem::create_directories("a.b");
+    for (const Writer& writer : writers()) {
+        CAPTURE(writer.words.front() + " " + writer.words.back());
+        for (const auto& [suffix, format] : promises)
+            for (int kind : {0, 1, 2}) {
+                const std::string path = "out." + in_case(suffix, kind);
+                CAPTURE(path);
+                const Outcome outcome = run_attn(writer.words + Words{path});
+                if (!is_one_of(writer.formats, format)) {
+                    check_refused(outcome, path, "expected a name that ends in .");
+                    continue;
+                }
+                CHECK(outcome.code == 0);
+                CHECK(agree(format, content_of(path)));
+                std::filesystem::remove(path);
+            }
+        for (const std::string& suffix : strangers)
+            check_refused(run_attn(writer.words + Words{"out." + suffix}), "out." + suffix,
+                          "expected a name that ends in .");
+        for (const std::string& path : no_suffix) {
+            CAPTURE(path);
+            const Outcome outcome = run_attn(writer.words + Words{path});
+            if (writer.otherwise.empty()) {
+                check_refused(outcome, path, "expected a name that ends in .");
+                continue;
+            }
+            CHECK(outcome.code == 0);
+            CHECK(agree(writer.otherwise, content_of(path)));
+            std::filesystem::remove(path);
+        }
+    }
+}
+
+TEST_CASE("names: a format that was given is written under any name that promises no other") {
+    scratch_folder();
+    const std::string input = data_path("journey.csv");
+    const Words formats = writers().front().formats;
+    for (const std::string& given : formats)
+        for (const auto& [suffix, promised] : promises) {
+            const std::string path = "out." + suffix;
+            CAPTURE(given + " " + path);
+            const Outcome outcome = run_attn(
+                {"self", input, "--emit", "context_vectors", "--format", given, "-o", path});
+            const bool both_json = given.ends_with("json") && promised.ends_with("json");
+            if (is_one_of(formats, promised) && promised != given && !both_json) {
+                check_refused(outcome, path,
+                              "--format " + given + ": contradicts --output " + path);
+                continue;
+            }
+            CHECK(outcome.code == 0);
+            CHECK(agree(given, content_of(path)));
+            std::filesystem::remove(path);
+        }
+    for (const std::string& path : strangers + no_suffix) {
+        CHECK(run_attn({"self", input, "--format", "json", "-o", "x." + path}).code ==
+              (path == "a.b/plain" ? 4 : 0));
+        std::filesystem::remove("x." + path);
+    }
+    check_refused(run_attn({"self", input, "--format", "json", "--pretty", "-o", "x.ndjson"}),
+                  "x.ndjson", "contradicts");
+    check_refused(run_attn({"explain", "self", input, "--format", "text", "-o", "x.md"}), "x.md",
+                  "contradicts");
+    check_refused(run_attn({"batch", "q.ndjson", "--format", "json", "-o", "x.npz"}), "x.npz",
+                  "contradicts");
+    CHECK(run_attn({"batch", "q.ndjson", "--format", "ndjson", "-o", "x.log"}).code == 0);
+    CHECK(run_attn({"explain", "self", input, "--format", "text", "-o", "x.log"}).code == 0);
+}
+
+TEST_CASE("names: -o wins over the format of a request, whose name says the rest") {
+    scratch_folder();
+    for (const std::string given : {"json", "csv", "npz"})
+        for (const std::string path : {"k.tsv", "k.safetensors", "k.ndjson", "k", "k.log"}) {
+            write_text("request.json", R"({"inputs": [[1, 2], [3, 4]], "emit": "context_vectors",
+                                           "format": ")" +
+                                           given + "\"}");
+            CAPTURE(given + " " + path);
+            CHECK(run_attn({"self", "request.json", "-o", path}).err == "");
+            const auto promised = promises.find(path.substr(std::min(path.size(), std::size_t{2})));
+            CHECK(agree(promised == promises.end() ? given : promised->second, content_of(path)));
+            std::filesystem::remove(path);
+        }
+}
+
+TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix") {
+    scratch_folder();
+    const std::string input = data_path("journey.csv");
+    CHECK(run_attn({"self", input, "-o", "/dev/null"}).code == 0);
+    CHECK(run_attn({"self", input, "-o", "/dev/stdout"}).out == run_attn({"self", input}).out);
+    CHECK(run_shell("file=$(mktemp ./tmp.XXXXXXXXqq) && attn self " + input +
+                    " -o $file && attn self $file >/dev/null && rm $file")
+              .err == "");
+    CHECK(run_shell("mkfifo pipe.in && { cat pipe.in >/dev/null & attn self " + input +
+                    " -o pipe.in; } && wait && rm pipe.in")
+              .err == "");
+    write_text("notes.yaml", "kept\n");
+    CHECK(run_attn({"self", input, "-o", "notes.yaml"}).code == 2);
+    CHECK(read_text("notes.yaml") == "kept\n");
+    write_text("empty.svg", "");
+    CHECK(run_attn({"self", input, "-o", "empty.svg"}).code == 2);
+    CHECK(run_attn({"self", input, "-o", "out.svg"}).err.find("--plot") != std::string::npos);
+}
+
+namespace {
+
+constexpr std::size_t queries = 64, keys = 140000;  // whose weights are above 64 MiB in float64
+
+template <class T>
+struct Large {
+    Array<T> weights, scores, context;
+};
+
+/// What memory holds. A fused kernel adds up the context in another order where it keeps weights.
+template <class T>
+Large<T> in_memory(const Array<double>& query, const Array<double>& key) {
+    attn::Settings settings;
+    settings.mode = attn::Mode::sdpa;
+    settings.dtype = sizeof(T) == 4 ? attn::Dtype::float32 : attn::Dtype::float64;
+    attn::Workers workers;
+    const auto compute = [&](const Words& emit) {
+        attn::Operands operands;
+        operands.query = query;
+        operands.key = operands.value = key;
+        settings.emit = emit;
+        const attn::Settings resolved = attn::resolve(settings, operands);
+        std::vector<Array<T>> arrays;
+        for (attn::NamedArray& array : attn::compute(resolved, std::move(operands), workers).arrays)
+            arrays.push_back(std::get<Array<T>>(std::move(array.values)));
+        return arrays;
+    };
+    const std::vector<Array<T>> large = compute({"scores", "attention_weights"});
+    return {large[1], large[0], compute({"context_vectors"})[0]};
+}
+
+template <class T>
+void check_array(const Decoded& read, const Array<T>& values) {
+    CHECK(read.type == (sizeof(T) == 4 ? "f4" : "f8"));
+    CHECK(read.shape == std::vector<std::size_t>(values.shape().begin(), values.shape().end()));
+    REQUIRE(read.bytes.size() == values.size() * sizeof(T));
+    CHECK(std::memcmp(read.bytes.data(), values.data(), read.bytes.size()) == 0);
+}
+
+/// Lines of numbers, read as they come: they would not be worth a list of words.
+template <class T>
+void check_lines(const std::string& text, char separator, const Array<T>& values) {
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        T number{};
+        const auto [stop, error] = std::from_chars(at, end, number);
+        const char after = (i + 1) % values.shape().back() == 0 ? '\n' : separator;
+        wrong += error == std::errc{} && number == values.data()[i] && *stop == after ? 0U : 1U;
+        if (wrong != 0) break;
+        at = stop + 1;
+    }
+    REQUIRE(wrong == 0);
+    CHECK(at == end);
+}
+
+template <class T>
+void check_streamed(const Words& kind, std::size_t rows) {
+    Array<double> query = Array<double>::from_shape({rows, 2});
+    Array<double> key = Array<double>::from_shape({keys, 2});
+    std::string query_text, key_text;
+    for (const auto& [values, text] : {std::pair(&query, &query_text), {&key, &key_text}})
+        for (std::size_t i = 0; i < values->size(); ++i) {
+            values->data()[i] = static_cast<double>(static_cast<int>(i * 37 % 101) - 50) / 64;
+            *text += std::to_string(values->data()[i]) + (i % 2 == 0 ? "," : "\n");
+        }
+    write_text("query.csv", query_text);
+    write_text("key.csv", key_text);
+    const Large<T> expected = in_memory<T>(query, key);
+    const Words ask =
+        Words{"sdpa", "--query", "query.csv", "--key", "key.csv", "--value", "key.csv"} + kind;
+    const auto write = [&](const std::string& emit, const std::string& path) {
+        const Outcome outcome = run_attn(ask + Words{"--emit", emit, "-o", path});
+        CHECK(outcome.err == "");
+        REQUIRE(outcome.code == 0);
+        std::string text = read_text(path);
+        std::filesystem::remove(path);
+        return text;
+    };
+    check_array(decode_npy(write("attention_weights", "w.npy")), expected.weights);
+    const std::string all = "scores,attention_weights,context_vectors";
+    for (const bool is_npz : {true, false}) {
+        const std::string text = write(all, is_npz ? "w.npz" : "w.safetensors");
+        const DecodedFile file = is_npz ? decode_npz(text) : decode_safetensors(text);
+        check_array(file.at("scores"), expected.scores);
+        check_array(file.at("attention_weights"), expected.weights);
+        check_array(file.at("context_vectors"), expected.context);
+    }
+    if (sizeof(T) == 8) check_lines(write("attention_weights", "w.tsv"), '\t', expected.weights);
+}
+
+}  // namespace
+
+TEST_CASE("files: streamed float64 weights and scores are those of memory, to the bit") {
+    scratch_folder();
+    check_streamed<double>({"--dtype", "float64"}, queries);
+}
+
+TEST_CASE("files: streamed float32 weights and scores are those of memory, to the bit") {
+    scratch_folder();
+    check_streamed<float>({}, 2 * queries);
+}
+
+TEST_CASE("files: streamed scores 0, 1, 2 go through CSV and are no header") {
+    scratch_folder();
+    std::string key, query = "1\n";
+    for (std::size_t i = 0; i < 2 * keys; ++i) key += std::to_string(i) + "\n";
+    for (std::size_t i = 1; i < queries; ++i) query += "0\n";
+    write_text("query.csv", query);
+    write_text("key.csv", key);
+    CHECK(run_attn({"sdpa", "--query", "query.csv", "--key", "key.csv", "--value", "key.csv",
+                    "--csv-header", "no", "--csv-labels", "no", "--scale", "0", "--emit", "scores",
+                    "-o", "scores.csv"})
+              .err == "");
+    const std::string start = "# shape: 64,280000\n0,1,2,3,";
+    CHECK(read_text("scores.csv").substr(0, start.size()) == start);
+    std::filesystem::remove("scores.csv");
+}

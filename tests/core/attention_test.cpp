@@ -1,0 +1,255 @@
+// The reference operator against plain loops in float64, and its edge cases.
+#include "core/operator/attention.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/base/torch_math.hpp"
+#include "core/base/torch_random.hpp"
+
+using namespace attn;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+Tensor4<T> random_tensor(std::array<std::size_t, 4> shape, double magnitude, std::uint64_t seed) {
+    Tensor4<T> tensor = Tensor4<T>::from_shape(shape);
+    TorchGenerator generator(seed);
+    for (T& value : tensor) value = generator.uniform<T>(-magnitude, magnitude);
+    return tensor;
+}
+
+template <class T>
+AttentionCall<T> random_call(std::size_t q_len, std::size_t kv_len, std::size_t d_k,
+                             std::size_t d_v, double magnitude, bool causal) {
+    AttentionCall<T> call;
+    call.query = random_tensor<T>({2, 3, q_len, d_k}, magnitude, 1);
+    call.key = random_tensor<T>({2, 3, kv_len, d_k}, magnitude, 2);
+    call.value = random_tensor<T>({2, 3, kv_len, d_v}, 1, 3);
+    call.scale = 1.0 / std::sqrt(static_cast<double>(d_k));
+    if (causal) call.mask.add(BandRule(-1, 0, 0));
+    return call;
+}
+
+/// softmax(scale q k^T) v in float64 and plain loops; nothing of the code under test.
+template <class T>
+double plain_context(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::size_t q,
+                     std::size_t column, bool causal) {
+    const std::size_t kv_len = call.key.shape(2);
+    std::vector<double> scores(kv_len, -infinity);
+    double peak = -infinity;
+    for (std::size_t k = 0; k < kv_len; ++k) {
+        if (causal && k > q) continue;
+        double dot = 0;
+        for (std::size_t i = 0; i < call.key.shape(3); ++i)
+            dot += static_cast<double>(call.query(b, h, q, i)) *
+                   static_cast<double>(call.key(b, h, k, i));
+        scores[k] = call.scale * dot;
+        peak = std::max(peak, scores[k]);
+    }
+    double total = 0, context = 0;
+    for (std::size_t k = 0; k < kv_len; ++k) {
+        const double power = std::exp(scores[k] - peak);
+        total += power;
+        context += power * static_cast<double>(call.value(b, h, k, column));
+    }
+    return context / total;
+}
+
+template <class T>
+std::map<std::string, Array<T>> steps_of(const AttentionCall<T>& call) {
+    std::vector<std::string> names(array_names.begin(), array_names.end());
+    Recorder recorder(names, true, true);
+    std::map<std::string, Array<T>> steps;
+    attend(call, recorder);
+    for (const NamedArray& array : recorder.take())
+        steps[array.name] = std::get<Array<T>>(array.values);
+    return steps;
+}
+
+}  // namespace
+
+TEST_CASE("attend: agrees with plain loops in float64, for many lengths and magnitudes") {
+    for (std::size_t q_len : {1u, 2u, 7u, 8u, 9u, 33u})
+        for (std::size_t kv_len : {1u, 3u, 8u, 17u})
+            for (double magnitude : {1e-3, 1.0, 30.0})
+                for (bool causal : {false, true}) {
+                    CAPTURE(q_len);
+                    CAPTURE(kv_len);
+                    CAPTURE(magnitude);
+                    const auto call = random_call<double>(q_len, kv_len, 5, 4, magnitude, causal);
+                    Recorder none({}, true, true);
+                    const Tensor4<double> context = attend(call, none);
+                    for (std::size_t q = 0; q < q_len; ++q)
+                        CHECK(context(1, 2, q, 3) ==
+                              doctest::Approx(plain_context(call, 1, 2, q, 3, causal))
+                                  .epsilon(1e-12));
+                }
+}
+
+TEST_CASE("attend: float32 stays within float32's own error of float64") {
+    const auto call = random_call<float>(16, 33, 24, 7, 2, false);
+    Recorder none({}, true, true);
+    const Tensor4<float> context = attend(call, none);
+    for (std::size_t q = 0; q < 16; ++q)
+        for (std::size_t column = 0; column < 7; ++column)
+            CHECK(std::abs(static_cast<double>(context(0, 1, q, column)) -
+                           plain_context(call, 0, 1, q, column, false)) < 4e-6);
+}
+
+TEST_CASE("causal: row 0 attends only to key 0, and what is above the diagonal is exactly 0") {
+    const auto steps = steps_of(random_call<float>(6, 6, 3, 2, 1, true));
+    const auto& weights = steps.at("attention_weights");
+    CHECK(weights(0, 0, 0, 0) == 1.0f);
+    for (std::size_t q = 0; q < 6; ++q)
+        for (std::size_t k = q + 1; k < 6; ++k) {
+            CHECK(weights(1, 2, q, k) == 0.0f);
+            CHECK(steps.at("masked_scores")(1, 2, q, k) == -std::numeric_limits<float>::infinity());
+            CHECK(steps.at("mask")(1, 2, q, k) == 0.0f);
+        }
+}
+
+TEST_CASE("attend: rows of the weights sum to 1 and logsumexp is the logarithm of the sum") {
+    for (bool causal : {false, true}) {
+        const auto steps = steps_of(random_call<double>(9, 9, 4, 4, 3, causal));
+        const auto& biased = steps.at("biased_scores");
+        for (std::size_t q = 0; q < 9; ++q) {
+            double sum = 0, powers = 0;
+            for (std::size_t k = 0; k < 9; ++k) {
+                sum += steps.at("attention_weights")(1, 1, q, k);
+                powers += std::exp(biased(1, 1, q, k));
+            }
+            CHECK(sum == doctest::Approx(1).epsilon(1e-14));
+            CHECK(steps.at("logsumexp")(1, 1, q) ==
+                  doctest::Approx(std::log(powers)).epsilon(1e-14));
+        }
+    }
+}
+
+TEST_CASE("attend: the two mask methods agree to rounding") {
+    auto call = random_call<float>(12, 12, 4, 4, 2, true);
+    const auto by_scores = steps_of(call);
+    call.mask_method = MaskMethod::renormalize;
+    const auto by_weights = steps_of(call);
+    const auto& a = by_scores.at("attention_weights");
+    const auto& b = by_weights.at("attention_weights");
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a.data()[i] - b.data()[i]) <= 3e-7f);
+    // What the softmax sees differs: renormalize masks after it.
+    CHECK(std::isinf(by_scores.at("biased_scores")(0, 0, 0, 1)));
+    CHECK(std::isfinite(by_weights.at("biased_scores")(0, 0, 0, 1)));
+}
+
+TEST_CASE("attend: scores far beyond exp's range neither overflow nor vanish") {
+    for (double magnitude : {1e-18, 1e4, 1e15}) {
+        const auto steps = steps_of(random_call<float>(5, 5, 3, 2, magnitude, false));
+        for (float weight : steps.at("attention_weights")) {
+            CHECK(std::isfinite(weight));
+            CHECK(weight >= 0);
+            CHECK(weight <= 1.000001f);
+        }
+    }
+}
+
+TEST_CASE("attend: the mask counts from first_query") {
+    auto call = random_call<float>(6, 6, 3, 2, 1, true);
+    const auto whole = steps_of(call);
+    AttentionCall<float> row = random_call<float>(1, 6, 3, 2, 1, true);
+    row.key = call.key;
+    row.value = call.value;
+    for (std::size_t b = 0; b < 2; ++b)
+        for (std::size_t h = 0; h < 3; ++h)
+            for (std::size_t i = 0; i < 3; ++i) row.query(b, h, 0, i) = call.query(b, h, 4, i);
+    row.first_query = 4;
+    const auto part = steps_of(row);
+    for (std::size_t k = 0; k < 6; ++k)
+        CHECK(part.at("attention_weights")(1, 2, 0, k) ==
+              whole.at("attention_weights")(1, 2, 4, k));
+}
+
+TEST_CASE("scale: the default divides by sqrt(d_k), any other multiplies") {
+    auto call = random_call<float>(4, 4, 2, 2, 1, false);
+    auto steps = steps_of(call);
+    const auto scores = steps.at("scores");
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        CHECK(steps.at("scaled_scores").data()[i] == scores.data()[i] / std::sqrt(2.0f));
+    call.scale = 0.3;
+    steps = steps_of(call);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        CHECK(steps.at("scaled_scores").data()[i] == scores.data()[i] * 0.3f);
+}
+
+TEST_CASE_TEMPLATE("torch_exp: within one unit in the last place, with exact ends", T, float,
+                   double) {
+    const bool single = sizeof(T) == sizeof(float);
+    const T least = single ? T{-87} : T{-708}, most = single ? T{88} : T{709};
+    for (T x = least; x < most; x += T(0.0137)) {
+        const long double exact = std::exp(static_cast<long double>(x));
+        const T rounded = static_cast<T>(exact);
+        const T ulp = std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded;
+        CHECK(std::abs(static_cast<long double>(torch_exp(x)) - exact) <= ulp);
+    }
+    CHECK(torch_exp(T{0}) == 1);
+    CHECK(torch_exp(T{-0.0}) == 1);
+    CHECK(torch_exp(-std::numeric_limits<T>::infinity()) == 0);
+    CHECK(std::isinf(torch_exp(std::numeric_limits<T>::infinity())));
+    CHECK(torch_exp(single ? T{-105} : T{-1001}) == 0);
+    const T subnormal = torch_exp(single ? T{-100} : T{-740});
+    CHECK(subnormal > 0);
+    CHECK(subnormal < std::numeric_limits<T>::min());
+    CHECK(std::isinf(torch_exp(single ? T{101} : T{710})));
+    CHECK(std::isnan(torch_exp(std::numeric_limits<T>::quiet_NaN())));
+}
+
+TEST_CASE_TEMPLATE("exponentials: the bits of torch_exp, whatever the processor multiplies with", T,
+                   float, double) {
+    for (T magnitude : {T(1e-30), T{1}, T{100}, T{800}, T(1e30)}) {
+        const Tensor4<T> scores = random_tensor<T>({1, 1, 1, 4000}, magnitude, 5);
+        std::vector<T> powers(scores.size());
+        exponentials(scores.data(), scores.size(), T{0.25}, powers.data());
+        for (std::size_t i = 0; i < powers.size(); ++i)
+            CHECK(powers[i] == torch_exp(scores.data()[i] - T{0.25}));
+    }
+}
+
+TEST_CASE("soft cap and alibi: every operation is rounded, for 1 to 16 heads") {
+    for (std::size_t heads = 1; heads <= 16; ++heads)
+        for (const double cap : {0.7, 5.0, 30.0}) {
+            AttentionCall<float> call;
+            call.query = random_tensor<float>({1, heads, 3, 4}, 5, heads);
+            call.key = call.value = random_tensor<float>({1, heads, 9, 4}, 5, heads + 1);
+            call.softcap = cap;
+            call.alibi = true;
+            const auto steps = steps_of(call);
+            const auto &scores = steps.at("scaled_scores"), &capped = steps.at("capped_scores"),
+                       &biased = steps.at("biased_scores");
+            const float c = static_cast<float>(cap);
+            for (std::size_t h = 0; h < heads; ++h)
+                for (std::size_t q = 0; q < 3; ++q)
+                    for (std::size_t k = 0; k < 9; ++k) {
+                        const float ratio = scores(0, h, q, k) / c;
+                        const float tanh = static_cast<float>(std::tanh(double{ratio}));
+                        CHECK(capped(0, h, q, k) == c * tanh);
+                        const float slope = static_cast<float>(std::exp2(
+                            -8 * static_cast<double>(h + 1) / static_cast<double>(heads)));
+                        const float distance = static_cast<float>(k) - static_cast<float>(q);
+                        const float bias = slope * distance;
+                        CHECK(biased(0, h, q, k) == capped(0, h, q, k) + bias);
+                    }
+        }
+}
+
+TEST_CASE("softmax_sum: short rows in order, longer ones by eight lanes of float32") {
+    const float tiny = 1e-8f;
+    const std::vector<float> short_row{1, tiny, tiny, tiny, tiny, tiny, tiny};
+    CHECK(softmax_sum(short_row.data(), short_row.size()) == 1.0f);
+    std::vector<float> long_row(17, 0.0f);
+    long_row[0] = 1;
+    for (std::size_t i = 1; i < 17; ++i) long_row[i] = 4e-8f;
+    // Lane 0 swallows its two small terms; the other lanes keep theirs until they are folded.
+    CHECK(softmax_sum(long_row.data(), long_row.size()) > 1.0f);
+}

@@ -1,0 +1,74 @@
+// How far arrays are apart.
+#include "core/base/difference.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using attn::test::array_of;
+
+namespace {
+
+Tolerance exact(Dtype dtype = Dtype::float32) {
+    Tolerance tolerance;
+    tolerance.dtype = dtype;
+    return tolerance;
+}
+
+}  // namespace
+
+TEST_CASE("difference: maxima, mean and the place of the worst element") {
+    const Difference d =
+        difference(array_of({{1, 2}, {3, 4}}), array_of({{1, 2.5}, {3, 5}}), exact());
+    CHECK(d.max_abs == 1);
+    CHECK(d.mean_abs == 0.375);
+    CHECK(d.max_rel == 0.2);
+    CHECK(d.worst == std::vector<std::size_t>{1, 1});
+    CHECK(d.outside == 2);
+    CHECK(d.nonfinite_mismatches == 0);
+}
+
+TEST_CASE("difference: units in the last place of either type, across zero and powers of two") {
+    const float one = 1.0f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
+    const auto ulp = [](double a, double b, Dtype dtype) {
+        return difference(array_of({a}), array_of({b}), exact(dtype)).max_ulp;
+    };
+    CHECK(ulp(one, next, Dtype::float32) == 1);
+    CHECK(ulp(below, next, Dtype::float32) == 2);
+    CHECK(ulp(0.0, -0.0, Dtype::float32) == 0);
+    CHECK(ulp(1e-45, -1e-45, Dtype::float32) == 2);
+    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), Dtype::float64) == 1);
+    CHECK(ulp(one, next, Dtype::float64) == std::uint64_t{1} << 29);
+    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, Dtype::float64) ==
+          2 * std::uint64_t{0x7fefffffffffffff});
+}
+
+TEST_CASE("difference: each tolerance excuses by itself") {
+    const auto outside = [](auto change) {
+        Tolerance tolerance;
+        change(tolerance);
+        return difference(array_of({100.0, 1.0}), array_of({101.0, 1.0}), tolerance).outside;
+    };
+    CHECK(outside([](Tolerance&) {}) == 1);
+    CHECK(outside([](Tolerance& t) { t.atol = 1; }) == 0);
+    CHECK(outside([](Tolerance& t) { t.atol = 0.99; }) == 1);
+    CHECK(outside([](Tolerance& t) { t.rtol = 0.01; }) == 0);
+    CHECK(outside([](Tolerance& t) { t.ulp = 131072; }) == 0);
+    CHECK(outside([](Tolerance& t) { t.ulp = 131071; }) == 1);
+}
+
+TEST_CASE("difference: infinities equal themselves, NaN only where asked") {
+    const Array<double> a = array_of({"inf", "-inf", "nan", 1, "inf"});
+    const Array<double> b = array_of({"inf", "inf", "nan", "nan", "inf"});
+    Tolerance tolerance;
+    tolerance.atol = 1e300;
+    CHECK(difference(a, b, tolerance).nonfinite_mismatches == 3);
+    CHECK(difference(a, b, tolerance).outside == 3);
+    tolerance.equal_nan = true;
+    CHECK(difference(a, b, tolerance).nonfinite_mismatches == 2);
+    CHECK(difference(a, b, tolerance).worst == std::vector<std::size_t>{1});
+}

@@ -1,0 +1,152 @@
+// Dropout masks: values, order of draws, rows by themselves.
+#include "core/operator/dropout.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "tests/support/support.hpp"
+
+using namespace attn;
+
+namespace {
+
+/// Decisions one at a time, as the double comparison of each element's uniform with 1 - p.
+class KeepOneByOne {
+public:
+    KeepOneByOne(double p, DropoutStream stream, TorchGenerator generator)
+        : keep_probability_(1 - p), generator_(generator) {
+        if (stream == DropoutStream::mkl) mkl_.emplace(generator_.draw32());
+    }
+
+    bool next() {
+        return mkl_ ? mkl_->next() < keep_probability_ : generator_.bernoulli(keep_probability_);
+    }
+
+    TorchGenerator& generator() { return generator_; }
+
+private:
+    double keep_probability_;
+    TorchGenerator generator_;
+    std::optional<Mcg31> mkl_;
+};
+
+bool bit(const std::vector<std::uint64_t>& words, std::size_t i) {
+    return ((words[i / 64] >> (i % 64)) & 1) != 0;
+}
+
+constexpr DropoutStream streams[] = {DropoutStream::mt19937, DropoutStream::mkl};
+
+}  // namespace
+
+TEST_CASE("keep bits are the elements' own draws, over odd counts and skips") {
+    for (DropoutStream stream : streams)
+        for (double p : {1e-20, 0.1, 0.5, 0.9, 1 - 0x1p-53})
+            for (std::uint64_t seed : {1u, 77u}) {
+                TorchGenerator generator(seed);
+                generator.skip(seed);  // odd: pairs of draws lie across the engine's blocks
+                KeepBits bits(p, stream, generator);
+                KeepOneByOne single(p, stream, generator);
+                for (std::size_t count : {1u, 63u, 64u, 65u, 311u, 312u, 313u, 1000u}) {
+                    CAPTURE(p);
+                    CAPTURE(count);
+                    std::vector<std::uint64_t> words((count + 63) / 64, ~std::uint64_t{0});
+                    bits.next(words.data(), count);
+                    for (std::size_t i = 0; i < count; ++i) REQUIRE(bit(words, i) == single.next());
+                    for (std::size_t i = count; i < 64 * words.size(); ++i) REQUIRE(!bit(words, i));
+                    bits.skip(count + 5);
+                    for (std::size_t i = 0; i < count + 5; ++i) single.next();
+                }
+                TorchGenerator after = bits.generator();
+                CHECK(after.draw32() == single.generator().draw32());
+            }
+}
+
+TEST_CASE("an element is kept where its uniform is below 1 - p, and not where they are equal") {
+    for (DropoutStream stream : streams)
+        for (std::uint64_t seed = 0; seed < 200; ++seed) {
+            TorchGenerator generator(seed);
+            const double uniform = stream == DropoutStream::mkl ? Mcg31(generator.draw32()).next()
+                                                                : generator.uniform01<double>();
+            // mt19937: 1 - (1 - uniform) is uniform itself, a multiple of 2^-53.
+            for (int step = -4; step <= 4; ++step) {
+                CAPTURE(seed);
+                CAPTURE(step);
+                const double p = 1 - uniform + step * 0x1p-53;
+                std::uint64_t kept = 0;
+                KeepBits(p, stream, TorchGenerator(seed)).next(&kept, 1);
+                CHECK(kept == (uniform < 1 - p ? 1 : 0));
+                if (stream == DropoutStream::mt19937) CHECK(kept == (step < 0 ? 1 : 0));
+            }
+        }
+}
+
+TEST_CASE("bits transposed: bit c of word r becomes bit r of word c, and twice is not at all") {
+    std::uint64_t block[64], transposed[64];
+    TorchGenerator generator(1);
+    for (std::uint64_t& word : block) word = generator.draw64();
+    std::copy(std::begin(block), std::end(block), transposed);
+    transpose_bits(transposed);
+    for (std::size_t r = 0; r < 64; ++r)
+        for (std::size_t c = 0; c < 64; ++c)
+            CHECK(((block[r] >> c) & 1) == ((transposed[c] >> r) & 1));
+    transpose_bits(transposed);
+    CHECK(std::equal(std::begin(block), std::end(block), transposed));
+}
+
+TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
+    const auto golden = test::load_data("golden/torch_random.json");
+    for (const auto& recorded : golden["seeds"]) {
+        const auto& seed = recorded["seed"];
+        TorchGenerator generator(seed.is_number_unsigned()
+                                     ? seed.get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(seed.get<std::int64_t>()));
+        const auto mask =
+            dropout_mask<float>(0.2, DropoutStream::mt19937, {1, 1, 4, 5, 0, 4}, generator);
+        const std::vector<double> expected = test::flat(recorded["dropout"]);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            CHECK(static_cast<double>(mask.data()[i]) == expected[i]);
+    }
+}
+
+TEST_CASE("dropout: probabilities 0 and 1 draw nothing") {
+    for (double p : {0.0, 1.0})
+        for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
+            TorchGenerator used(9), fresh(9);
+            const auto mask = dropout_mask<double>(p, stream, {2, 1, 3, 3, 0, 3}, used);
+            for (double value : mask) CHECK(value == 1 - p);
+            CHECK(used.draw32() == fresh.draw32());
+        }
+}
+
+TEST_CASE("dropout: one row is that row of the whole mask, and the generator ends in one place") {
+    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
+        TorchGenerator for_whole(3);
+        const auto whole = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 0, 5}, for_whole);
+        const std::uint32_t next = for_whole.draw32();
+        for (std::size_t row = 0; row < 5; ++row) {
+            TorchGenerator for_row(3);
+            const auto part = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, row, 1}, for_row);
+            for (std::size_t b = 0; b < 2; ++b)
+                for (std::size_t h = 0; h < 3; ++h)
+                    for (std::size_t k = 0; k < 7; ++k)
+                        CHECK(part(b, h, 0, k) == whole(b, h, row, k));
+            CHECK(for_row.draw32() == next);
+        }
+    }
+}
+
+TEST_CASE("dropout: the mkl stream takes one draw of the generator, however many elements") {
+    TorchGenerator used(5), fresh(5);
+    const auto mask = dropout_mask<float>(0.3, DropoutStream::mkl, {1, 1, 1, 4, 0, 1}, used);
+    std::uint64_t x = fresh.draw32() % 2147483647u;
+    for (float value : mask) {
+        const bool kept = static_cast<double>(x) / 2147483647.0 < 0.7;
+        CHECK(value == (kept ? 1.0f / 0.7f : 0.0f));
+        x = x * 1132489760u % 2147483647u;
+    }
+    CHECK(used.draw32() == fresh.draw32());
+}

@@ -1,0 +1,289 @@
+// Properties of whole layers.
+#include "core/layer/layer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "core/base/torch_random.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+
+namespace {
+
+Operands random_inputs(std::vector<std::size_t> shape, std::uint64_t seed = 4) {
+    Operands operands;
+    operands.inputs = Array<double>::from_shape(shape);
+    TorchGenerator generator(seed);
+    for (double& value : operands.inputs)
+        value = static_cast<double>(generator.uniform<float>(-2, 2));
+    return operands;
+}
+
+Settings settings_of(Mode mode, std::vector<std::string> emit) {
+    Settings settings;
+    settings.mode = mode;
+    settings.dtype = Dtype::float64;
+    settings.seed = {123, false};
+    settings.emit = std::move(emit);
+    return settings;
+}
+
+Result answer(const Settings& settings, const Operands& operands) {
+    Workers workers(1);
+    return compute(resolve(settings, operands), operands, workers);
+}
+
+const Array<double>& array_in(const Result& result, const std::string& name) {
+    for (const NamedArray& array : result.arrays)
+        if (array.name == name) return std::get<Array<double>>(array.values);
+    throw std::runtime_error("no array " + name);
+}
+
+std::vector<std::size_t> shape_in(const Result& result, const std::string& name) {
+    const auto& shape = array_in(result, name).shape();
+    return {shape.begin(), shape.end()};
+}
+
+using Shape = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("self: permuting the tokens permutes the context vectors") {
+    const Operands operands = random_inputs({7, 4});
+    const std::vector<std::size_t> order{3, 0, 6, 1, 5, 2, 4};
+    Operands permuted = operands;
+    for (std::size_t i = 0; i < 7; ++i)
+        for (std::size_t j = 0; j < 4; ++j) permuted.inputs(i, j) = operands.inputs(order[i], j);
+    const Settings settings = settings_of(Mode::self, {"context_vectors"});
+    const Result before = answer(settings, operands), after = answer(settings, permuted);
+    for (std::size_t i = 0; i < 7; ++i)
+        for (std::size_t j = 0; j < 4; ++j)
+            CHECK(array_in(after, "context_vectors")(i, j) ==
+                  doctest::Approx(array_in(before, "context_vectors")(order[i], j)).epsilon(1e-12));
+}
+
+TEST_CASE("multihead: one head without output projection is the causal layer") {
+    const Operands operands = random_inputs({2, 6, 3});
+    Settings one_head = settings_of(Mode::multihead, {"attention_weights", "context_vectors"});
+    one_head.d_out = 4;
+    one_head.out_proj = false;
+    one_head.dropout = 0.3;
+    Settings causal = one_head;
+    causal.mode = Mode::causal;
+    causal.out_proj.reset();
+    const Result a = answer(one_head, operands), b = answer(causal, operands);
+    CHECK(array_in(a, "context_vectors") == array_in(b, "context_vectors"));
+    CHECK(shape_in(a, "attention_weights") == Shape{2, 1, 6, 6});
+    CHECK(shape_in(b, "attention_weights") == Shape{2, 6, 6});
+}
+
+TEST_CASE("wrapper: each head is a causal layer of its own") {
+    const Operands operands = random_inputs({5, 3});
+    Settings wrapper = settings_of(Mode::multihead, {"context_vectors", "W_query"});
+    wrapper.style = Style::wrapper;
+    wrapper.heads = 2;
+    wrapper.d_out = 2;
+    const Result both = answer(wrapper, operands);
+    CHECK(shape_in(both, "context_vectors") == Shape{5, 4});
+    CHECK(shape_in(both, "W_query") == Shape{2, 2, 3});
+    for (std::size_t head = 0; head < 2; ++head) {
+        Settings causal = settings_of(Mode::causal, {"context_vectors"});
+        causal.d_out = 2;
+        causal.rng_skip = head * 3 * 6 * 2;  // three weights of six doubles of two draws
+        const Result one = answer(causal, operands);
+        for (std::size_t i = 0; i < 5; ++i)
+            for (std::size_t j = 0; j < 2; ++j)
+                CHECK(array_in(both, "context_vectors")(i, 2 * head + j) ==
+                      array_in(one, "context_vectors")(i, j));
+    }
+}
+
+TEST_CASE("causal: a token's context does not change when tokens are added after it") {
+    const Operands longer = random_inputs({8, 3});
+    Operands shorter = longer;
+    shorter.inputs = Array<double>::from_shape({5, 3});
+    for (std::size_t i = 0; i < 5; ++i)
+        for (std::size_t j = 0; j < 3; ++j) shorter.inputs(i, j) = longer.inputs(i, j);
+    const Settings settings = settings_of(Mode::causal, {"context_vectors"});
+    const Result a = answer(settings, longer), b = answer(settings, shorter);
+    for (std::size_t i = 0; i < 5; ++i)
+        for (std::size_t j = 0; j < 3; ++j)
+            CHECK(array_in(a, "context_vectors")(i, j) ==
+                  doctest::Approx(array_in(b, "context_vectors")(i, j)).epsilon(1e-14));
+}
+
+TEST_CASE("token: one row is that row of the whole answer, dropout and heads included") {
+    const Operands operands = random_inputs({2, 6, 4});
+    for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
+        for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
+            Settings settings = settings_of(mode, {"attention_weights", "context_vectors"});
+            settings.dropout = 0.4;
+            settings.dropout_stream = stream;
+            if (mode == Mode::multihead) settings.heads = 2;
+            const Result whole = answer(settings, operands);
+            settings.token = 3;
+            const Result row = answer(settings, operands);
+            for (std::size_t b = 0; b < 2; ++b)
+                for (std::size_t j = 0; j < 4; ++j)
+                    CHECK(array_in(row, "context_vectors")(b, 0, j) ==
+                          array_in(whole, "context_vectors")(b, 3, j));
+            CHECK(row.shapes.q_len == 1);
+            CHECK(row.shapes.kv_len == 6);
+        }
+}
+
+TEST_CASE("init none: queries, keys and values are the input, unscaled") {
+    const Operands operands = random_inputs({4, 3});
+    Settings settings =
+        settings_of(Mode::self, {"queries", "keys", "values", "scaled_scores", "scores"});
+    settings.init = Init::none;
+    const Result result = answer(settings, operands);
+    for (const char* name : {"queries", "keys", "values"})
+        CHECK(array_in(result, name) == operands.inputs);
+    CHECK(array_in(result, "scaled_scores") == array_in(result, "scores"));
+    CHECK(result.settings.scale == 1.0);
+}
+
+TEST_CASE("init none: split heads take columns, wrapper heads take the whole input") {
+    const Operands operands = random_inputs({4, 6});
+    Settings settings = settings_of(Mode::multihead, {"queries", "context_vectors"});
+    settings.init = Init::none;
+    settings.heads = 2;
+    const Result split = answer(settings, operands);
+    CHECK(shape_in(split, "queries") == Shape{2, 4, 3});
+    CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs(2, 3));
+    CHECK(shape_in(split, "context_vectors") == Shape{4, 6});
+    settings.style = Style::wrapper;
+    const Result wrapper = answer(settings, operands);
+    CHECK(shape_in(wrapper, "queries") == Shape{2, 4, 6});
+    CHECK(shape_in(wrapper, "context_vectors") == Shape{4, 12});
+}
+
+TEST_CASE("widths: d_k and d_v default to d_out, d_out to d_in; heads share them") {
+    const Operands operands = random_inputs({3, 6});
+    Settings settings = settings_of(Mode::multihead, {"queries", "values", "W_out"});
+    settings.heads = 2;
+    settings.d_k = 4;
+    settings.d_v = 10;
+    settings.d_out = 8;
+    const Result result = answer(settings, operands);
+    CHECK(shape_in(result, "queries") == Shape{2, 3, 2});
+    CHECK(shape_in(result, "values") == Shape{2, 3, 5});
+    CHECK(shape_in(result, "W_out") == Shape{8, 10});
+    CHECK(result.shapes.d_k == 2);
+    CHECK(result.shapes.d_v == 5);
+    CHECK(result.shapes.d_out == 8);
+    CHECK(result.shapes.d_in == 6);
+}
+
+TEST_CASE("widths: a d_out that is given is that of the context vectors, or it is refused") {
+    Operands operands = random_inputs({3, 4});
+    operands.context = operands.inputs;
+    std::size_t kept = 0, refused = 0;
+    for (const auto& [mode, name] : mode_names)
+        for (const Style style : {Style::split, Style::wrapper})
+            for (const std::optional<bool> out_proj : {std::optional<bool>(), {false}})
+                for (const std::optional<std::uint64_t> heads :
+                     {std::optional<std::uint64_t>(), {2}})
+                    for (std::uint64_t d_out : {2u, 4u, 6u})
+                        for (const std::optional<std::uint64_t> d_v :
+                             {std::optional<std::uint64_t>(), {2}, {4}}) {
+                            const bool may = mode == Mode::multihead || mode == Mode::cross;
+                            if (mode == Mode::sdpa || (heads && !may)) continue;
+                            if (style == Style::wrapper && mode != Mode::multihead) continue;
+                            Settings settings = settings_of(mode, {"context_vectors"});
+                            settings.style = style;
+                            settings.out_proj = out_proj;
+                            settings.heads = heads;
+                            settings.d_out = d_out;
+                            settings.d_v = d_v;
+                            const bool projects = style == Style::split && !out_proj &&
+                                                  (mode == Mode::multihead || heads);
+                            if (!projects && d_v.value_or(d_out) != d_out) {
+                                ++refused;
+                                CHECK(test::error_of([&] {
+                                          resolve(settings, operands);
+                                      }).starts_with("d_out: there is no output projection"));
+                                continue;
+                            }
+                            ++kept;
+                            const Result result = answer(settings, operands);
+                            const std::size_t copies =
+                                style == Style::wrapper ? heads.value_or(1) : 1;
+                            CHECK(shape_in(result, "context_vectors") == Shape{3, copies * d_out});
+                            CHECK(result.settings.d_out == d_out);
+                        }
+    CHECK(kept > 50);
+    CHECK(refused > 50);
+}
+
+TEST_CASE("emit all: every array of every mode can be had, in order") {
+    const Operands operands = random_inputs({3, 4});
+    for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
+        for (MaskMethod method : {MaskMethod::neg_inf, MaskMethod::renormalize}) {
+            Settings settings = settings_of(mode, {"all"});
+            settings.qkv_bias = true;
+            settings.mask_method = method;
+            const Result result = answer(settings, operands);
+            CHECK(result.arrays.size() == result.settings.emit.size());
+            for (std::size_t i = 0; i < result.arrays.size(); ++i)
+                CHECK(result.arrays[i].name == result.settings.emit[i]);
+        }
+}
+
+TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") {
+    const Operands operands = random_inputs({6, 3});
+    Settings settings = settings_of(Mode::causal, {"dropout_mask", "W_query"});
+    settings.dropout = 0.5;
+    const Result shared = answer(settings, operands);
+    settings.dropout_seed = Seed{123, false};
+    settings.dropout_skip = 3 * 9 * 2;  // as many draws as the three weights take
+    const Result own = answer(settings, operands);
+    CHECK(array_in(shared, "dropout_mask") == array_in(own, "dropout_mask"));
+    CHECK(array_in(shared, "W_query") == array_in(own, "W_query"));
+    settings.dropout_skip = 0;
+    CHECK(array_in(answer(settings, operands), "dropout_mask") != array_in(own, "dropout_mask"));
+}
+
+TEST_CASE("resolve: what cannot be answered names the setting and the way out") {
+    const Operands operands = random_inputs({4, 768});
+    const auto error = [&](auto change) {
+        Settings settings = settings_of(Mode::multihead, {"context_vectors"});
+        change(settings);
+        return test::error_of([&] { resolve(settings, operands); });
+    };
+    CHECK(error([](Settings& s) { s.heads = 5; }) ==
+          "heads: d_out 768 is not a multiple of 5 (remainder 3); the nearest are 4 and 6");
+    CHECK(error([](Settings& s) { s.heads = 1000; }) ==
+          "heads: d_out 768 is not a multiple of 1000 (remainder 768); the nearest is 768");
+    CHECK(error([](Settings& s) { s.token = 4; }) == "token: there are 4 tokens; expected 0 to 3");
+    CHECK(error([](Settings& s) { s.context_length = 3; }) ==
+          "context_length: the input has 4 tokens; expected at most 3");
+    for (std::uint64_t skip : {0u, 3u})
+        CHECK(error([=](Settings& s) { s.dropout_skip = skip; }) ==
+              "dropout_skip: dropout has no generator of its own; expected dropout_seed beside it");
+    CHECK(error([](Settings& s) {
+              s.d_out = std::uint64_t{1} << 40;
+          }).find("of memory; this machine has") != std::string::npos);
+    CHECK(error([](Settings& s) {
+              s.emit = {"capped"};
+          }).starts_with("emit: unknown array \"capped\"; the nearest is capped_scores"));
+}
+
+TEST_CASE("resolve: heads that there is no room for are refused") {
+    Operands operands = random_inputs({4, 6});
+    Settings settings = settings_of(Mode::causal, {"context_vectors"});
+    settings.heads = 2;
+    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+          "heads: mode causal has one; expected mode multihead or cross");
+    settings.mode = Mode::multihead;
+    settings.out_proj = false;
+    operands.weights = answer(settings, operands).weights;
+    settings.style = Style::wrapper;
+    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+          "style: the weights are one projection of all heads; expected split");
+    settings.heads = 1;
+    CHECK(answer(settings, operands).shapes.d_k == 6);
+}

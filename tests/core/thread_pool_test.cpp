@@ -1,0 +1,44 @@
+#include "core/base/thread_pool.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+using attn::Workers;
+
+TEST_CASE("workers: every item once, by workers that never overlap with themselves") {
+    for (std::size_t threads : {1u, 2u, 5u}) {
+        Workers workers(threads);
+        CHECK(workers.threads() == threads);
+        for (std::size_t items : {0u, 1u, 2u, 100u, 1000u}) {
+            std::vector<std::atomic<int>> done(items), busy(threads);
+            std::atomic<int> overlaps{0};
+            workers.run(items, [&](std::size_t item, std::size_t worker) {
+                if (busy[worker].fetch_add(1) != 0) ++overlaps;
+                ++done[item];
+                busy[worker].fetch_sub(1);
+            });
+            for (const auto& count : done) CHECK(count == 1);
+            CHECK(overlaps == 0);
+        }
+    }
+}
+
+TEST_CASE("workers: an exception comes out, and work goes on afterwards") {
+    for (std::size_t threads : {1u, 3u}) {
+        Workers workers(threads);
+        const auto fail = [](std::size_t item, std::size_t) {
+            if (item == 7) throw std::runtime_error("seven");
+        };
+        CHECK_THROWS_WITH(workers.run(50, fail), "seven");
+        std::atomic<int> done{0};
+        workers.run(50, [&](std::size_t, std::size_t) { ++done; });
+        CHECK(done == 50);
+    }
+}
+
+TEST_CASE("workers: without a number there are as many as processors") {
+    CHECK(Workers().threads() >= 1);
+}

@@ -1,0 +1,195 @@
+// The generator and every draw, against the standard's own outputs and against PyTorch's.
+#include "core/base/torch_random.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <type_traits>
+
+#include "core/base/initialisers.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using attn::test::flat;
+
+namespace {
+
+std::uint64_t seed_bits(const nlohmann::json& seed) {
+    return seed.is_number_unsigned() ? seed.get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(seed.get<std::int64_t>());
+}
+
+/// Calls check(recorded draws, fresh generator) for every seed on file.
+template <class Check>
+void for_each_seed(const std::string& name, Check check) {
+    const auto golden = test::load_data("golden/torch_random.json");
+    for (const auto& recorded : golden["seeds"]) {
+        CAPTURE(recorded["seed"].dump());
+        check(flat(recorded[name]), TorchGenerator(seed_bits(recorded["seed"])));
+    }
+}
+
+template <class T>
+void check_normals(const std::string& name, std::size_t count, double tolerance) {
+    for_each_seed(name, [&](const std::vector<double>& expected, TorchGenerator generator) {
+        std::vector<T> drawn(count);
+        NormalStream<T>(generator, count).read(0, drawn);
+        for (std::size_t i = 0; i < count; ++i)
+            CHECK(std::abs(static_cast<double>(drawn[i]) - expected[i]) <= tolerance);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("the generator is the standard's MT19937: output 10000 of seed 5489") {
+    TorchGenerator generator(5489);
+    CHECK(generator.draw32() == 3499211612u);
+    generator.skip(9998);
+    CHECK(generator.draw32() == 4123659995u);
+}
+
+TEST_CASE("Mt19937 is std::mt19937 over several blocks, one by one, filled and skipped") {
+    for (std::uint32_t seed : {0u, 1u, 5489u, 0xffffffffu}) {
+        Mt19937 ours(seed);
+        std::mt19937 standard(seed);
+        for (std::size_t count : {1u, 622u, 1u, 1u, 623u, 624u, 625u, 1248u, 100u, 3000u}) {
+            CAPTURE(seed);
+            CAPTURE(count);
+            for (std::size_t i = 0; i < count; ++i) REQUIRE(ours.draw() == standard());
+            std::vector<std::uint32_t> filled(count);
+            ours.fill(filled);
+            for (std::uint32_t output : filled) REQUIRE(output == standard());
+            ours.skip(count);
+            standard.discard(count);
+        }
+    }
+}
+
+TEST_CASE("a copy of Mt19937 goes on by itself") {
+    static_assert(std::is_trivially_copyable_v<Mt19937>);
+    Mt19937 original(3), stepped(3);
+    for (Mt19937* engine : {&original, &stepped}) engine->skip(623);
+    Mt19937 copy = original;
+    for (int i = 0; i < 700; ++i) copy.draw();
+    for (int i = 0; i < 700; ++i) CHECK(original.draw() == stepped.draw());
+    CHECK(original.draw() == copy.draw());
+}
+
+TEST_CASE("only the low 32 bits of a seed count, and a negative one is its two's complement") {
+    CHECK(TorchGenerator(7).draw32() == TorchGenerator(7 + (std::uint64_t{1} << 32)).draw32());
+    CHECK(TorchGenerator(static_cast<std::uint64_t>(-1)).draw32() ==
+          TorchGenerator(0xffffffffu).draw32());
+    CHECK(TorchGenerator(7).draw32() != TorchGenerator(8).draw32());
+}
+
+TEST_CASE("draw64 puts the first of two draws in the high half") {
+    TorchGenerator pair(3), single(3);
+    const std::uint64_t first = single.draw32(), second = single.draw32();
+    CHECK(pair.draw64() == ((first << 32) | second));
+}
+
+TEST_CASE("rand: 24 bits of one draw for float, 53 bits of two for double") {
+    for_each_seed("rand32", [](const auto& expected, TorchGenerator generator) {
+        for (double value : expected)
+            CHECK(static_cast<double>(generator.uniform01<float>()) == value);
+    });
+    for_each_seed("rand64", [](const auto& expected, TorchGenerator generator) {
+        for (double value : expected) CHECK(generator.uniform01<double>() == value);
+    });
+}
+
+TEST_CASE("uniform(a, b) rounds once") {
+    for_each_seed("uniform32", [](const auto& expected, TorchGenerator generator) {
+        for (double value : expected)
+            CHECK(static_cast<double>(generator.uniform<float>(-0.3, 0.7)) == value);
+    });
+    for_each_seed("uniform64", [](const auto& expected, TorchGenerator generator) {
+        for (double value : expected) CHECK(generator.uniform<double>(-0.3, 0.7) == value);
+    });
+}
+
+TEST_CASE("randn on both sides of 16 values, and where 16 does not divide the count") {
+    for (std::size_t count : {1u, 5u, 15u, 16u, 17u, 31u, 32u, 40u}) {
+        CAPTURE(count);
+        check_normals<double>("randn64_" + std::to_string(count), count, 4e-15);
+        check_normals<float>("randn32_" + std::to_string(count), count, 2e-6);
+    }
+}
+
+TEST_CASE("randn below 16 float32 values is exact") {
+    check_normals<float>("randn32_15", 15, 1.2e-7);
+}
+
+TEST_CASE("a tensor of normals read in pieces is the tensor read whole") {
+    for (std::uint64_t count : {9u, 16u, 37u, 64u, 1001u}) {
+        CAPTURE(count);
+        std::vector<float> whole(count);
+        NormalStream<float>(TorchGenerator(5), count).read(0, whole);
+        NormalStream<float> stream(TorchGenerator(5), count);
+        for (std::uint64_t first = 0; first < count; first += 4) {
+            std::vector<float> piece(std::min<std::uint64_t>(3, count - first));
+            stream.read(first, piece);
+            for (std::size_t i = 0; i < piece.size(); ++i) CHECK(piece[i] == whole[first + i]);
+        }
+    }
+}
+
+TEST_CASE("bernoulli takes one 64-bit draw an element") {
+    for_each_seed("bernoulli", [](const auto& expected, TorchGenerator generator) {
+        for (double value : expected) CHECK(generator.bernoulli(0.3) == (value == 1));
+    });
+}
+
+TEST_CASE("skip throws 32-bit draws away") {
+    for (std::uint64_t count : {0u, 1u, 623u, 624u, 625u, 5000u}) {
+        TorchGenerator skipped(42), stepped(42);
+        skipped.skip(count);
+        for (std::uint64_t i = 0; i < count; ++i) stepped.draw32();
+        CHECK(skipped.draw32() == stepped.draw32());
+    }
+}
+
+TEST_CASE("MCG31: first elements by hand, and a jump is as many steps") {
+    Mcg31 one(1);
+    CHECK(one.next() == 1.0 / 2147483647.0);
+    CHECK(one.next() == 1132489760.0 / 2147483647.0);
+    CHECK(one.next() ==
+          static_cast<double>(1132489760ull * 1132489760ull % 2147483647ull) / 2147483647.0);
+    CHECK(Mcg31(0).next() == Mcg31(1).next());
+    CHECK(Mcg31(2147483647u).next() == Mcg31(1).next());
+    for (std::uint64_t count : {0u, 1u, 2u, 63u, 1000u}) {
+        Mcg31 jumped(77), stepped(77);
+        jumped.skip(count);
+        for (std::uint64_t i = 0; i < count; ++i) stepped.next();
+        CHECK(jumped.next() == stepped.next());
+    }
+}
+
+TEST_CASE("MCG31: a fill is as many steps") {
+    Mcg31 filled(2147483646u), stepped(2147483646u);
+    for (std::size_t count : {1u, 63u, 64u, 65u, 1000u}) {
+        std::vector<std::uint32_t> x(count);
+        filled.fill(x);
+        for (std::uint32_t value : x) CHECK(value / 2147483647.0 == stepped.next());
+    }
+}
+
+TEST_CASE("nn.Linear's weight and bias, and xavier_uniform_, to the last bit") {
+    for_each_seed("linear_weight", [](const auto& expected, TorchGenerator generator) {
+        std::vector<float> weight(12);
+        fill_uniform<float>(generator, weight, linear_weight_bound(3));
+        for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(weight[i]) == expected[i]);
+    });
+    for_each_seed("linear_bias", [](const auto& expected, TorchGenerator generator) {
+        generator.skip(12);
+        std::vector<float> bias(4);
+        fill_uniform<float>(generator, bias, linear_bias_bound(3));
+        for (std::size_t i = 0; i < 4; ++i) CHECK(static_cast<double>(bias[i]) == expected[i]);
+    });
+    for_each_seed("xavier", [](const auto& expected, TorchGenerator generator) {
+        std::vector<float> weight(12);
+        fill_uniform<float>(generator, weight, xavier_bound(3, 4));
+        for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(weight[i]) == expected[i]);
+    });
+}

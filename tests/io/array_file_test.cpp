@@ -1,0 +1,267 @@
+// Binary array files: those of NumPy and safetensors against their values, and damaged ones.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "io/read/array_file.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/npy.hpp"
+#include "io/write/report.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+ArrayRules anything() {
+    ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.nonfinite = rules.boolean = true;
+    rules.lowest_rank = 0;
+    rules.highest_rank = 8;
+    return rules;
+}
+
+DataFormat format_of(const std::string& file) {
+    return *format_of_name(file);
+}
+
+ArrayFile open_bytes(DataFormat format, const std::string& bytes) {
+    const auto shared = Bytes::of("damaged", bytes);
+    if (format == DataFormat::npy) return open_npy(shared);
+    return format == DataFormat::npz ? open_npz(shared) : open_safetensors(shared);
+}
+
+/// Reads all that can be read; an Error is a fine outcome, anything else is not.
+void read_all(DataFormat format, const std::string& bytes) {
+    try {
+        for (const StoredArray& array : open_bytes(format, bytes).arrays)
+            static_cast<void>(read_numbers(array, anything()));
+    } catch (const Error& error) {
+        CHECK_FALSE(std::string(error.what()).empty());
+    }
+}
+
+bool same_bits(double a, double b) {
+    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+/// A result of one float32 and one float64 array, a vector of integers and a head.
+Report some_report() {
+    Report report;
+    report.head = {{"schema", R"("attn.result/1")"}, {"config", R"({"dtype":"float32"})"}};
+    report.arrays.push_back({"a", Array<float>{{1.5f, -0.0f}, {3e-45f, 3.4028235e38f}}, {}});
+    report.arrays.push_back({"token_ids", Array<std::int64_t>{7, -1, 5}, {}});
+    report.arrays.push_back({"b", Array<double>{{{0.1, 0.2}}}, {}});
+    return report;
+}
+
+const char* const examples[] = {"matrix_f4.npy",           "batch_f8_big.npy",
+                                "matrix_f4_version_3.npy", "several_stored.npz",
+                                "several_deflated.npz",    "types.safetensors"};
+
+}  // namespace
+
+TEST_CASE("array files: every array of NumPy and safetensors has the values that it was given") {
+    const json expected = load_data("arrays/expected.json");
+    for (const json& entry : expected["readable"]) {
+        const std::string path = data_path("arrays/" + entry["file"].get<std::string>());
+        CAPTURE(path);
+        const DataFile file = open_data_file(path);
+        const StoredArray* array = file.arrays->find(entry.value("array", ""));
+        REQUIRE(array != nullptr);
+        CHECK(array->shape == entry["shape"].get<std::vector<std::size_t>>());
+        if (array->elements() == 0) {
+            CHECK(error_of([&] {
+                      read_numbers(*array, anything());
+                  }).find("at least one element") != std::string::npos);
+            continue;
+        }
+        const NumberArray read = read_numbers(*array, anything());
+        if (!entry.contains("values")) continue;
+        const std::vector<double> values = flat(entry["values"]);
+        REQUIRE(read.values.size() == values.size());
+        for (std::size_t i = 0; i < values.size(); ++i)
+            CHECK(same_bits(read.values.data()[i], values[i]));
+    }
+}
+
+TEST_CASE("array files: arrays without numbers are refused by name, their neighbours are not") {
+    const json expected = load_data("arrays/expected.json");
+    for (const json& entry : expected["refused"]) {
+        const std::string path = data_path("arrays/" + entry["file"].get<std::string>());
+        CAPTURE(path);
+        const DataFile file = open_data_file(path);
+        const StoredArray* array = file.arrays->find(entry.value("array", ""));
+        REQUIRE(array != nullptr);
+        CHECK(error_of([&] { read_numbers(*array, anything()); }).find("elements of type") !=
+              std::string::npos);
+    }
+}
+
+TEST_CASE("array files: rows from the middle are those of the whole") {
+    for (const char* name : {"several_stored.npz", "several_deflated.npz", "types.safetensors"}) {
+        const DataFile file = open_data_file(data_path(std::string("arrays/") + name));
+        for (const StoredArray& array : file.arrays->arrays) {
+            if (array.elements() < 4 || array.fortran_order) continue;
+            const NumberArray whole = read_numbers(array, anything());
+            read_elements<double>(
+                array, 2, 2, [&](std::size_t before, std::span<const double> some) {
+                    for (std::size_t i = 0; i < some.size(); ++i)
+                        CHECK(same_bits(some[i], whole.values.data()[2 + before + i]));
+                });
+        }
+    }
+}
+
+TEST_CASE("array files: cut short at any byte they are refused or read, never worse") {
+    for (const char* name : examples) {
+        const std::string bytes = read_text(data_path(std::string("arrays/") + name));
+        for (std::size_t length = 0; length < bytes.size(); ++length) {
+            const std::string cut = bytes.substr(0, length);
+            const bool accepted = error_of([&] { open_bytes(format_of(name), cut); }).empty();
+            CAPTURE(name);
+            CAPTURE(length);
+            CHECK_FALSE(accepted);
+        }
+    }
+}
+
+TEST_CASE("array files: damaged bytes give an error or numbers, never worse") {
+    std::mt19937 random(1);
+    for (const char* name : examples) {
+        const std::string bytes = read_text(data_path(std::string("arrays/") + name));
+        for (int round = 0; round < 2000; ++round) {
+            std::string damaged = bytes;
+            for (unsigned i = 0; i <= random() % 3; ++i)
+                damaged[random() % std::min<std::size_t>(damaged.size(), 4096)] =
+                    static_cast<char>(random());
+            read_all(format_of(name), damaged);
+        }
+    }
+}
+
+TEST_CASE("npy header: what NumPy would not write is refused with its reason") {
+    const auto complaint_of = [](std::string dictionary) {
+        dictionary += '\n';
+        std::string bytes(npy_magic);
+        bytes += {'\x01', '\x00', static_cast<char>(dictionary.size()), '\x00'};
+        bytes += dictionary + std::string(24, '\0');
+        return error_of([&] { open_npy(Bytes::of("x.npy", bytes)); });
+    };
+    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }") == "");
+    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4)}") ==
+          "x.npy: shape (2, 4) of <f4 takes 32 bytes, but 24 follow the header; expected as many");
+    CHECK(
+        complaint_of("{'descr': '<f8', 'fortran_order': False, 'shape': "
+                     "(1000000000, 1000000000, 1000000000)}") ==
+        "x.npy: shape (1000000000, 1000000000, 1000000000) of <f8 takes more than 2^64 bytes, but "
+        "24 follow the header; expected as many");
+    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3)}") ==
+          "x.npy: npy header: fortran_order is '0'; expected True or False");
+    CHECK(complaint_of("{'descr': '<f4', 'shape': (2, 3)}") ==
+          "x.npy: npy header: no descr, fortran_order or shape in it; expected all three");
+    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3)}") ==
+          "x.npy: npy header: found '-2' in the shape; expected a size");
+    CHECK(complaint_of("__import__('os')") ==
+          "x.npy: npy header: found '__import__('os')'; expected '{'");
+}
+
+TEST_CASE("safetensors: what the format forbids is refused with the writer's quirk named") {
+    const auto complaint_of = [](const std::string& header, std::size_t data) {
+        std::string bytes(8, '\0');
+        for (std::size_t i = 0; i < 8; ++i)
+            bytes[i] = static_cast<char>(header.size() >> (8 * i) & 255);
+        bytes += header + std::string(data, '\0');
+        return error_of([&] { open_safetensors(Bytes::of("x", bytes)); });
+    };
+    const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+    CHECK(complaint_of("{" + a + "}   ", 8) == "");
+    CHECK(complaint_of("{" + a + "}", 12) ==
+          "x: safetensors: 4 bytes after \"a\", as writers leave that pad the file; expected none");
+    CHECK(complaint_of("{" + a + std::string("}\0\0", 3), 8) ==
+          "x: safetensors: a header padded with zero bytes; expected blanks (0x20)");
+    CHECK(complaint_of(" {" + a + "}", 8) ==
+          "x: safetensors: a header that starts with ' '; expected '{' at once, without blanks "
+          "before it");
+    CHECK(complaint_of("{" + a + "," + a + "}", 8) ==
+          "x: safetensors: \"a\" stands twice; expected it once");
+    CHECK(
+        complaint_of("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})", 16) ==
+        "x: safetensors: 4 bytes between \"a\" and \"b\", as writers leave that align tensors; "
+        "expected none");
+    CHECK(complaint_of("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8) ==
+          "x: safetensors: \"a\" and \"b\" overlap; expected tensors side by side");
+    CHECK(
+        complaint_of("{" + a + "}", 4) ==
+        "x: safetensors: \"a\" has data_offsets [0, 8], but 4 bytes follow the header; the file is "
+        "cut short");
+    CHECK(
+        complaint_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8) ==
+        "x: safetensors: \"a\" of shape (3) and dtype F32 takes 12 bytes, but its data_offsets are "
+        "[0, 8]; expected as many");
+    // Types of other programs do not stand in the way of those that are known.
+    CHECK(complaint_of(R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}})", 8) == "");
+    std::string long_header = "{";
+    long_header.append(100'000'000, ' ');
+    CHECK(complaint_of(long_header, 0) ==
+          "x: safetensors: a header of 100000001 bytes; expected at most 100000000");
+}
+
+TEST_CASE("npz and safetensors: what is written is read back to the bit, with its metadata") {
+    for (const Writer writer : {&write_npz, &write_safetensors}) {
+        const std::string bytes = written([&](Output& out) { writer(out, some_report(), {}); });
+        const ArrayFile file = writer == &write_npz ? open_npz(Bytes::of("x", bytes))
+                                                    : open_safetensors(Bytes::of("x", bytes));
+        REQUIRE(file.arrays.size() == 3);
+        CHECK(file.metadata["config"]["dtype"] == "float32");
+        const NumberArray a = read_numbers(*file.find("a"), anything());
+        CHECK(a.shape() == std::vector<std::size_t>{2, 2});
+        CHECK(std::signbit(a.values(0, 1)));
+        CHECK(a.values(1, 0) == double{3e-45f});
+        CHECK(a.values(1, 1) == double{3.4028235e38f});
+        const NumberArray ids = read_numbers(*file.find("token_ids"), anything());
+        CHECK(ids.integers);
+        CHECK(ids.values(1) == -1);
+        CHECK(read_numbers(*file.find("b"), anything()).shape() ==
+              std::vector<std::size_t>{1, 1, 2});
+    }
+}
+
+TEST_CASE("npz: an entry whose bytes have changed fails its checksum") {
+    std::string bytes = written([](Output& out) { write_npz(out, some_report(), {}); });
+    const std::size_t data = bytes.find("shape");
+    bytes[bytes.find('\n', data) + 3] ^= 1;
+    const ArrayFile file = open_npz(Bytes::of("x", bytes));
+    CHECK(error_of([&] { read_numbers(*file.find("a"), anything()); }) ==
+          "x:a: fails its checksum; the file is damaged");
+}
+
+TEST_CASE("npz: an entry that unpacks to implausibly much is refused before it is unpacked") {
+    std::string bytes = read_text(data_path("arrays/several_deflated.npz"));
+    const std::size_t entry = bytes.find("PK\x01\x02");
+    const std::uint32_t size = 0xfffffff0;
+    std::memcpy(bytes.data() + entry + 24, &size, sizeof size);
+    CHECK(error_of([&] {
+              open_npz(Bytes::of("x", bytes));
+          }).find("expected at most 200 times as many") != std::string::npos);
+}
+
+TEST_CASE("names: a colon parts file and array, unless a file has that whole name") {
+    scratch_folder();
+    CHECK(split_data_path("a.npz:b").array == "b");
+    CHECK(split_data_path("a.npz:b:c").array == "b:c");
+    CHECK(split_data_path("-:b").file == "-");
+    CHECK(split_data_path("a.csv:b").file == "a.csv:b");
+    write_text("odd.npz:b", "");
+    CHECK(split_data_path("odd.npz:b").array == "");
+    std::filesystem::remove("odd.npz:b");
+}

@@ -1,0 +1,142 @@
+// CSV: headers, labels, comments, quotes, line ends, separators, errors with their place.
+#include "io/read/csv.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using attn::test::error_of;
+using attn::test::numbers_of;
+
+namespace {
+
+LabelledMatrix read(const std::string& text) {
+    return read_csv(make_source("f.csv", text), {});
+}
+
+std::string error(const std::string& text) {
+    return error_of([&] { read(text); });
+}
+
+using Labels = std::vector<std::string>;
+const std::vector<double> one_to_four{1, 2, 3, 4};
+
+}  // namespace
+
+TEST_CASE("csv: plain numbers, with every line end") {
+    for (const char* text :
+         {"1,2\n3,4\n", "1,2\n3,4", "1,2\r\n3,4\r\n", "1,2\r3,4\r", " 1 , 2 \n3,\t4\n",
+          "\xef\xbb\xbf"
+          "1,2\n3,4\n",
+          "\n\n1,2\n\n3,4\n\n", "1\t2\n3\t4\n", "1;2\n3;4\n", "1 2\n 3   4 \n",
+          "1.0e0,2.\n+3,04\n"}) {
+        CAPTURE(text);
+        const LabelledMatrix m = read(text);
+        CHECK(m.matrix.shape() == std::vector<std::size_t>{2, 2});
+        CHECK(numbers_of(m.matrix.values) == one_to_four);
+        CHECK(m.labels.empty());
+    }
+}
+
+TEST_CASE("csv: header line, label column, both, and pandas' names") {
+    CHECK(read("x1,x2\n1,2\n3,4\n").labels.empty());
+    CHECK(read("Your,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
+    CHECK(read("token,x1,x2\nYour,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
+    CHECK(read(",0,1\n0,1,2\n1,3,4\n").labels == Labels{"0", "1"});
+    CHECK(read("token,0,1\nYour,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
+    CHECK(read(",x1,x2\n7,1,2\n8,3,4\n").labels == Labels{"7", "8"});
+    for (const char* text :
+         {"x1,x2\n1,2\n3,4\n", "Your,1,2\njourney,3,4\n", "token,x1,x2\nYour,1,2\njourney,3,4\n",
+          ",0,1\n0,1,2\n1,3,4\n", "token,0,1\nYour,1,2\njourney,3,4\n", ",x1,x2\n7,1,2\n8,3,4\n"}) {
+        CAPTURE(text);
+        CHECK(numbers_of(read(text).matrix.values) == one_to_four);
+    }
+}
+
+TEST_CASE(
+    "csv: what programs write: everything quoted, R's row names, Excel's sep and empty rows") {
+    for (const char* text : {"\"1\",\"2\"\n\"3\",\"4\"\n", "\"x1\",\"x2\"\n\"a\",1,2\n\"b\",3,4\n",
+                             "\"x1\",\"x2\"\n\"1\",1,2\n\"2\",3,4\n", "sep=;\n1;2\n3;4\n",
+                             "1,2\n3,4\n,,\n,\n", "word,x1,x2\n2020,1,2\n2021,3,4\n"}) {
+        CAPTURE(text);
+        CHECK(read(text).matrix.shape() == std::vector<std::size_t>{2, 2});
+        CHECK(numbers_of(read(text).matrix.values) == one_to_four);
+    }
+}
+
+TEST_CASE("csv: where the text does not say, the reader asks, and the style answers") {
+    CHECK(error("0,1\n1,2\n3,4\n") ==
+          "f.csv:1: 0, 1, ... may be a header or a row; expected --csv-header yes or no");
+    const auto styled = [](const std::string& text, CsvStyle style) {
+        return read_csv(make_source("f.csv", text), {}, style);
+    };
+    CHECK(numbers_of(styled("0,1\n1,2\n3,4\n", {Guess::yes, Guess::automatic}).matrix.values) ==
+          one_to_four);
+    CHECK(styled("0,1\n1,2\n", {Guess::no, Guess::automatic}).matrix.shape()[0] == 2);
+    CHECK(styled("7,1,2\n8,3,4\n", {Guess::automatic, Guess::yes}).labels == Labels{"7", "8"});
+    CHECK(numbers_of(styled("1st,1,2\n2nd,3,4\n", {Guess::automatic, Guess::yes}).matrix.values) ==
+          one_to_four);
+    CHECK(numbers_of(styled("id,x\n1,2\n3,4\n", {Guess::automatic, Guess::no}).matrix.values) ==
+          one_to_four);
+}
+
+TEST_CASE("csv: a million blank rows are no recursion") {
+    std::string text = "1,2\n";
+    for (int i = 0; i < 1000000; ++i) text += ",\n";
+    CHECK(numbers_of(read(text + "3,4\n").matrix.values) == one_to_four);
+}
+
+TEST_CASE("csv: comments and quoted labels with separators, quotes and spaces inside") {
+    const LabelledMatrix m =
+        read("# a comment\n\"Your, \"\"own\"\"\",1,2\n  # another, one\n\"7\",3,4\n");
+    CHECK(m.labels == Labels{"Your, \"own\"", "7"});
+    CHECK(numbers_of(m.matrix.values) == one_to_four);
+    CHECK(numbers_of(read("\"x 1\",\"x,2\"\n1,2\n3,4\n").matrix.values) == one_to_four);
+}
+
+TEST_CASE("csv: one column, one row") {
+    CHECK(read("1\n2\n").matrix.shape() == std::vector<std::size_t>{2, 1});
+    CHECK(read("x\n1\n2\n").matrix.shape() == std::vector<std::size_t>{2, 1});
+    CHECK(read("1,2,3").matrix.shape() == std::vector<std::size_t>{1, 3});
+}
+
+TEST_CASE("csv: ragged rows say which line set the width") {
+    CHECK(error("1,2,3\n4,5,6\n7,8\n") == "f.csv:3: 2 values; expected 3 as in line 1");
+    CHECK(error("a,b,c\n1,2,3,4\n") == "f.csv:2: 4 fields; expected 3 as in the header, line 1");
+    CHECK(error("Your,1,2\njourney,3\n") == "f.csv:2: 1 value; expected 2 as in line 1");
+    CHECK(error("# c\n\n1,2\n3\n") == "f.csv:4: 1 value; expected 2 as in line 3");
+}
+
+TEST_CASE("csv: text where a number should be") {
+    CHECK(error("1,2\n3,abc\n") == "f.csv:2:3: found 'abc'; expected a number");
+    CHECK(error("1,2\nabc,4\n") == "f.csv:2:1: found 'abc'; expected a number");
+    CHECK(error("0.5,abc,0.7\n") == "f.csv:1:5: found 'abc'; expected a number");
+    CHECK(error("1,2\n3,\n") == "f.csv:2:3: an empty field; expected a number");
+    CHECK(error("1,2\n3,4x\n") == "f.csv:2:3: found '4x'; expected a number");
+    CHECK(error("a,b\n") ==
+          "f.csv:1:1: found 'a' and no number on this line; expected a row of numbers");
+    CHECK(error("2,a\n1,3\n") == "f.csv:1:3: found 'a'; expected a number");
+    CHECK(error("1.5abc,2\n1,3\n") ==
+          "f.csv:1:1: found '1.5abc'; expected a number, or a label in quotes or with --csv-labels "
+          "yes");
+    CHECK(error("the;0,43;1\n") ==
+          "f.csv:1:5: found '0,43'; expected a number with a decimal point");
+    CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
+    CHECK(error("\"a,1\n2,3\n") ==
+          "f.csv:1:1: a quote that does not end on its line; expected a closing '\"'");
+    CHECK(error("\"a\"b,1\n") ==
+          "f.csv:1:4: found 'b' after a quoted field; expected ',' or the end of the line");
+}
+
+TEST_CASE("csv: numbers that do not fit") {
+    CHECK(error("1,nan\n") == "f.csv:1:3: nan is not finite; expected a finite number");
+    CHECK(error("1,-inf\n") == "f.csv:1:3: -inf is not finite; expected a finite number");
+    CHECK(error("1,3.5e38\n") ==
+          "f.csv:1:3: 3.5e38 overflows float32; expected at most 3.4028235e38, or dtype float64");
+    CHECK(error("1,1e999999999\n") ==
+          "f.csv:1:3: 1e999999999 overflows float64; expected at most 1.7976931348623157e308");
+    const auto as_float64 = read_csv(make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
+    CHECK(numbers_of(as_float64.matrix.values) == std::vector<double>{3.5e38, 0});
+}

@@ -1,0 +1,445 @@
+// Every output format by every type, rank and way an array is made: what another program reads is
+// what the array holds, to the bit.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "io/read/csv.hpp"
+#include "io/read/json_document.hpp"
+#include "io/read/ndjson.hpp"
+#include "io/write/report.hpp"
+#include "tests/support/decode.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using attn::test::Decoded;
+using attn::test::DecodedFile;
+
+namespace {
+
+using Shape = std::vector<std::size_t>;
+
+const std::vector<Shape> shapes{{1}, {70}, {1, 1}, {7, 66}, {40, 1}, {3, 2, 5}, {2, 3, 4, 5}};
+constexpr std::array<std::string_view, 4> axes{"batch", "heads", "q_len", "kv_len"};
+
+template <class T>
+std::vector<T> awkward_numbers() {
+    using Limits = std::numeric_limits<T>;
+    std::vector<T> numbers{0,
+                           1,
+                           T(0.1),
+                           T(1) / 3,
+                           T(1e-5),
+                           Limits::denorm_min(),
+                           Limits::min(),
+                           T(5),
+                           T(1e7),
+                           T(16777216),
+                           T(123456789),
+                           T(1e14),
+                           Limits::max(),
+                           Limits::epsilon(),
+                           T(0x1p53),
+                           T(0x1p62),
+                           T(0x1p63),
+                           T(0x1p64),
+                           T(1e18),
+                           T(1e19),
+                           T(1e21),
+                           T(1e22),
+                           T(1e23),
+                           T(12345678901234567890.0),
+                           T(0.5),
+                           T(0.49),
+                           std::nextafter(Limits::min(), T(0)),
+                           Limits::infinity(),
+                           Limits::quiet_NaN()};
+    for (std::size_t i = 0, count = numbers.size(); i < count; ++i) numbers.push_back(-numbers[i]);
+    return numbers;
+}
+
+/// Awkward numbers and random bits; one shape in a few counts 0, 1, 2, ... as a header does.
+template <class T>
+Array<T> make_values(const Shape& shape, std::mt19937_64& random) {
+    Array<T> values = Array<T>::from_shape(shape);
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+        for (T& value : values) value = static_cast<T>(random());
+        values.data()[0] = std::numeric_limits<T>::min();
+    } else {
+        using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+        static const std::vector<T> awkward = awkward_numbers<T>();
+        const bool counts = random() % 5 == 0;
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values.data()[i] = counts              ? static_cast<T>(i)
+                               : random() % 2 == 0 ? awkward[random() % awkward.size()]
+                                                   : std::bit_cast<T>(static_cast<Bits>(random()));
+    }
+    return values;
+}
+
+template <class T>
+NamedArray kept(std::string name, const Array<T>& values) {
+    const std::size_t rank = values.dimension();
+    return {std::move(name), values, {axes.end() - static_cast<std::ptrdiff_t>(rank), axes.end()}};
+}
+
+/// The same as a stream that makes a few rows at a time.
+template <class T>
+NamedArray streamed(std::string name, const Array<T>& values, std::size_t rows) {
+    NamedArray array = kept(std::move(name), values);
+    array.values = Array<float>();
+    const std::size_t columns = values.shape().back(), all = values.size() / columns;
+    RowStream<T> stream;
+    stream.shape.assign(values.shape().begin(), values.shape().end());
+    stream.next = [=, done = std::size_t{0}]() mutable {
+        const std::size_t count = std::min(rows, all - done);
+        Array<T> step = Array<T>::from_shape({count, columns});
+        std::copy_n(values.data() + done * columns, count * columns, step.data());
+        done += count;
+        return step;
+    };
+    array.stream = std::move(stream);
+    return array;
+}
+
+Report report_of(std::vector<NamedArray> arrays, Workers* workers = nullptr) {
+    Report report;
+    report.head = {{"schema", R"("attn.result/1")"},
+                   {"tokens", R"(["[1]","a\"]"])"},
+                   {"config", R"({"scale":-0.0,"list":[1,[2]]})"}};
+    report.arrays = std::move(arrays);
+    report.workers = workers;
+    return report;
+}
+
+std::string text_of(Format format, const Report& report, const NumberStyle& style = {}) {
+    return test::written([&](Output& out) { writer_for(format)(out, report, style); });
+}
+
+template <class T>
+std::string bytes_of(const Array<T>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <class T>
+std::string type_of() {
+    return std::is_same_v<T, float> ? "f4" : std::is_same_v<T, double> ? "f8" : "i8";
+}
+
+template <class T>
+bool same_bits(T a, T b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+/// What `printf` shows of a number, as a second opinion on decimals.
+template <class T>
+std::string printed(char notation, int decimals, T value) {
+    char text[512];
+    const auto number = static_cast<double>(value);
+    if (notation == 'e')
+        std::snprintf(text, sizeof text, "%.*e", decimals, number);
+    else
+        std::snprintf(text, sizeof text, "%.*f", decimals, number);
+    return text;
+}
+
+std::string word_of(double value, const char* nan, const char* inf) {
+    return std::isnan(value) ? nan : (value < 0 ? "-" : "") + std::string(inf);
+}
+
+/// Words of a format that readers take for JSON or for Python's float().
+template <class T>
+void check_words(const Decoded& read, const Array<T>& values, const NumberStyle& style,
+                 bool is_json) {
+    CHECK(read.shape == Shape(values.shape().begin(), values.shape().end()));
+    REQUIRE(read.words.size() == values.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const T value = values.data()[i];
+        const std::string& word = read.words[i];
+        std::string expected;
+        if constexpr (std::is_floating_point_v<T>) {
+            if (!std::isfinite(value)) {
+                expected =
+                    is_json ? word_of(value, "NaN", "Infinity") : word_of(value, "nan", "inf");
+                if (is_json && style.nonfinite == Nonfinite::string)
+                    expected = '"' + expected + '"';
+                if (is_json && style.nonfinite == Nonfinite::null) expected = "null";
+                wrong += word == expected ? 0U : 1U;
+                continue;
+            }
+            if (style.decimals) {
+                expected = printed('f', *style.decimals, value);
+                // JSON may add a point to what it would read as another integer.
+                const double shown = std::strtod(expected.c_str(), nullptr);
+                const bool same = is_json ? same_bits(test::json_number<double>(word), shown) &&
+                                                word.starts_with(expected)
+                                          : word == expected;
+                wrong += same ? 0U : 1U;
+                continue;
+            }
+        }
+        if (is_json) {
+            wrong += same_bits(test::json_number<T>(word), value) ? 0U : 1U;
+        } else if constexpr (std::is_floating_point_v<T>) {
+            T parsed;
+            if constexpr (std::is_same_v<T, float>)
+                parsed = std::strtof(word.c_str(), nullptr);
+            else
+                parsed = std::strtod(word.c_str(), nullptr);
+            wrong += same_bits(parsed, value) ? 0U : 1U;
+        } else {
+            wrong += word == std::to_string(value) ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
+/// What people read: the digits that printf has, and the sign of zero.
+template <class T>
+void check_shown(const Decoded& read, const Array<T>& values, bool is_torch) {
+    REQUIRE(read.words.size() == values.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const T value = values.data()[i];
+        const std::string& word = read.words[i];
+        if constexpr (!std::is_floating_point_v<T>) {
+            // PyTorch's own formatter shows integers of up to 53 bits through float64 as well.
+            wrong += is_torch || word == std::to_string(value) ? 0U : 1U;
+        } else if (!std::isfinite(value)) {
+            wrong += word == word_of(value, "nan", "inf") ? 0U : 1U;
+        } else {
+            const bool good = word == printed('f', 4, value) ||
+                              (is_torch && (word == printed('e', 4, value) ||
+                                            word == printed('f', 0, value) + "."));
+            wrong += good ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
+/// The arrays of one report: whole numbers, kept and streamed arrays of every rank.
+template <class T>
+struct Arrays {
+    Array<std::int64_t> ids;
+    std::vector<Array<T>> values;
+    std::vector<NamedArray> named(std::size_t rows) const {
+        std::vector<NamedArray> all{{"token_ids", ids, {"tokens"}}};
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            all.push_back(kept("kept_" + std::to_string(i), values[i]));
+            if (rows != 0)
+                all.push_back(streamed("streamed_" + std::to_string(i), values[i], rows));
+        }
+        return all;
+    }
+};
+
+template <class T>
+Arrays<T> make_arrays(std::mt19937_64& random) {
+    Arrays<T> arrays{make_values<std::int64_t>({9}, random), {}};
+    for (const Shape& shape : shapes) arrays.values.push_back(make_values<T>(shape, random));
+    return arrays;
+}
+
+/// Calls `check` with each array and what was read of it, kept and streamed.
+template <class T, class Check>
+void for_each_read(const DecodedFile& read, const Arrays<T>& arrays, std::size_t rows,
+                   const Check& check) {
+    check(read.at("token_ids"), arrays.ids);
+    for (std::size_t i = 0; i < arrays.values.size(); ++i) {
+        check(read.at("kept_" + std::to_string(i)), arrays.values[i]);
+        if (rows != 0) check(read.at("streamed_" + std::to_string(i)), arrays.values[i]);
+    }
+}
+
+const auto check_bytes = []<class T>(const Decoded& read, const Array<T>& values) {
+    CHECK(read.type == type_of<T>());
+    CHECK(read.shape == Shape(values.shape().begin(), values.shape().end()));
+    CHECK((read.bytes == bytes_of(values)));
+};
+
+std::vector<NumberStyle> styles() {
+    std::vector<NumberStyle> all;
+    for (const std::optional<int> decimals : {std::optional<int>(), {0}, {1}, {6}, {20}})
+        for (const auto& [nonfinite, name] : nonfinite_names)
+            for (bool pretty : {false, true}) all.push_back({decimals, nonfinite, pretty});
+    return all;
+}
+
+template <class T>
+void check_binary(std::mt19937_64& random, Workers* workers) {
+    const Arrays<T> arrays = make_arrays<T>(random);
+    for (std::size_t rows : {0u, 1u, 3u, 1000u}) {
+        const Report report = report_of(arrays.named(rows), workers);
+        const DecodedFile npz = test::decode_npz(text_of(Format::npz, report));
+        for_each_read(npz, arrays, rows, check_bytes);
+        CHECK(npz.at("__metadata__").bytes == head_text(report));
+        const Report again = report_of(arrays.named(rows), workers);
+        for_each_read(test::decode_safetensors(text_of(Format::safetensors, again)), arrays, rows,
+                      check_bytes);
+        for (const NamedArray& array : arrays.named(rows)) {
+            const Decoded npy = test::decode_npy(text_of(Format::npy, report_of({array})));
+            const bool is_ids = array.name == "token_ids";
+            if (is_ids)
+                check_bytes(npy, arrays.ids);
+            else
+                check_bytes(npy,
+                            arrays.values[std::stoul(array.name.substr(array.name.find('_') + 1))]);
+        }
+    }
+}
+
+template <class T>
+void check_json(std::mt19937_64& random, Workers* workers) {
+    const Arrays<T> arrays = make_arrays<T>(random);
+    for (const NumberStyle& style : styles())
+        for (const Format format : {Format::json, Format::ndjson}) {
+            const std::size_t rows = random() % 4;
+            const std::string text = text_of(format, report_of(arrays.named(rows), workers), style);
+            if (!style.pretty) CHECK(text.find('\n') == text.size() - 1);
+            for_each_read(test::decode_json(text), arrays, rows,
+                          [&](const Decoded& read, const auto& values) {
+                              check_words(read, values, style, true);
+                          });
+        }
+}
+
+template <class T>
+void check_separated(std::mt19937_64& random, Workers* workers) {
+    const Arrays<T> arrays = make_arrays<T>(random);
+    for (const NumberStyle& style : styles()) {
+        if (style.nonfinite != Nonfinite::string || style.pretty) continue;
+        const std::size_t rows = random() % 4;
+        for (const auto& [format, separator] : {std::pair(Format::csv, ','), {Format::tsv, '\t'}})
+            for (const NamedArray& array : arrays.named(rows)) {
+                const std::string text = text_of(format, report_of({array}, workers), style);
+                const Decoded read = test::decode_separated(text, separator);
+                if (array.name == "token_ids") {
+                    check_words(read, arrays.ids, style, false);
+                    continue;
+                }
+                const Array<T>& values =
+                    arrays.values[std::stoul(array.name.substr(array.name.find('_') + 1))];
+                check_words(read, values, style, false);
+                if (style.decimals) continue;
+                // attn's own reader takes no header and no labels for granted.
+                ArrayRules rules;
+                rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+                rules.nonfinite = true;
+                rules.lowest_rank = 1;
+                rules.highest_rank = 4;
+                const NumberArray own = read_csv(make_source("f.csv", text), rules).matrix;
+                REQUIRE(own.shape() == Shape(values.shape().begin(), values.shape().end()));
+                std::size_t wrong = 0;
+                for (std::size_t i = 0; i < values.size(); ++i) {
+                    const T number = static_cast<T>(own.values.data()[i]), value = values.data()[i];
+                    wrong += same_bits(number, value) || (std::isnan(number) && std::isnan(value))
+                                 ? 0U
+                                 : 1U;
+                }
+                CHECK(wrong == 0);
+            }
+    }
+}
+
+template <class T>
+void check_for_people(std::mt19937_64& random) {
+    const Arrays<T> arrays = make_arrays<T>(random);
+    const Report report = report_of(arrays.named(0));
+    for_each_read(
+        test::decode_table(text_of(Format::table, report)), arrays, 0,
+        [](const Decoded& read, const auto& values) { check_shown(read, values, false); });
+    for_each_read(test::decode_torch(text_of(Format::torch, report)), arrays, 0,
+                  [](const Decoded& read, const auto& values) {
+                      check_shown(read, values, true);
+                      using V = typename std::decay_t<decltype(values)>::value_type;
+                      CHECK(read.type == (std::is_same_v<V, double> ? "dtype=torch.float64" : ""));
+                  });
+}
+
+/// Both types, several draws, alone and with workers.
+template <class Check>
+void for_types(const Check& check) {
+    std::mt19937_64 random(7);
+    Workers workers(3);
+    for (int draw = 0; draw < 6; ++draw) {
+        Workers* const helpers = draw % 2 == 0 ? nullptr : &workers;
+        check(float{}, random, helpers);
+        check(double{}, random, helpers);
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "formats: npy, npz and safetensors hold each array's own type and bytes, streamed or not") {
+    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+        check_binary<T>(random, workers);
+    });
+}
+
+TEST_CASE("formats: a reader of JSON gets every bit back, under every style") {
+    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+        check_json<T>(random, workers);
+    });
+}
+
+TEST_CASE("formats: csv and tsv give every bit back, to others and to attn") {
+    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+        check_separated<T>(random, workers);
+    });
+}
+
+TEST_CASE("formats: tables and PyTorch's print show each number as printf rounds it") {
+    for_types([]<class T>(T, std::mt19937_64& random, Workers*) { check_for_people<T>(random); });
+}
+
+TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
+    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+        const Arrays<T> arrays = make_arrays<T>(random);
+        ArrayRules rules;
+        rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+        rules.nonfinite = true;
+        rules.lowest_rank = 1;
+        rules.highest_rank = 4;
+        const Source source =
+            make_source("f.json", text_of(Format::json, report_of(arrays.named(2), workers)));
+        const JsonDocument document(source);
+        for (std::size_t i = 0; i < arrays.values.size(); ++i) {
+            const NumberArray read =
+                document.read_array(*document.find("streamed_" + std::to_string(i)), rules);
+            const Array<T>& values = arrays.values[i];
+            REQUIRE(read.values.size() == values.size());
+            std::size_t wrong = 0;
+            for (std::size_t at = 0; at < values.size(); ++at) {
+                const T number = static_cast<T>(read.values.data()[at]), value = values.data()[at];
+                wrong +=
+                    same_bits(number, value) || (std::isnan(number) && std::isnan(value)) ? 0U : 1U;
+            }
+            CHECK(wrong == 0);
+        }
+    });
+}
+
+TEST_CASE("formats: a zero keeps its sign however JSON, NDJSON and CSV write it") {
+    const Shape one_row{1, 4};
+    const auto check = [&](const std::string& text, const NumberArray& read) {
+        CAPTURE(text);
+        REQUIRE(read.shape() == one_row);
+        for (std::size_t i = 0; i < 4; ++i) CHECK(std::signbit(read.values.data()[i]) == (i != 3));
+    };
+    for (const char* row : {"-0,-0,-0,0", "-0.0,-0.00,-0e5,0e-5", "-0.0e+3,-1e-400,-0,0.0"}) {
+        const std::string list = "[" + std::string(row) + "]";
+        const Source json = make_source("f.json", "[" + list + "]");
+        check(row, JsonDocument(json).read_array({}, nullptr));
+        check(row, read_ndjson_array(make_source("f.ndjson", list), {}));
+        check(row,
+              read_csv(make_source("f.csv", std::string(row) + "\n"), {}, {Guess::no, Guess::no})
+                  .matrix);
+    }
+}

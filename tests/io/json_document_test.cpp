@@ -1,0 +1,135 @@
+// JSON documents and arrays: shapes, places of errors, Python's words.
+#include "io/read/json_document.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using attn::test::error_of;
+using attn::test::numbers_of;
+
+namespace {
+
+NumberArray read(const std::string& text, const ArrayRules& rules = {}) {
+    const Source source = make_source("f.json", text);
+    return JsonDocument(source).read_array(rules);
+}
+
+std::string error(const std::string& text, const ArrayRules& rules = {}) {
+    return error_of([&] { read(text, rules); });
+}
+
+using Shape = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("json: matrices and batches") {
+    CHECK(read("[[1, 2], [3, 4.5]]").shape() == Shape{2, 2});
+    CHECK(numbers_of(read("[[1,2],[3,4.5]]").values) == std::vector<double>{1, 2, 3, 4.5});
+    CHECK(read(" [ [ [ 1 ] ,\n[ -2e1 ] ] ] ").shape() == Shape{1, 2, 1});
+    CHECK(numbers_of(read("[[1e-400]]").values) == std::vector<double>{0});
+}
+
+TEST_CASE("json: numbers are read as Python reads them, then rounded to float32 by whoever asks") {
+    CHECK(read("[[0.1]]").values[0] == 0.1);
+    CHECK(static_cast<float>(read("[[0.43]]").values[0]) == 0.43f);
+}
+
+TEST_CASE("json: ragged, empty and mixed lists") {
+    CHECK(error("[[1,2],[3]]") ==
+          "f.json:1:8: 1 element in this list; expected 2 as in the first one");
+    CHECK(error("[[1,2],\n [3,4,5]]") ==
+          "f.json:2:2: 3 elements in this list; expected 2 as in the first one");
+    CHECK(error("[[[1],[2]],[[3]]]") ==
+          "f.json:1:12: 1 element in this list; expected 2 as in the first one");
+    CHECK(error("[]") == "f.json:1:1: an empty list; expected at least one element");
+    CHECK(error("[[]]") == "f.json:1:2: an empty list; expected at least one element");
+    CHECK(error("[[1],2]") == "f.json:1:6: found '2'; expected a list, as before it");
+    CHECK(error("[[1,[2]]]") == "f.json:1:5: a list beside numbers; expected a number");
+    CHECK(error("[1,2]") ==
+          "f.json:1:1: an array of rank 1; expected rank 2 to 3, as in [[1, 2], [3, 4]]");
+    CHECK(error("[[[[1]]]]") == "f.json:1:4: an array nested deeper than 3; expected rank 2 to 3");
+}
+
+TEST_CASE("json: what is no number") {
+    CHECK(error("[[1,\"a\"]]") == "f.json:1:5: found '\"'; expected a number");
+    CHECK(error("[[1,null]]") == "f.json:1:5: found 'null'; expected a number");
+    CHECK(error("[[1,true]]") == "f.json:1:5: found 'true'; expected a number");
+    CHECK(error("[[1,+2]]") == "f.json:1:5: found '+2'; expected a number");
+    CHECK(error("[[1,.5]]") == "f.json:1:5: found '.5'; expected a number");
+    CHECK(error("[[01]]") == "f.json:1:3: found '01'; expected a number");
+    CHECK(error("[[1,]]") == "f.json:1:5: found ']'; expected a number");
+    CHECK(error("[[1 2]]") == "f.json:1:5: found '2'; expected ',' or ']'");
+    CHECK(error("[[1,{}]]") == "f.json:1:5: found '{'; expected a number");
+}
+
+TEST_CASE("json: Python's NaN and Infinity are read where the rules allow, else refused in place") {
+    ArrayRules rules;
+    rules.nonfinite = true;
+    const auto values =
+        read("[[NaN, Infinity, -Infinity, \"NaN\", \"Infinity\", \"-Infinity\"]]", rules).values;
+    for (std::size_t i : {0u, 3u}) CHECK(std::isnan(values[i]));
+    for (std::size_t i : {1u, 4u}) CHECK((std::isinf(values[i]) && values[i] > 0));
+    for (std::size_t i : {2u, 5u}) CHECK((std::isinf(values[i]) && values[i] < 0));
+    CHECK(error("[[1,\nNaN]]") == "f.json:2:1: NaN is not finite; expected a finite number");
+    CHECK(error("[[1,-Infinity]]") ==
+          "f.json:1:5: -Infinity is not finite; expected a finite number");
+    CHECK(error("[[1,NaNs]]") == "f.json:1:5: found 'NaNs'; expected a number");
+}
+
+TEST_CASE("json: numbers that overflow") {
+    CHECK(error("[[1,-3.5e38]]") ==
+          "f.json:1:5: -3.5e38 overflows float32; expected at most 3.4028235e38, or dtype float64");
+    CHECK(error("[[1e999999999999999999]]") ==
+          "f.json:1:3: 1e999999999999999999 overflows float64; expected at most "
+          "1.7976931348623157e308");
+    CHECK(read("[[3.40282356e38]]").values[0] == 3.40282356e38);  // rounds to the largest float32
+}
+
+TEST_CASE("json: texts that are cut short or go on") {
+    CHECK(error("[[1,2],[3") == "f.json:1:10: the text ends inside '['; expected ']'");
+    CHECK(error("[[1,2]}") == "f.json:1:7: found '}'; expected ']'");
+    CHECK(error("[[1]] x") == "f.json:1:7: found 'x'; expected the end of the text");
+    CHECK(error("hello") ==
+          "f.json:1:1: found 'hello'; expected JSON: a matrix [[...], ...] or a request {...}");
+    CHECK(error("{\"a\": [1}") == "f.json:1:9: found '}'; expected ']'");
+    CHECK(error("{\"a\" 1}") == "f.json:1:6: found '1'; expected ':'");
+    CHECK(error("{a: 1}") == "f.json:1:2: found 'a'; expected a key in double quotes");
+    CHECK(error("{\"a\": 1,}") == "f.json:1:9: found '}'; expected a key in double quotes");
+    CHECK(error("{\"a\": 1") == "f.json:1:8: found the end of the text; expected ',' or '}'");
+    CHECK(error("{\"a\": }") == "f.json:1:7: found '}'; expected a value");
+    CHECK(error("{\"a") == "f.json:1:2: a string that does not end; expected a closing '\"'");
+    CHECK(error("{\"a\": 1, \"a\": 2}") ==
+          "f.json:1:10: the key \"a\" stands twice; expected it once");
+}
+
+TEST_CASE("json: a hundred thousand brackets are refused, not followed") {
+    CHECK(error(std::string(100000, '[')) ==
+          "f.json:1:65: more than 64 nested brackets; expected at most 3 for an array");
+}
+
+TEST_CASE("json: members keep their text until they are asked for") {
+    const Source source = make_source(
+        "f.json",
+        "{\"in\\u0070uts\": [[1, 2]], \"note\": \"a ] b\", \"list\": [\"x\", {\"y\": 2}]}");
+    const JsonDocument document(source);
+    CHECK(document.members().size() == 3);
+    REQUIRE(document.find("inputs") != nullptr);
+    CHECK(numbers_of(document.read_array(*document.find("inputs"), {}).values) ==
+          std::vector<double>{1, 2});
+    CHECK(document.read_value(*document.find("note")) == "a ] b");
+    CHECK(document.read_value(*document.find("list"))[1]["y"] == 2);
+    CHECK(document.find("nothing") == nullptr);
+}
+
+TEST_CASE("json: a broken value is found when it is read, at its place") {
+    const Source source = make_source("f.json", "{\"a\": true, \"b\": [1, x]}");
+    const JsonDocument document(source);
+    CHECK(error("{\"a\": tru}") == "f.json:1:10: found '}'; expected a JSON value");
+    CHECK(error_of([&] { document.read_value(*document.find("b")); }) ==
+          "f.json:1:22: found 'x'; expected a JSON value");
+}

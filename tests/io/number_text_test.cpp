@@ -1,0 +1,111 @@
+// Numbers to text and back.
+#include "io/text/number_text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/base/torch_random.hpp"
+#include "io/text/number_array.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+template <class T>
+std::string text_of(T value, std::optional<int> decimals = {}) {
+    std::string text;
+    append_number(text, value, decimals);
+    return text;
+}
+
+template <class T>
+bool same_bits(T a, T b) {
+    return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+template <class T>
+void check_round_trip(T value) {
+    const std::string text = text_of(value);
+    CAPTURE(text);
+    const ParsedNumber read = parse_json_number(text);
+    CHECK(read.length == text.size());
+    CHECK(same_bits(static_cast<T>(read.value), value));
+    CHECK(same_bits(static_cast<T>(parse_loose_number(text).value), value));
+}
+
+}  // namespace
+
+TEST_CASE("a float32 is the shortest decimal that reads back the same") {
+    CHECK(text_of(0.43f) == "0.43");
+    CHECK(text_of(1.0f) == "1");
+    CHECK(text_of(-0.0f) == "-0");
+    CHECK(text_of(16777216.0f) == "16777216");
+    CHECK(text_of(1e-45f) == "1e-45");
+    CHECK(text_of(std::numeric_limits<float>::max()) == "3.4028235e+38");
+    CHECK(text_of(0.43) == "0.43");
+    CHECK(text_of(static_cast<double>(0.43f)) == "0.4300000071525574");
+}
+
+TEST_CASE("awkward floats survive text: denormals, -0, the largest, neighbours of powers of two") {
+    for (float base : {0.0f, 1e-45f, 1.17549435e-38f, 1.17549421e-38f, 1.0f, 0.1f, 3.4028235e38f,
+                       8388608.0f, 16777216.0f, 9.5e-7f})
+        for (float sign : {1.0f, -1.0f}) {
+            check_round_trip(sign * base);
+            check_round_trip(sign * std::nextafter(base, 0.0f));
+        }
+    for (double base : {0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1.0 / 3})
+        check_round_trip(base);
+}
+
+TEST_CASE("200,000 random bit patterns survive text") {
+    TorchGenerator generator(1);
+    for (int i = 0; i < 200000; ++i) {
+        const std::uint32_t bits = generator.draw32();
+        float value = 0;
+        std::memcpy(&value, &bits, sizeof value);
+        if (std::isfinite(value)) {
+            const std::string text = text_of(value);
+            REQUIRE(same_bits(static_cast<float>(parse_json_number(text).value), value));
+        }
+    }
+}
+
+TEST_CASE("precision is digits after the point, rounded from the exact value") {
+    CHECK(text_of(0.125, 2) == "0.12");
+    CHECK(text_of(0.375, 2) == "0.38");
+    CHECK(text_of(2.675, 2) == "2.67");  // the double lies below 2.675
+    CHECK(text_of(-1e-9f, 4) == "-0.0000");
+    CHECK(text_of(3.0f, 0) == "3");
+    CHECK(text_of(std::int64_t{-7}, 4) == "-7");
+    CHECK(text_of(1.7976931348623157e308, 20).size() == 309 + 21);
+}
+
+TEST_CASE("JSON numbers: JSON's grammar and no more") {
+    for (const char* good : {"0", "-0", "10", "1.5", "1e5", "1E+5", "1.25e-3"})
+        CHECK(parse_json_number(good).length == std::string(good).size());
+    for (const char* bad : {"", "+1", ".5", "-", "01", "-01", "e5", "abc", "NaN"})
+        CHECK(parse_json_number(bad).length == 0);
+    CHECK(parse_json_number("1.").length == 1);
+    CHECK(parse_json_number("1e").length == 1);
+    CHECK(parse_json_number("1e400").value == std::numeric_limits<double>::infinity());
+    CHECK(parse_json_number("-1e999999999999").value == -std::numeric_limits<double>::infinity());
+    CHECK(parse_json_number("1e-400").value == 0);
+}
+
+TEST_CASE("loose numbers: what Python's float() takes") {
+    CHECK(parse_loose_number("+1.5").value == 1.5);
+    CHECK(parse_loose_number(".5").value == 0.5);
+    CHECK(parse_loose_number("1.").length == 2);
+    CHECK(parse_loose_number("007").value == 7);
+    CHECK(parse_loose_number("-.5e1").value == -5);
+    CHECK(parse_loose_number("-Infinity").value == -std::numeric_limits<double>::infinity());
+    CHECK(parse_loose_number("inf").length == 3);
+    CHECK(std::isnan(parse_loose_number("NaN").value));
+    for (const char* bad : {"", "+", ".", "e5", "--1", "x"})
+        CHECK(parse_loose_number(bad).length == 0);
+}

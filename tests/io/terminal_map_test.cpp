@@ -1,0 +1,230 @@
+// Heat maps on terminals: one text for each number of colours.
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "io/plot/terminal.hpp"
+#include "io/text/display_width.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+    return key > query;
+};
+
+Report small_report(std::vector<std::string> tokens = {"Your", "way"}) {
+    Report report;
+    report.head = {{"mode", R"("causal")"}, {"config", R"({"seed":7})"}};
+    report.tokens = std::move(tokens);
+    Array<float> weights = Array<float>::from_shape({2, 2});
+    weights(0, 0) = 1;
+    weights(0, 1) = 0;
+    weights(1, 0) = 0.25f;
+    weights(1, 1) = 0.75f;
+    report.arrays = {{"attention_weights", weights, {"q_len", "kv_len"}}};
+    return report;
+}
+
+/// (tokens, tokens): the row's number over the last, so that rows have one colour each.
+Report large_report(std::size_t tokens) {
+    Report report;
+    report.queries_are_tokens = report.keys_are_tokens = false;
+    Array<float> weights = Array<float>::from_shape({tokens, tokens});
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        weights.data()[i] = static_cast<float>(i / tokens) / static_cast<float>(tokens - 1);
+    report.arrays = {{"attention_weights", weights, {"q_len", "kv_len"}}};
+    return report;
+}
+
+std::string drawn(const Report& report, const Terminal& terminal,
+                  const IsBlocked& is_blocked = is_future, ColorScale scale = ColorScale::fixed) {
+    const HeatMap map =
+        make_heat_map(report, report.arrays[0], is_blocked, scale, limits_of(terminal));
+    return test::written([&](Output& out) { write_terminal(out, map, terminal); });
+}
+
+/// The text without its colours.
+std::string plain(const std::string& text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size(); ++at)
+        if (text[at] == '\033')
+            at = text.find('m', at);
+        else
+            result += text[at];
+    return result;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+Terminal terminal_in(const std::map<std::string, std::string>& environment, bool is_terminal,
+                     std::size_t wide = 0) {
+    return terminal_of(is_terminal, wide, [&](const char* name) {
+        const auto found = environment.find(name);
+        return found == environment.end() ? nullptr : found->second.c_str();
+    });
+}
+
+}  // namespace
+
+TEST_CASE("terminal: without colours there are shades, numbers, hatching and a legend") {
+    CHECK(drawn(small_report(), {ColorDepth::none, 80}) ==
+          "causal  attention_weights (2, 2)  seed 7\n"
+          "     Your way\n"
+          "Your █1.██╱╱╱╱╱\n"
+          "way  ░25░░▓75▓▓\n"
+          "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   ╱╱ blocked   numbers: hundredths\n");
+}
+
+TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
+    const auto row = [](ColorDepth depth) {
+        return lines_of(drawn(small_report(), {depth, 80}))[3];
+    };
+    CHECK(row(ColorDepth::rgb) ==
+          "way  \033[38;2;255;255;255;48;2;59;82;139m 25  "
+          "\033[38;2;0;0;0;48;2;92;200;99m 75  \033[0m");
+    CHECK(row(ColorDepth::ansi256) ==
+          "way  \033[38;5;231;48;5;60m 25  \033[38;5;16;48;5;77m 75  \033[0m");
+    const std::string few = row(ColorDepth::ansi16);
+    CHECK(few.find("\033[") != std::string::npos);
+    CHECK(few.find(";5;") == std::string::npos);
+    for (ColorDepth depth : {ColorDepth::rgb, ColorDepth::ansi256, ColorDepth::ansi16})
+        CHECK(plain(row(depth)) == "way   25   75  ");
+}
+
+TEST_CASE("terminal: a blocked cell is not a cell of 0") {
+    for (ColorDepth depth :
+         {ColorDepth::none, ColorDepth::ansi16, ColorDepth::ansi256, ColorDepth::rgb}) {
+        const std::string blocked = drawn(small_report(), {depth, 80});
+        const std::string zero = drawn(small_report(), {depth, 80}, nullptr);
+        CHECK(lines_of(blocked)[2] != lines_of(zero)[2]);
+        CHECK(blocked.find("blocked") != std::string::npos);
+        CHECK(zero.find("blocked") == std::string::npos);
+    }
+}
+
+TEST_CASE("terminal: wide, combining and hostile labels stay in their columns") {
+    const std::string text =
+        drawn(small_report({"注意\033[31m", "e\u0301"}), {ColorDepth::none, 80});
+    CHECK(text.find('\033') == std::string::npos);
+    const std::vector<std::string> lines = lines_of(text);
+    CHECK(display_width(lines[2]) == display_width(lines[3]));
+}
+
+TEST_CASE("terminal: large maps are half blocks, averaged down to the terminal, and say so") {
+    for (const std::size_t columns : {40u, 80u, 200u}) {
+        const Terminal terminal{ColorDepth::rgb, columns};
+        const std::vector<std::string> lines =
+            lines_of(drawn(large_report(1000), terminal, nullptr));
+        CHECK(lines[1].find("each cell is the mean of ") == 0);
+        for (const std::string& line : lines) {
+            if (line.find("▀") != std::string::npos) CHECK(display_width(plain(line)) <= columns);
+        }
+        CHECK(lines.size() < columns);
+    }
+    const std::string fits = drawn(large_report(30), {ColorDepth::ansi256, 80}, nullptr);
+    CHECK(fits.find("mean of") == std::string::npos);
+    CHECK(lines_of(fits).size() == 1 + 15 + 1 + 1);  // title, two rows a line, ticks, legend
+    CHECK(fits.find("\033[38;5;53;48;5;53m▀") != std::string::npos);
+}
+
+TEST_CASE(
+    "terminal: scores go both ways from 0, and a number that is none is no colour of the scale") {
+    Report report = small_report();
+    Array<double> scores = Array<double>::from_shape({2, 2});
+    scores(0, 0) = -4;
+    scores(0, 1) = 4;
+    scores(1, 0) = 0;
+    scores(1, 1) = std::numeric_limits<double>::quiet_NaN();
+    report.arrays = {{"scores", scores, {"q_len", "kv_len"}}};
+    const std::vector<std::string> lines = lines_of(drawn(report, {ColorDepth::rgb, 80}, nullptr));
+    CHECK(lines[2].find("48;2;5;48;97m -1. ") != std::string::npos);
+    CHECK(lines[2].find("48;2;103;0;31m 1.  ") != std::string::npos);
+    CHECK(lines[3].find("??") != std::string::npos);
+    CHECK(lines[3].find("48;2;255;0;255m") != std::string::npos);
+    CHECK(plain(lines[4]).find("-4 ") == 0);
+}
+
+TEST_CASE("terminal: the environment says how many colours and columns there are") {
+    using Environment = std::map<std::string, std::string>;
+    const Environment rgb{{"TERM", "xterm-256color"}, {"COLORTERM", "truecolor"}};
+    CHECK(terminal_in(rgb, true).depth == ColorDepth::rgb);
+    CHECK(terminal_in(rgb, false).depth == ColorDepth::none);
+    CHECK(terminal_in({{"TERM", "xterm-256color"}}, true).depth == ColorDepth::ansi256);
+    CHECK(terminal_in({{"TERM", "xterm"}}, true).depth == ColorDepth::ansi16);
+    CHECK(terminal_in({{"TERM", "dumb"}}, true).depth == ColorDepth::none);
+    CHECK(terminal_in({}, true).depth == ColorDepth::none);
+    CHECK(terminal_in({{"CLICOLOR_FORCE", "1"}}, false).depth == ColorDepth::ansi16);
+    CHECK(terminal_in({{"CLICOLOR_FORCE", "0"}}, false).depth == ColorDepth::none);
+    CHECK(terminal_in({{"CLICOLOR_FORCE", "1"}, {"COLORTERM", "24bit"}}, false).depth ==
+          ColorDepth::rgb);
+    CHECK(
+        terminal_in({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}, {"TERM", "xterm"}}, true).depth ==
+        ColorDepth::none);
+    CHECK(terminal_in({{"NO_COLOR", ""}, {"TERM", "xterm"}}, true).depth == ColorDepth::ansi16);
+    CHECK(terminal_in({}, true, 120).columns == 120);
+    CHECK(terminal_in({{"COLUMNS", "60"}}, true, 120).columns == 60);
+    CHECK(terminal_in({{"COLUMNS", "x"}}, true, 0).columns == 80);
+    CHECK(terminal_in({{"COLUMNS", "-1"}}, true, 0).columns == 80);
+}
+
+TEST_CASE("terminal: no row of cells is wider than the terminal; numbers stay where they fit") {
+    constexpr std::size_t tokens = 24;
+    Report report;
+    for (std::size_t i = 0; i < tokens; ++i)
+        report.tokens.push_back("token_number_" + std::to_string(i));
+    report.queries_are_tokens = report.keys_are_tokens = true;
+    for (const char* name : {"attention_weights", "scores"})
+        for (const std::size_t columns : {1u, 10u, 40u, 60u, 79u, 80u, 97u, 200u})
+            for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {
+                report.arrays = {
+                    {name, Array<float>::from_shape({tokens, tokens}), {"q_len", "kv_len"}}};
+                const Terminal terminal{depth, columns};
+                const HeatMap map = make_heat_map(report, report.arrays[0], nullptr,
+                                                  ColorScale::fixed, limits_of(terminal));
+                TextOutput out;
+                write_terminal(out, map, terminal);
+                const std::vector<std::string> lines = lines_of(plain(out.text()));
+                CAPTURE(name);
+                CAPTURE(columns);
+                // The first lines are the title and the note, the last one is the legend.
+                for (std::size_t i = 2; i + 1 < lines.size(); ++i)
+                    CHECK(display_width(lines[i]) <= std::max<std::size_t>(columns, 3));
+                const bool has_room = columns >= tokens * (map.is_diverging ? 4 : 3) + 5;
+                CHECK((out.text().find("numbers: hundredths") != std::string::npos) == has_room);
+            }
+}
+
+TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries below each other") {
+    Report report;
+    Array<float> weights = Array<float>::from_shape({2, 3, 1, 2});
+    std::fill(weights.begin(), weights.end(), 0.25f);
+    report.arrays = {{"attention_weights", weights, {"batch", "heads", "q_len", "kv_len"}}};
+    const auto lines_at = [&](std::size_t columns, ColorDepth depth) {
+        return lines_of(plain(drawn(report, {depth, columns}, nullptr)));
+    };
+    const std::string title = "attention_weights (2, 3, 1, 2)";
+    const std::string legend = "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1 (largest: 0.25)   numbers: hundredths";
+    CHECK(lines_at(32, ColorDepth::none) ==
+          std::vector<std::string>{
+              title, "batch 0, head 0  batch 0, head 1", "  0  1             0  1",
+              "0 25░25░         0 25░25░", "batch 0, head 2", "  0  1", "0 25░25░",
+              "batch 1, head 0  batch 1, head 1", "  0  1             0  1",
+              "0 25░25░         0 25░25░", "batch 1, head 2", "  0  1", "0 25░25░", legend});
+    CHECK(lines_at(31, ColorDepth::none).size() == 2 + 6 * 3);
+    // Colours take no room.
+    const std::vector<std::string> colored = lines_at(49, ColorDepth::rgb);
+    REQUIRE(colored.size() == 2 + 2 * 3);
+    CHECK(colored[1] == "batch 0, head 0  batch 0, head 1  batch 0, head 2");
+    CHECK(colored[3] == "0 25 25          0 25 25          0 25 25 ");
+}

@@ -1,0 +1,46 @@
+// Tensors as PyTorch prints them, against PyTorch's own output.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "io/write/report.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+template <class T>
+AnyArray typed(const Array<double>& values) {
+    Array<T> array = Array<T>::from_shape(values.shape());
+    std::transform(values.begin(), values.end(), array.begin(),
+                   [](double v) { return static_cast<T>(v); });
+    return array;
+}
+
+}  // namespace
+
+TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
+    const auto cases = test::load_data("golden/torch_print.json")["cases"];
+    CHECK(cases.size() >= 38);
+    for (const auto& recorded : cases) {
+        const std::vector<double> values = test::flat(recorded["values"]);
+        Array<double> array =
+            Array<double>::from_shape(recorded["shape"].get<std::vector<std::size_t>>());
+        std::copy(values.begin(), values.end(), array.begin());
+        const std::string dtype = recorded["dtype"];
+        const AnyArray any = dtype == "float32"   ? typed<float>(array)
+                             : dtype == "float64" ? typed<double>(array)
+                                                  : typed<std::int64_t>(array);
+        CHECK(torch_text(any, recorded["precision"]) == recorded["text"].get<std::string>());
+    }
+}
+
+TEST_CASE("torch: each array stands under its name") {
+    Report report;
+    report.arrays = {{"a", Array<float>{{1.5f, 2.0f}}, {"q_len", "d_out"}},
+                     {"b", Array<std::int64_t>{3, 4}, {"tokens"}}};
+    CHECK(test::written([&](Output& out) { write_torch(out, report, {}); }) ==
+          "a\ntensor([[1.5000, 2.0000]])\n\nb\ntensor([3, 4])\n");
+}
