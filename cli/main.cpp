@@ -46,8 +46,8 @@ int run(int argc, char** argv, cli::Request& request) {
     if (line.batch) return cli::run_batch(*line.batch) ? 0 : some_failed;
     request = line.request;
     if (line.explain) return cli::explain(*line.explain, request), 0;
-    Workers workers;
-    cli::ModelFiles models;
+    ThreadPool workers;
+    cli::LoadedModels models;
     Operands operands = cli::read_operands(request, workers, models);
     cli::settle_output(request);
     const bool may_stream = cli::takes_streams(request);

@@ -119,7 +119,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
         throw Error(ErrorKind::usage, word,
                     word.starts_with('-')
                         ? std::string("unknown flag before a command; expected --help or --version")
-                        : "unknown command; the nearest is " + nearest(word, names));
+                        : "unknown command; the nearest is " + did_you_mean(word, names));
     if (version->count() != 0) return message_only(version_text(), 0);
     const auto command = parsed();
     return command == commands.end() ? message_only(help_of_program(), 2) : (*command)->read();

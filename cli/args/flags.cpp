@@ -154,8 +154,9 @@ void fail_unknown(const CLI::App& app, const std::vector<const FlagsByName*>& kn
         for (const auto& [name, declared] : *flags) names.push_back(name);
     // One letter is near to everything.
     throw Error(ErrorKind::usage, flag,
-                bare.size() > 1 ? "unknown flag; the nearest known one is --" + nearest(bare, names)
-                                : "unknown flag; attn " + command + " --help lists the known ones");
+                bare.size() > 1
+                    ? "unknown flag; the nearest known one is --" + did_you_mean(bare, names)
+                    : "unknown flag; attn " + command + " --help lists the known ones");
 }
 
 namespace {

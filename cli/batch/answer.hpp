@@ -23,7 +23,7 @@ void check_answer_format(const Request& request);
 class Answerer {
 public:
     /// `threads` is for each record that does not say one itself.
-    Answerer(const Request& defaults, bool dry_run, std::size_t threads, ModelFiles& models)
+    Answerer(const Request& defaults, bool dry_run, std::size_t threads, LoadedModels& models)
         : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
           models_(models) {}
 
@@ -41,9 +41,9 @@ private:
     const Request& defaults_;
     bool dry_run_;
     std::size_t threads_;
-    Workers workers_;
+    ThreadPool workers_;
     std::size_t usual_length_ = 0;  // of an answer's text: that of the one before, about
-    ModelFiles& models_;
+    LoadedModels& models_;
 };
 
 }  // namespace attn::cli

@@ -65,7 +65,7 @@ void refuse_defaults(const Request& defaults) {
             std::find(array_names.begin(), array_names.end(), name) == array_names.end())
             throw Error(ErrorKind::usage, place_of(defaults, "emit"),
                         "unknown array \"" + io::shortened(name) + "\"; the nearest is " +
-                            nearest(name, {array_names.begin(), array_names.end()}));
+                            did_you_mean(name, {array_names.begin(), array_names.end()}));
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")

@@ -36,10 +36,10 @@ bool is_one_record(const BatchInput& input) {
     if (input.is_record) return true;
     if (input.path == "-") return false;
     try {
-        const std::optional<io::DataFormat> format = io::format_of_name(input.path);
-        if (!format || format == io::DataFormat::ndjson) return false;
+        const std::optional<io::InputFormat> format = io::format_of_name(input.path);
+        if (!format || format == io::InputFormat::ndjson) return false;
         io::require_regular_file(input.path);
-        return format != io::DataFormat::json || !holds_lines(input.path);
+        return format != io::InputFormat::json || !holds_lines(input.path);
     } catch (const Error&) {
         return true;  // one that cannot be read: its answer says why
     }

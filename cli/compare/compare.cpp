@@ -143,7 +143,7 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 bool compare(const CompareRequest& request) {
     if (request.a == "-" && request.b == "-")
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
-    Workers workers;
+    ThreadPool workers;
     ResultFile a = read_result_file(request.a, workers), b = read_result_file(request.b, workers);
     round_text(a, b);
     round_text(b, a);

@@ -64,8 +64,8 @@ std::vector<std::string> additive_masks(const Operands& operands) {
 
 void explain(const ExplainRequest& explain, Request& request) {
     const PageFormat format = format_of(explain.format, request);
-    Workers workers;
-    ModelFiles models;
+    ThreadPool workers;
+    LoadedModels models;
     Operands operands = read_operands(request, workers, models);
     settle(request);
     Settings& settings = request.settings;

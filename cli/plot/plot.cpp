@@ -240,7 +240,7 @@ void plot(const PlotRequest& request) {
     const std::string where = request.arrays.empty() ? request.result : "--array";
     const PlotFormat format =
         to_file ? plot_format(request.output, "--output " + request.output) : PlotFormat::svg;
-    Workers workers;
+    ThreadPool workers;
     // All of a result: its other arrays say which cells are blocked.
     ResultFile result = read_result_file(request.result, workers, true);
     std::vector<std::string> names = request.arrays;

@@ -54,16 +54,16 @@ bool is_operand(std::string_view key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Operands& operands, Workers& workers, ModelFiles& models)
+    OperandReader(Request& request, Operands& operands, ThreadPool& workers, LoadedModels& models)
         : request_(request), operands_(operands), workers_(workers), models_(models) {}
 
     void read(std::optional<io::Source> document) {
         check_standard_input();
         if (document)
-            input_ = io::data_file_of_line(std::move(*document));
+            input_ = io::input_file_of_line(std::move(*document));
         else if (reads_input())
-            input_ = io::open_data_file(request_.input.empty() ? "-" : request_.input,
-                                        request_.input_format);
+            input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
+                                         request_.input_format);
         if (input_) take_input();
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
@@ -195,7 +195,7 @@ private:
         } else if (request_.text) {
             embed_text(*request_.text);
         } else if (request_.has_file("inputs")) {
-            const io::DataFile file = open_operand("inputs", true);
+            const io::InputFile file = open_operand("inputs", true);
             operands_.inputs = read_tokens_file(file);
         } else if (member != document_.members.end()) {
             operands_.inputs =
@@ -209,7 +209,7 @@ private:
     }
 
     /// A matrix or batch; labels of CSV name the tokens.
-    Array<double> read_tokens_file(const io::DataFile& file) {
+    Array<double> read_tokens_file(const io::InputFile& file) {
         std::vector<std::string> labels;
         Array<double> inputs =
             io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;
@@ -344,19 +344,19 @@ private:
 
     /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
     /// caches.
-    io::DataFile open_operand(const std::string& key, bool of_tokens) {
-        io::DataFile file =
-            io::open_data_file(path_of(key), of_tokens ? request_.input_format : std::nullopt);
+    io::InputFile open_operand(const std::string& key, bool of_tokens) {
+        io::InputFile file =
+            io::open_input_file(path_of(key), of_tokens ? request_.input_format : std::nullopt);
         request_.places[key] = file.name;
         return file;
     }
 
     io::NumberArray read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
-        const io::DataFile file = open_operand(rule.key, rule.required);
+        const io::InputFile file = open_operand(rule.key, rule.required);
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
         io::NumberArray read =
             io::read_one_array(file, allowed, &workers_, rule.required ? request_.csv : plain);
-        check_polarity(read, rule, file.format == io::DataFormat::csv || read.integers);
+        check_polarity(read, rule, file.format == io::InputFormat::csv || read.integers);
         return read;
     }
 
@@ -387,9 +387,9 @@ private:
 
     Request& request_;
     Operands& operands_;
-    Workers& workers_;
-    ModelFiles& models_;
-    std::optional<io::DataFile> input_;
+    ThreadPool& workers_;
+    LoadedModels& models_;
+    std::optional<io::InputFile> input_;
     DocumentArrays document_;
     std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
@@ -398,7 +398,7 @@ private:
 
 }  // namespace
 
-Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
+Operands read_operands(Request& request, ThreadPool& workers, LoadedModels& models,
                        std::optional<io::Source> document) {
     Operands operands;
     OperandReader(request, operands, workers, models).read(std::move(document));

@@ -13,7 +13,7 @@ namespace attn::cli {
 /// Reads INPUT, or the document in its stead, a request document's settings included, and every
 /// array of the question. Keys of the document fill in what no flag has set, `threads` of the
 /// workers among it. Errors: kinds usage, input and io.
-Operands read_operands(Request& request, Workers& workers, ModelFiles& models,
+Operands read_operands(Request& request, ThreadPool& workers, LoadedModels& models,
                        std::optional<io::Source> document = {});
 
 }  // namespace attn::cli

@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 
 io::ArrayFile open_weights(const std::string& path) {
-    const io::DataFile file = io::open_data_file(path);
+    const io::InputFile file = io::open_input_file(path);
     if (file.holds_object()) return io::arrays_of(*file.document, file.name);
-    const bool named = file.arrays && (file.format != io::DataFormat::npy);
+    const bool named = file.arrays && (file.format != io::InputFormat::npy);
     if (!named)
         throw Error(
             ErrorKind::input, file.name,
@@ -55,22 +55,22 @@ std::size_t one(const Value&) {
 
 }  // namespace
 
-std::shared_ptr<const io::ArrayFile> ModelFiles::open(const std::string& path) {
+std::shared_ptr<const io::ArrayFile> LoadedModels::open(const std::string& path) {
     using File = std::shared_ptr<const io::ArrayFile>;
     const std::lock_guard lock(mutex_);
     return files_.get(
         path, [&] { return std::make_shared<const io::ArrayFile>(open_weights(path)); }, one<File>);
 }
 
-std::shared_ptr<const json> ModelFiles::config(const std::string& path) {
+std::shared_ptr<const json> LoadedModels::config(const std::string& path) {
     using Config = std::shared_ptr<const json>;
     const std::lock_guard lock(mutex_);
     return configs_.get(
         path, [&] { return std::make_shared<const json>(read_config(path)); }, one<Config>);
 }
 
-AnyLayerWeights ModelFiles::weights(const std::string& key,
-                                    const std::function<AnyLayerWeights()>& make) {
+AnyLayerWeights LoadedModels::weights(const std::string& key,
+                                      const std::function<AnyLayerWeights()>& make) {
     const std::lock_guard lock(mutex_);
     return weights_.get(key, make, bytes_of);
 }

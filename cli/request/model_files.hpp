@@ -55,9 +55,9 @@ private:
 };
 
 /// May be used by several threads at once.
-class ModelFiles {
+class LoadedModels {
 public:
-    /// The file of weights at `path`. Errors: as io::open_data_file; kind input where its arrays
+    /// The file of weights at `path`. Errors: as io::open_input_file; kind input where its arrays
     /// have no names.
     std::shared_ptr<const io::ArrayFile> open(const std::string& path);
 

@@ -17,10 +17,10 @@ class ModelInput {
 public:
     /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
     /// settings that they fix.
-    ModelInput(Request& request, ModelFiles& files, const std::string& path);
+    ModelInput(Request& request, LoadedModels& files, const std::string& path);
 
     /// The same for weights that stand in a request, as an object of arrays.
-    ModelInput(Request& request, ModelFiles& files, io::ArrayFile file);
+    ModelInput(Request& request, LoadedModels& files, io::ArrayFile file);
 
     /// Reads the layer's parameters.
     AnyLayerWeights read_weights() const;
@@ -40,7 +40,7 @@ private:
     double eps() const { return *request_.norm_eps; }
 
     Request& request_;
-    ModelFiles& files_;
+    LoadedModels& files_;
     std::string path_;  // empty for weights that stand in a request
     std::shared_ptr<const io::ArrayFile> file_;
     io::ModelLayer layer_;

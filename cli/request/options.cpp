@@ -346,7 +346,7 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
     if (option == nullptr || !option->is_key)
         fail("unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
-             nearest(key, known_keys(mode)) + "\"");
+             did_you_mean(key, known_keys(mode)) + "\"");
     if ((option->modes & in(mode)) == 0)
         fail("mode " + std::string(name_of(mode_names, mode)) + " has no \"" + key +
              "\"; expected mode " + modes_text(option->modes));

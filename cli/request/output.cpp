@@ -198,7 +198,7 @@ bool takes_streams(const Request& request) {
 
 namespace {
 
-io::Report report_of(const Request& request, Result result, Workers& workers) {
+io::Report report_of(const Request& request, Result result, ThreadPool& workers) {
     io::Report report;
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
@@ -222,7 +222,7 @@ void write(io::Output& out, const Request& request, const io::Report& report) {
 
 }  // namespace
 
-void write_result(io::Output& out, const Request& request, Result result, Workers& workers) {
+void write_result(io::Output& out, const Request& request, Result result, ThreadPool& workers) {
     write(out, request, report_of(request, std::move(result), workers));
 }
 
@@ -274,7 +274,7 @@ io::IsBlocked blocked_cells(const Request& request, const Operands& operands) {
     };
 }
 
-void write_report(const Request& request, Result result, Workers& workers,
+void write_report(const Request& request, Result result, ThreadPool& workers,
                   const io::IsBlocked& is_blocked) {
     std::unique_ptr<io::OutputFile> weights;
     if (!request.save_weights.empty()) {

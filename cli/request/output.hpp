@@ -26,7 +26,7 @@ void settle_output(Request& request);
 bool takes_streams(const Request& request);
 
 /// The result in the request's format.
-void write_result(io::Output& out, const Request& request, Result result, Workers& workers);
+void write_result(io::Output& out, const Request& request, Result result, ThreadPool& workers);
 
 /// What the JSON of a result starts with: all of it up to its arrays.
 std::string head_text(const Request& request, const Shapes& shapes);
@@ -40,7 +40,7 @@ io::IsBlocked blocked_cells(const Request& request, const Operands& operands);
 
 /// Writes the result to the request's output, the parameters where --save-weights says, and the
 /// pictures that are asked for; each file whole or not at all.
-void write_report(const Request& request, Result result, Workers& workers,
+void write_report(const Request& request, Result result, ThreadPool& workers,
                   const io::IsBlocked& is_blocked);
 
 }  // namespace attn::cli

@@ -24,14 +24,14 @@
 namespace attn::cli {
 
 /// What an input may be said to be; without a format its name or first bytes say.
-inline constexpr Names<std::optional<io::DataFormat>, 7> input_format_names{
+inline constexpr Names<std::optional<io::InputFormat>, 7> input_format_names{
     {{std::nullopt, "auto"},
-     {io::DataFormat::json, "json"},
-     {io::DataFormat::ndjson, "ndjson"},
-     {io::DataFormat::csv, "csv"},
-     {io::DataFormat::npy, "npy"},
-     {io::DataFormat::npz, "npz"},
-     {io::DataFormat::safetensors, "safetensors"}}};
+     {io::InputFormat::json, "json"},
+     {io::InputFormat::ndjson, "ndjson"},
+     {io::InputFormat::csv, "csv"},
+     {io::InputFormat::npy, "npy"},
+     {io::InputFormat::npz, "npz"},
+     {io::InputFormat::safetensors, "safetensors"}}};
 
 enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
@@ -55,7 +55,7 @@ struct Request {
     Settings settings;
 
     std::string input;  ///< a path, "-", or empty where standard input or nothing is read
-    std::optional<io::DataFormat> input_format;
+    std::optional<io::InputFormat> input_format;
     io::CsvStyle csv;
     std::optional<std::string> example;
     std::optional<std::string> text;

@@ -55,13 +55,13 @@ void take_head(ResultFile& result, const io::JsonDocument& document) {
 }
 
 /// Unless it is one of a result and the whole result is wanted.
-bool holds_one_array(const io::DataFile& file, bool whole, const ResultFile& result) {
+bool holds_one_array(const io::InputFile& file, bool whole, const ResultFile& result) {
     if (!file.array.empty()) return !whole || !result.config.is_object();
     if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata.is_null();
     return !file.holds_object();
 }
 
-void read_one(const io::DataFile& file, ResultFile& result, Workers& workers) {
+void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers) {
     result.is_one_array = true;
     std::vector<std::string> labels;
     result.arrays.push_back({file.array.empty() ? "array" : file.array,
@@ -72,7 +72,7 @@ void read_one(const io::DataFile& file, ResultFile& result, Workers& workers) {
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
 }
 
-void read_all(const io::DataFile& file, ResultFile& result, Workers& workers) {
+void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers) {
     result.dtype = dtype_of(result.config);
     if (file.arrays) {
         double bytes = 0;
@@ -92,8 +92,8 @@ void read_all(const io::DataFile& file, ResultFile& result, Workers& workers) {
 
 }  // namespace
 
-ResultFile read_result_file(const std::string& path, Workers& workers, bool whole) {
-    const io::DataFile file = io::open_data_file(path);
+ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool whole) {
+    const io::InputFile file = io::open_input_file(path);
     ResultFile result;
     result.place = file.name;
     result.named = file.array;

@@ -33,6 +33,6 @@ struct ResultFile {
 /// Reads a result in any format that attn writes, or the one array of a file, or the array that a
 /// path FILE:NAME names, with `whole` beside all others where it is one of a result; of rank 4 at
 /// most. Errors: kind io; kind input where the file breaks its format or holds no array.
-ResultFile read_result_file(const std::string& path, Workers& workers, bool whole = false);
+ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool whole = false);
 
 }  // namespace attn::cli

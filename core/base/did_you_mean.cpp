@@ -1,4 +1,4 @@
-// The known word that a mistyped one was probably meant to be; see did_you_mean.hpp.
+// What was probably meant; see did_you_mean.hpp.
 #include "core/base/did_you_mean.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     word = word.substr(0, 64);  // longer than any name; bounds the work
     std::string best;
     std::size_t best_distance = static_cast<std::size_t>(-1);
@@ -37,6 +37,19 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
         }
     }
     return best;
+}
+
+std::string nearest_divisors(std::uint64_t width, std::uint64_t heads) {
+    std::uint64_t below = 1, above = width;
+    for (std::uint64_t i = 1; i * i <= width; ++i) {
+        if (width % i != 0) continue;
+        for (std::uint64_t divisor : {i, width / i}) {
+            if (divisor < heads) below = std::max(below, divisor);
+            if (divisor > heads) above = std::min(above, divisor);
+        }
+    }
+    if (heads > width) return "the nearest is " + std::to_string(width);
+    return "the nearest are " + std::to_string(below) + " and " + std::to_string(above);
 }
 
 }  // namespace attn

@@ -1,6 +1,8 @@
-// The known word that a mistyped one was probably meant to be.
+// What was probably meant: the known word nearest to a mistyped one, the head counts near a wrong
+// one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,9 @@ namespace attn {
 
 /// The candidate with the fewest edits (insert, delete, replace, swap neighbours) to `word`; one
 /// that contains the word counts as one edit away. The first of equals; empty without candidates.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+/// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is none.
+std::string nearest_divisors(std::uint64_t width, std::uint64_t heads);
 
 }  // namespace attn

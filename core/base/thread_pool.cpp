@@ -13,7 +13,7 @@
 
 namespace attn {
 
-struct Workers::Team {
+struct ThreadPool::Team {
     using Work = std::function<void(std::size_t, std::size_t)>;
 
     explicit Team(std::size_t others) {
@@ -98,20 +98,20 @@ struct Workers::Team {
     std::vector<std::thread> threads;  // last: they use all of the above
 };
 
-Workers::Workers(std::size_t threads) : threads_(0) {
+ThreadPool::ThreadPool(std::size_t threads) : threads_(0) {
     set_threads(threads);
 }
 
-void Workers::set_threads(std::size_t threads) {
+void ThreadPool::set_threads(std::size_t threads) {
     if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
     if (threads != threads_) team_.reset();
     threads_ = threads;
 }
 
-Workers::~Workers() = default;
+ThreadPool::~ThreadPool() = default;
 
-void Workers::run(std::size_t items,
-                  const std::function<void(std::size_t item, std::size_t worker)>& work) {
+void ThreadPool::run(std::size_t items,
+                     const std::function<void(std::size_t item, std::size_t worker)>& work) {
     if (items <= 1 || threads_ == 1) {
         for (std::size_t item = 0; item < items; ++item) work(item, 0);
         return;

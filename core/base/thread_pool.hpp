@@ -9,13 +9,13 @@ namespace attn {
 
 /// The calling thread and, from the first call of `run` with more than one item on, up to
 /// `threads` - 1 others, which live as long as the object. Not for use by several threads at once.
-class Workers {
+class ThreadPool {
 public:
     /// 0: as many as the machine has processors.
-    explicit Workers(std::size_t threads = 0);
-    Workers(const Workers&) = delete;
-    Workers& operator=(const Workers&) = delete;
-    ~Workers();
+    explicit ThreadPool(std::size_t threads = 0);
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+    ~ThreadPool();
 
     std::size_t threads() const { return threads_; }
 
@@ -36,7 +36,7 @@ private:
 
 /// work(item) for each item from 0 to items - 1 on these workers; without any, by the caller.
 template <class Work>
-void share(Workers* workers, std::size_t items, const Work& work) {
+void share(ThreadPool* workers, std::size_t items, const Work& work) {
     if (workers != nullptr && items > 1)
         return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
     for (std::size_t item = 0; item < items; ++item) work(item);

@@ -29,7 +29,7 @@ class FusedRun {
 public:
     /// `rows_in_order`: tiles come in the order of the rows of (batch, heads, q_len).
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-             const FusedOutputs<T>& out, Workers& workers, bool rows_in_order)
+             const FusedOutputs<T>& out, ThreadPool& workers, bool rows_in_order)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
           workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
                                     call.key.shape(2)},
@@ -272,7 +272,7 @@ private:
     const kernels::Entries<T>& entries_;
     const AttentionCall<T>& call_;
     const FusedOutputs<T>& out_;
-    Workers& workers_;
+    ThreadPool& workers_;
     TileSizes sizes_;
     std::size_t group_;
     bool by_rows_;
@@ -289,7 +289,7 @@ template <class T>
 class StreamedWeights {
 public:
     StreamedWeights(const kernels::Kernel& kernel, std::shared_ptr<const AttentionCall<T>> call,
-                    bool scores, Workers& workers)
+                    bool scores, ThreadPool& workers)
         : call_(std::move(call)), scores_(scores), run_(kernel, *call_, out_, workers, true) {
         constexpr std::size_t bytes = std::size_t{16} << 20;
         const std::size_t tile = run_.grid().lanes * call_->key.shape(2) * sizeof(T);
@@ -325,7 +325,7 @@ private:
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                            Workers& workers) {
+                            ThreadPool& workers) {
     const auto& q = call->query.shape();
     const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
     auto rows = std::make_shared<StreamedWeights<T>>(kernel, std::move(call), scores, workers);
@@ -334,20 +334,20 @@ RowStream<T> stream_weights(const kernels::Kernel& kernel,
 
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                  const FusedOutputs<T>& outputs, Workers& workers) {
+                  const FusedOutputs<T>& outputs, ThreadPool& workers) {
     FusedRun<T>(kernel, call, outputs, workers, false).run();
 }
 
 template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,
-                           const FusedOutputs<float>&, Workers&);
+                           const FusedOutputs<float>&, ThreadPool&);
 template void attend_fused(const kernels::Kernel&, const AttentionCall<double>&,
-                           const FusedOutputs<double>&, Workers&);
+                           const FusedOutputs<double>&, ThreadPool&);
 
 template RowStream<float> stream_weights(const kernels::Kernel&,
                                          std::shared_ptr<const AttentionCall<float>>, bool,
-                                         Workers&);
+                                         ThreadPool&);
 template RowStream<double> stream_weights(const kernels::Kernel&,
                                           std::shared_ptr<const AttentionCall<double>>, bool,
-                                          Workers&);
+                                          ThreadPool&);
 
 }  // namespace attn

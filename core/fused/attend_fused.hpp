@@ -28,13 +28,13 @@ struct FusedOutputs {
 /// Errors: std::bad_alloc.
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                  const FusedOutputs<T>& outputs, Workers& workers);
+                  const FusedOutputs<T>& outputs, ThreadPool& workers);
 
 /// The weights of a question, or its scores, computed a few MiB at a time while they are read. Not
 /// for dropout head by head over several batch entries, whose draws are in another order.
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                            Workers& workers);
+                            ThreadPool& workers);
 
 }  // namespace attn

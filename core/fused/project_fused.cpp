@@ -22,7 +22,7 @@ template <class T>
 class ProjectionRun {
 public:
     ProjectionRun(const kernels::Kernel& kernel, const Tensor3<T>& x,
-                  std::span<const ProjectionTo<T>> projections, Workers& workers)
+                  std::span<const ProjectionTo<T>> projections, ThreadPool& workers)
         : entries_(kernels::entries_of<T>(kernel)), x_(x), d_in_(x.shape(2)), workers_(workers),
           buffers_(workers.threads()) {
         for (const ProjectionTo<T>& to : projections)
@@ -115,7 +115,7 @@ private:
     const kernels::Entries<T>& entries_;
     const Tensor3<T>& x_;
     std::size_t d_in_;
-    Workers& workers_;
+    ThreadPool& workers_;
     std::vector<PanelPlace> panels_;
     AlignedArray<T> packed_;
     std::vector<AlignedArray<T>> buffers_;
@@ -125,13 +125,13 @@ private:
 
 template <class T>
 void project_fused(const kernels::Kernel& kernel, const Tensor3<T>& x,
-                   std::span<const ProjectionTo<T>> projections, Workers& workers) {
+                   std::span<const ProjectionTo<T>> projections, ThreadPool& workers) {
     ProjectionRun<T>(kernel, x, projections, workers).run();
 }
 
 template void project_fused(const kernels::Kernel&, const Tensor3<float>&,
-                            std::span<const ProjectionTo<float>>, Workers&);
+                            std::span<const ProjectionTo<float>>, ThreadPool&);
 template void project_fused(const kernels::Kernel&, const Tensor3<double>&,
-                            std::span<const ProjectionTo<double>>, Workers&);
+                            std::span<const ProjectionTo<double>>, ThreadPool&);
 
 }  // namespace attn

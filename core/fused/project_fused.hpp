@@ -23,6 +23,6 @@ struct ProjectionTo {
 /// the answer does not depend on the number of threads.
 template <class T>
 void project_fused(const kernels::Kernel& kernel, const Tensor3<T>& x,
-                   std::span<const ProjectionTo<T>> projections, Workers& workers);
+                   std::span<const ProjectionTo<T>> projections, ThreadPool& workers);
 
 }  // namespace attn

@@ -10,7 +10,7 @@ namespace {
 /// A lane's sum is kept relative to its shift, e^(score - shift). Lanes never mix: what a lane does
 /// depends on its own scores only.
 template <class V>
-class RunningSoftmax {
+class OnlineSoftmax {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
 
@@ -18,7 +18,7 @@ public:
     /// Elements of room that it needs.
     static constexpr std::size_t size = (3 + partial_sums) * L;
 
-    explicit RunningSoftmax(T* room)
+    explicit OnlineSoftmax(T* room)
         : shift_(room), sum_(room + L), peak_(room + 2 * L), block_sum_(room + 3 * L) {}
 
     void start() {

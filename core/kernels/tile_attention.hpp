@@ -31,8 +31,7 @@ class Attention {
 public:
     explicit Attention(Tile<T>& tile)
         : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
-          softmax_(context_ + t_.d_v * L),
-          weights_(context_ + t_.d_v * L + RunningSoftmax<V>::size),
+          softmax_(context_ + t_.d_v * L), weights_(context_ + t_.d_v * L + OnlineSoftmax<V>::size),
           kept_shifts_(weights_ + blocks() * block_keys * L) {}
 
     void run() {
@@ -359,7 +358,7 @@ private:
 
     Tile<T>& t_;
     T *query_, *context_;
-    RunningSoftmax<V> softmax_;
+    OnlineSoftmax<V> softmax_;
     T *weights_, *kept_shifts_;
 };
 

@@ -112,7 +112,7 @@ void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, co
 template <class T>
 class Layer {
 public:
-    Layer(const Settings& settings, Operands& operands, Workers& workers, bool may_stream)
+    Layer(const Settings& settings, Operands& operands, ThreadPool& workers, bool may_stream)
         : settings_(settings), operands_(operands), workers_(workers), may_stream_(may_stream),
           g_(geometry_of(settings, operands)), kernels_(choose_kernels(settings, g_)),
           generator_(settings.seed.bits),
@@ -348,7 +348,7 @@ private:
 
     const Settings& settings_;
     Operands& operands_;  // each is taken when it is used
-    Workers& workers_;
+    ThreadPool& workers_;
     bool may_stream_;
     Geometry g_;
     ChosenKernels kernels_;
@@ -372,7 +372,7 @@ Mask mask_of(const Settings& settings, const Operands& operands) {
     return std::move(call.mask);
 }
 
-Result compute(const Settings& settings, Operands operands, Workers& workers, bool may_stream) {
+Result compute(const Settings& settings, Operands operands, ThreadPool& workers, bool may_stream) {
     if (settings.dtype == Dtype::float32)
         return Layer<float>(settings, operands, workers, may_stream).run();
     return Layer<double>(settings, operands, workers, may_stream).run();

@@ -48,7 +48,7 @@ Mask mask_of(const Settings& settings, const Operands& operands);
 /// Computes the arrays named in `settings.emit`. Settings must be resolved. Operands are let go of
 /// as soon as they are used. Where `may_stream`, large arrays of weights may come as streams, which
 /// use the workers while they are read.
-Result compute(const Settings& settings, Operands operands, Workers& workers,
+Result compute(const Settings& settings, Operands operands, ThreadPool& workers,
                bool may_stream = false);
 
 }  // namespace attn

@@ -4,8 +4,8 @@
 #include <string>
 #include <tuple>
 
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_divisors.hpp"
 #include "core/plan/shapes.hpp"
 
 namespace attn {

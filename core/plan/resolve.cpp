@@ -6,7 +6,6 @@
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "core/base/nearest_divisors.hpp"
 #include "core/layer/layer.hpp"
 #include "core/plan/cost.hpp"
 #include "core/plan/given_weights.hpp"
@@ -209,7 +208,7 @@ std::string missing_array(const std::string& name, const std::vector<std::string
     const bool known = std::find(array_names.begin(), array_names.end(), name) != array_names.end();
     if (known) return name + " does not exist with these settings; there are " + joined(available);
     return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
-           nearest(name, {available.begin(), available.end()});
+           did_you_mean(name, {available.begin(), available.end()});
 }
 
 void resolve_emit(Settings& s, const Operands& operands) {

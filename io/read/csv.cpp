@@ -26,13 +26,13 @@ bool starts_like_number(const Field& field) {
 }
 
 /// Fields [first, end) are 0, 1, 2, ...: the names that pandas gives to columns without names.
-bool counts_from_zero(const Record& record, std::size_t first) {
+bool counts_from_zero(const CsvLine& record, std::size_t first) {
     for (std::size_t i = first; i < record.fields.size(); ++i)
         if (record.fields[i].text != std::to_string(i - first)) return false;
     return record.fields.size() > first;
 }
 
-bool is_header(const Record& record, const Source& source, Guess guess) {
+bool is_header(const CsvLine& record, const Source& source, Guess guess) {
     if (guess != Guess::automatic) return guess == Guess::yes;
     const auto& fields = record.fields;
     if (fields.size() > 1 && counts_from_zero(record, 0))
@@ -54,7 +54,7 @@ bool names_labels(const Field& heading) {
 }
 
 /// `header` has no fields where there is none.
-bool has_label_column(const Record& header, const Record& first_row, const Source& source,
+bool has_label_column(const CsvLine& header, const CsvLine& first_row, const Source& source,
                       Guess guess) {
     if (guess != Guess::automatic) return guess == Guess::yes;
     const auto& fields = first_row.fields;
@@ -77,11 +77,11 @@ class MatrixBuilder {
 public:
     /// Every row has the width of the first one.
     MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
-                  const Record& first_row)
+                  const CsvLine& first_row)
         : source_(source), rules_(rules), labelled_(labelled), fields_(first_row.fields.size()),
           width_line_(first_row.line) {}
 
-    void add(const Record& record) {
+    void add(const CsvLine& record) {
         const std::size_t first = labelled_ ? 1 : 0;
         if (record.fields.size() != fields_)
             throw Error(ErrorKind::input, source_.name + ":" + std::to_string(record.line),
@@ -144,8 +144,8 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
     values.reshape(shape);
 }
 
-LabelledMatrix read_records(RecordReader& reader, Record& row, const Source& source,
-                            const ArrayRules& rules, bool labelled) {
+LabelledMatrix read_lines(CsvLineReader& reader, CsvLine& row, const Source& source,
+                          const ArrayRules& rules, bool labelled) {
     MatrixBuilder builder(source, rules, labelled, row);
     do builder.add(row);
     while (reader.next(row));
@@ -155,9 +155,9 @@ LabelledMatrix read_records(RecordReader& reader, Record& row, const Source& sou
 }  // namespace
 
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
-                        Workers* workers, std::size_t piece_size) {
-    RecordReader reader(source);
-    Record header, row;
+                        ThreadPool* workers, std::size_t piece_size) {
+    CsvLineReader reader(source);
+    CsvLine header, row;
     bool more = reader.next(row);
     // With a shape there are numbers only, unless the style says otherwise.
     const bool has_shape = reader.shape().line != 0;
@@ -186,7 +186,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
                         std::to_string(header.line));
     const CsvRowStyle rows{reader.separator(), row.fields.size(), labelled};
     auto read = read_csv_rows(source.text.substr(row.offset), rows, rules, workers, piece_size);
-    if (!read) read = read_records(reader, row, source, rules, labelled);
+    if (!read) read = read_lines(reader, row, source, rules, labelled);
     if (has_shape) take_shape(read->matrix.values, reader.shape(), rules, source);
     return std::move(*read);
 }

@@ -43,6 +43,6 @@ struct CsvStyle {
 /// where a number should be, and a first line 0, 1, 2, ..., which may be pandas' header or a row.
 /// A shape that the rows do not fill is one too.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
-                        Workers* workers = nullptr, std::size_t piece_size = default_piece);
+                        ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
 
 }  // namespace attn::io

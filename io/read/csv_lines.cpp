@@ -15,8 +15,8 @@ bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-bool is_empty(const Record& record) {
-    return std::all_of(record.fields.begin(), record.fields.end(),
+bool is_empty(const CsvLine& line) {
+    return std::all_of(line.fields.begin(), line.fields.end(),
                        [](const Field& f) { return f.text.empty() && !f.quoted; });
 }
 
@@ -39,7 +39,7 @@ std::vector<std::size_t> whole_numbers(std::string_view text) {
 
 }  // namespace
 
-RecordReader::RecordReader(const Source& source)
+CsvLineReader::CsvLineReader(const Source& source)
     : source_(source), text_(source.text), separator_(find_separator()) {
     if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
 }
@@ -47,33 +47,33 @@ RecordReader::RecordReader(const Source& source)
 /// A field of one digit takes 24 times its space here.
 constexpr std::size_t most_fields = std::size_t{1} << 22;
 
-bool RecordReader::next(Record& record) {
+bool CsvLineReader::next(CsvLine& line) {
     do {
         if (!skip_to_record()) return false;
-        record.fields.clear();
-        record.line = line_;
-        record.offset = at_;
+        line.fields.clear();
+        line.line = line_;
+        line.offset = at_;
         do {
-            if (record.fields.size() == most_fields)
+            if (line.fields.size() == most_fields)
                 throw Error(ErrorKind::input, source_.name + ":" + std::to_string(line_),
                             "more than " + std::to_string(most_fields) +
                                 " fields on one line; expected fewer, or another format");
-            record.fields.push_back(read_field());
+            line.fields.push_back(read_field());
         } while (take_separator());
         skip_line_end();
-    } while (is_empty(record));  // spreadsheets end their sheets with rows of separators
+    } while (is_empty(line));  // spreadsheets end their sheets with rows of separators
     before_first_ = false;
     return true;
 }
 
 /// Excel's first line `sep=;`; 0 where there is none.
-char RecordReader::named_separator() const {
+char CsvLineReader::named_separator() const {
     const std::string_view line = text_.substr(0, text_.find_first_of("\r\n"));
     return line.size() == 5 && line.starts_with("sep=") ? line[4] : '\0';
 }
 
 /// White space is written ' '.
-char RecordReader::find_separator() const {
+char CsvLineReader::find_separator() const {
     if (named_separator() != 0) return named_separator();
     std::string_view rest = text_;
     while (!rest.empty()) {
@@ -96,7 +96,7 @@ char RecordReader::find_separator() const {
 }
 
 /// To the next line that is neither blank nor a comment.
-bool RecordReader::skip_to_record() {
+bool CsvLineReader::skip_to_record() {
     while (at_ < text_.size()) {
         const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
         const bool blank = start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
@@ -109,7 +109,7 @@ bool RecordReader::skip_to_record() {
     return false;
 }
 
-void RecordReader::read_shape(std::string_view comment) {
+void CsvLineReader::read_shape(std::string_view comment) {
     comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
     if (!comment.starts_with("shape")) return;
     comment.remove_prefix(std::string_view("shape").size());
@@ -127,7 +127,7 @@ void RecordReader::read_shape(std::string_view comment) {
                         "'; expected the lengths of the axes, as in # shape: 2, 6, 3");
 }
 
-Field RecordReader::read_field() {
+Field CsvLineReader::read_field() {
     skip_padding();
     Field field;
     field.offset = at_;
@@ -145,7 +145,7 @@ Field RecordReader::read_field() {
     return field;
 }
 
-void RecordReader::read_quoted(Field& field) {
+void CsvLineReader::read_quoted(Field& field) {
     field.quoted = true;
     for (++at_;; ++at_) {
         if (at_line_end())
@@ -162,7 +162,7 @@ void RecordReader::read_quoted(Field& field) {
     }
 }
 
-void RecordReader::read_plain(Field& field) {
+void CsvLineReader::read_plain(Field& field) {
     const std::size_t start = at_;
     while (!at_line_end() && text_[at_] != separator_ &&
            !(separator_ == ' ' && is_blank(text_[at_])))
@@ -172,25 +172,25 @@ void RecordReader::read_plain(Field& field) {
     field.text = text_.substr(start, end - start);
 }
 
-bool RecordReader::take_separator() {
+bool CsvLineReader::take_separator() {
     if (at_line_end()) return false;
     if (separator_ != ' ') ++at_;
     return true;
 }
 
-bool RecordReader::is_padding(char c) const {
+bool CsvLineReader::is_padding(char c) const {
     return is_blank(c) && (c != '\t' || separator_ != '\t');
 }
 
-void RecordReader::skip_padding() {
+void CsvLineReader::skip_padding() {
     while (!at_line_end() && is_padding(text_[at_])) ++at_;
 }
 
-bool RecordReader::at_line_end() const {
+bool CsvLineReader::at_line_end() const {
     return at_ >= text_.size() || text_[at_] == '\n' || text_[at_] == '\r';
 }
 
-void RecordReader::skip_line_end() {
+void CsvLineReader::skip_line_end() {
     if (at_ < text_.size() && text_[at_] == '\r') ++at_;
     if (at_ < text_.size() && text_[at_] == '\n') ++at_;
     ++line_;

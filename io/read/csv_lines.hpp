@@ -15,7 +15,7 @@ struct Field {
     bool quoted = false;
 };
 
-struct Record {
+struct CsvLine {
     std::vector<Field> fields;
     std::size_t line = 0;    // from 1
     std::size_t offset = 0;  // of its first byte
@@ -29,18 +29,18 @@ struct ShapeComment {
 
 /// Splits the text into records; csv.hpp says what separates fields and what is skipped.
 /// Errors: kind input, at quotes that do not end or go on, and at a shape that is none.
-class RecordReader {
+class CsvLineReader {
 public:
-    explicit RecordReader(const Source& source);
+    explicit CsvLineReader(const Source& source);
 
     /// White space is ' '.
     char separator() const { return separator_; }
 
-    /// Of the comments before the first record.
+    /// Of the comments before the first line.
     const ShapeComment& shape() const { return shape_; }
 
     /// False at the end of the text.
-    bool next(Record& record);
+    bool next(CsvLine& line);
 
 private:
     char named_separator() const;

@@ -17,7 +17,7 @@ public:
           end_(text_.data() + text_.size()), style_(style), rules_(rules),
           columns_(style.fields - (style.labelled ? 1 : 0)) {}
 
-    std::optional<LabelledMatrix> read(Workers* workers, std::size_t piece_size) {
+    std::optional<LabelledMatrix> read(ThreadPool* workers, std::size_t piece_size) {
         if (text_.empty()) return {};
         // Any other separator might be part of a number.
         if (std::string_view(" \t,;|:").find(style_.separator) == std::string_view::npos) return {};
@@ -117,7 +117,7 @@ private:
 }  // namespace
 
 std::optional<LabelledMatrix> read_csv_rows(std::string_view text, const CsvRowStyle& style,
-                                            const ArrayRules& rules, Workers* workers,
+                                            const ArrayRules& rules, ThreadPool* workers,
                                             std::size_t piece_size) {
     return CsvRows(text, style, rules).read(workers, piece_size);
 }

@@ -20,7 +20,7 @@ struct CsvRowStyle {
 /// The matrix that `text` holds from its first byte to its end, without comments, blank lines or
 /// quotes; nothing where anything in it is unexpected. What is read is read as read_csv reads it.
 std::optional<LabelledMatrix> read_csv_rows(std::string_view text, const CsvRowStyle& style,
-                                            const ArrayRules& rules, Workers* workers = nullptr,
+                                            const ArrayRules& rules, ThreadPool* workers = nullptr,
                                             std::size_t piece_size = default_piece);
 
 }  // namespace attn::io

@@ -19,40 +19,40 @@ constexpr std::string_view index_suffix = ".safetensors.index.json";
 
 struct Suffix {
     std::string_view text;
-    DataFormat format;
+    InputFormat format;
     bool is_read = true;  ///< else it is known by name only
 };
 
-constexpr std::array<Suffix, 16> suffixes{{{".json", DataFormat::json},
-                                           {".ndjson", DataFormat::ndjson},
-                                           {".jsonl", DataFormat::ndjson},
-                                           {".csv", DataFormat::csv},
-                                           {".tsv", DataFormat::csv},
-                                           {".npy", DataFormat::npy},
-                                           {".npz", DataFormat::npz},
-                                           {".safetensors", DataFormat::safetensors},
-                                           {".parquet", DataFormat::csv, false},
-                                           {".pt", DataFormat::npz, false},
-                                           {".pth", DataFormat::npz, false},
-                                           {".bin", DataFormat::npz, false},
-                                           {".pkl", DataFormat::npz, false},
-                                           {".h5", DataFormat::npz, false},
-                                           {".gguf", DataFormat::safetensors, false},
-                                           {".onnx", DataFormat::safetensors, false}}};
+constexpr std::array<Suffix, 16> suffixes{{{".json", InputFormat::json},
+                                           {".ndjson", InputFormat::ndjson},
+                                           {".jsonl", InputFormat::ndjson},
+                                           {".csv", InputFormat::csv},
+                                           {".tsv", InputFormat::csv},
+                                           {".npy", InputFormat::npy},
+                                           {".npz", InputFormat::npz},
+                                           {".safetensors", InputFormat::safetensors},
+                                           {".parquet", InputFormat::csv, false},
+                                           {".pt", InputFormat::npz, false},
+                                           {".pth", InputFormat::npz, false},
+                                           {".bin", InputFormat::npz, false},
+                                           {".pkl", InputFormat::npz, false},
+                                           {".h5", InputFormat::npz, false},
+                                           {".gguf", InputFormat::safetensors, false},
+                                           {".onnx", InputFormat::safetensors, false}}};
 
 /// What the first bytes say, where the name says nothing.
-DataFormat format_of_bytes(const Bytes& bytes) {
+InputFormat format_of_bytes(const Bytes& bytes) {
     const std::string start =
         bytes.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), 65536)));
-    if (start.starts_with(npy_magic)) return DataFormat::npy;
-    if (start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06")) return DataFormat::npz;
+    if (start.starts_with(npy_magic)) return InputFormat::npy;
+    if (start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06")) return InputFormat::npz;
     // A length below 2^32, then the header.
     if (start.size() > 8 && start[8] == '{' && start.substr(4, 4) == std::string(4, '\0'))
-        return DataFormat::safetensors;
+        return InputFormat::safetensors;
     const std::size_t first =
         start.find_first_not_of(" \t\r\n", start.starts_with("\xef\xbb\xbf") ? 3 : 0);
     const bool json = first != std::string::npos && (start[first] == '[' || start[first] == '{');
-    return json ? DataFormat::json : DataFormat::csv;
+    return json ? InputFormat::json : InputFormat::csv;
 }
 
 const Suffix* suffix_of(const std::string& path) {
@@ -64,8 +64,8 @@ const Suffix* suffix_of(const std::string& path) {
 
 bool may_hold_names(const std::string& path) {
     const Suffix* suffix = suffix_of(path);
-    return suffix != nullptr && suffix->is_read && suffix->format != DataFormat::csv &&
-           suffix->format != DataFormat::npy;
+    return suffix != nullptr && suffix->is_read && suffix->format != InputFormat::csv &&
+           suffix->format != InputFormat::npy;
 }
 
 [[noreturn]] void fail_to_choose(const std::string& place, const std::string& list) {
@@ -73,13 +73,13 @@ bool may_hold_names(const std::string& path) {
                 "several arrays: " + list + "; expected one, named as in " + place + ":NAME");
 }
 
-const StoredArray& the_array(const DataFile& file) {
+const StoredArray& the_array(const InputFile& file) {
     const ArrayFile& all = *file.arrays;
     if (all.arrays.empty())
         throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
     if (!file.array.empty()) {
         if (const StoredArray* found = all.find(file.array)) return *found;
-        if (file.format == DataFormat::npy)
+        if (file.format == InputFormat::npy)
             throw Error(ErrorKind::input, file.name,
                         "holds one array without a name; expected no \":" +
                             one_line(shortened(file.array)) + "\"");
@@ -91,7 +91,7 @@ const StoredArray& the_array(const DataFile& file) {
     return all.arrays.front();
 }
 
-NumberArray read_member(const DataFile& file, const ArrayRules& rules, Workers* workers) {
+NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
     const JsonDocument& document = *file.document;
     std::string list;
     for (const JsonMember& member : document.members())
@@ -116,7 +116,7 @@ NumberArray read_member(const DataFile& file, const ArrayRules& rules, Workers* 
 
 }  // namespace
 
-std::optional<DataFormat> format_of_name(const std::string& path) {
+std::optional<InputFormat> format_of_name(const std::string& path) {
     const Suffix* suffix = suffix_of(path);
     if (suffix == nullptr) return std::nullopt;
     if (!suffix->is_read && !path.ends_with(index_suffix))
@@ -124,7 +124,7 @@ std::optional<DataFormat> format_of_name(const std::string& path) {
             ErrorKind::unsupported, path,
             std::string(suffix->text) +
                 " files cannot be read; expected json, ndjson, csv, npy, npz or safetensors");
-    return path.ends_with(index_suffix) ? DataFormat::safetensors : suffix->format;
+    return path.ends_with(index_suffix) ? InputFormat::safetensors : suffix->format;
 }
 
 DataPath split_data_path(const std::string& path) {
@@ -140,12 +140,12 @@ DataPath split_data_path(const std::string& path) {
     return {path, ""};
 }
 
-DataFile open_data_file(const std::string& path, std::optional<DataFormat> format) {
+InputFile open_input_file(const std::string& path, std::optional<InputFormat> format) {
     const DataPath parts = split_data_path(path);
-    DataFile file;
+    InputFile file;
     file.array = parts.array;
     if (!format && parts.file != "-") format = format_of_name(parts.file);
-    if (format == DataFormat::safetensors && parts.file.ends_with(index_suffix)) {
+    if (format == InputFormat::safetensors && parts.file.ends_with(index_suffix)) {
         file.name = file.place = parts.file;
         file.format = *format;
         file.arrays = open_safetensors_index(parts.file);
@@ -155,26 +155,26 @@ DataFile open_data_file(const std::string& path, std::optional<DataFormat> forma
     file.name = file.place = bytes->name();
     file.format = format ? *format : format_of_bytes(*bytes);
     switch (file.format) {
-        case DataFormat::npy: file.arrays = open_npy(bytes); return file;
-        case DataFormat::npz: file.arrays = open_npz(bytes); return file;
-        case DataFormat::safetensors: file.arrays = open_safetensors(bytes); return file;
-        case DataFormat::json:
-        case DataFormat::ndjson:
-        case DataFormat::csv: break;
+        case InputFormat::npy: file.arrays = open_npy(bytes); return file;
+        case InputFormat::npz: file.arrays = open_npz(bytes); return file;
+        case InputFormat::safetensors: file.arrays = open_safetensors(bytes); return file;
+        case InputFormat::json:
+        case InputFormat::ndjson:
+        case InputFormat::csv: break;
     }
     file.source = std::make_shared<const Source>(read_source(bytes));
-    if (file.format == DataFormat::json && !format && looks_like_ndjson(file.source->text))
-        file.format = DataFormat::ndjson;
+    if (file.format == InputFormat::json && !format && looks_like_ndjson(file.source->text))
+        file.format = InputFormat::ndjson;
     const std::string_view text = file.source->text;
-    const bool lines =
-        file.format == DataFormat::ndjson && (looks_like_ndjson(text) || is_one_line_of_list(text));
-    if (file.format != DataFormat::csv && !lines)
+    const bool lines = file.format == InputFormat::ndjson &&
+                       (looks_like_ndjson(text) || is_one_line_of_list(text));
+    if (file.format != InputFormat::csv && !lines)
         file.document = std::make_unique<const JsonDocument>(*file.source);
     return file;
 }
 
-DataFile data_file_of_line(Source line) {
-    DataFile file;
+InputFile input_file_of_line(Source line) {
+    InputFile file;
     file.name = line.name;
     file.place = line.name + ":" + std::to_string(line.first_line);
     file.source = std::make_shared<const Source>(std::move(line));
@@ -228,10 +228,10 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     return file;
 }
 
-NumberArray read_one_array(const DataFile& file, const ArrayRules& rules, Workers* workers,
+NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, std::vector<std::string>* labels) {
     if (file.arrays) return read_numbers(the_array(file), rules);
-    if (file.format == DataFormat::csv) {
+    if (file.format == InputFormat::csv) {
         LabelledMatrix read = read_csv(*file.source, rules, style, workers);
         if (labels != nullptr) *labels = std::move(read.labels);
         return std::move(read.matrix);

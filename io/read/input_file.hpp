@@ -13,11 +13,11 @@
 
 namespace attn::io {
 
-enum class DataFormat { json, ndjson, csv, npy, npz, safetensors };
+enum class InputFormat { json, ndjson, csv, npy, npz, safetensors };
 
 /// The format that a file's name promises. Errors: kind unsupported, for formats that are known by
 /// name but not read.
-std::optional<DataFormat> format_of_name(const std::string& path);
+std::optional<InputFormat> format_of_name(const std::string& path);
 
 /// "file.npz:name" is the array `name` of file.npz, unless a file has that whole name.
 struct DataPath {
@@ -27,11 +27,11 @@ struct DataPath {
 DataPath split_data_path(const std::string& path);
 
 /// Exactly one of `document`, `csv` and `arrays` is there, or none for lines of NDJSON.
-struct DataFile {
+struct InputFile {
     std::string name;   ///< the path, or <stdin>
     std::string place;  ///< what errors call it: the name, or "name:line" of a line
     std::string array;  ///< the array that the path names, or empty
-    DataFormat format = DataFormat::json;
+    InputFormat format = InputFormat::json;
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::unique_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
     std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
@@ -42,10 +42,10 @@ struct DataFile {
 /// Opens a file; nothing of its arrays is read yet. Without `format` the name's suffix says what it
 /// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
 /// its format.
-DataFile open_data_file(const std::string& path, std::optional<DataFormat> format = {});
+InputFile open_input_file(const std::string& path, std::optional<InputFormat> format = {});
 
 /// A line of JSON that is here already, as a file. Errors: kind input.
-DataFile data_file_of_line(Source line);
+InputFile input_file_of_line(Source line);
 
 /// The arrays of a JSON object, all read at once: for weights, which have names. A result's schema
 /// and config become the metadata. Errors: as JsonDocument::read_array.
@@ -53,7 +53,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 
 /// The array that the path names, or the only one. Labels of CSV go to `labels`, where it is not
 /// null. Errors: kind input, listing the arrays where there are several and none is named.
-NumberArray read_one_array(const DataFile& file, const ArrayRules& rules, Workers* workers,
+NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
 
 }  // namespace attn::io

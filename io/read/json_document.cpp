@@ -106,7 +106,7 @@ const JsonMember* JsonDocument::find(const std::string& key) const {
     return found == members_.end() ? nullptr : &*found;
 }
 
-NumberArray JsonDocument::read_array(const ArrayRules& rules, Workers* workers,
+NumberArray JsonDocument::read_array(const ArrayRules& rules, ThreadPool* workers,
                                      std::size_t piece_size) const {
     const std::size_t end = source_.text.find_last_not_of(" \t\r\n") + 1;
     auto regular = read_json_rows(source_.text.substr(begin_, end - begin_), rules, Outermost::list,
@@ -117,7 +117,7 @@ NumberArray JsonDocument::read_array(const ArrayRules& rules, Workers* workers,
 }
 
 NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
-                                     Workers* workers, std::size_t piece_size) const {
+                                     ThreadPool* workers, std::size_t piece_size) const {
     auto regular = read_json_rows(text(member), rules, Outermost::list, workers, piece_size,
                                   source_.text.size() - member.end);
     if (regular) return std::move(*regular);

@@ -44,10 +44,10 @@ public:
 
     /// The root array, or one member, as a rectangular array of numbers. Errors: those of
     /// JsonArrayReader, and for the root those of the constructor.
-    NumberArray read_array(const ArrayRules& rules, Workers* workers = nullptr,
+    NumberArray read_array(const ArrayRules& rules, ThreadPool* workers = nullptr,
                            std::size_t piece_size = default_piece) const;
     NumberArray read_array(const JsonMember& member, const ArrayRules& rules,
-                           Workers* workers = nullptr,
+                           ThreadPool* workers = nullptr,
                            std::size_t piece_size = default_piece) const;
 
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }

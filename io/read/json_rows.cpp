@@ -17,8 +17,8 @@ namespace {
 
 class JsonRows {
 public:
-    JsonRows(std::string_view text, const ArrayRules& rules, Outermost outermost, Workers* workers,
-             std::size_t piece_size, std::size_t bytes_after)
+    JsonRows(std::string_view text, const ArrayRules& rules, Outermost outermost,
+             ThreadPool* workers, std::size_t piece_size, std::size_t bytes_after)
         : begin_(text.data()), end_(text.data() + text.size()), readable_end_(end_ + bytes_after),
           rules_(rules), lines_(outermost == Outermost::lines), workers_(workers),
           piece_size_(piece_size) {}
@@ -162,7 +162,7 @@ private:
     const char* readable_end_;
     const ArrayRules& rules_;
     bool lines_;
-    Workers* workers_;
+    ThreadPool* workers_;
     std::size_t piece_size_;
     std::vector<std::size_t> shape_;
     Array<double> values_;
@@ -172,7 +172,7 @@ private:
 }  // namespace
 
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
-                                          Outermost outermost, Workers* workers,
+                                          Outermost outermost, ThreadPool* workers,
                                           std::size_t piece_size, std::size_t bytes_after) {
     return JsonRows(text, rules, outermost, workers, piece_size, bytes_after).read();
 }

@@ -19,7 +19,7 @@ enum class Outermost { list, lines };
 /// looked at: then its last numbers are read as quickly as the others.
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
                                           Outermost outermost = Outermost::list,
-                                          Workers* workers = nullptr,
+                                          ThreadPool* workers = nullptr,
                                           std::size_t piece_size = default_piece,
                                           std::size_t bytes_after = 0);
 

@@ -116,7 +116,7 @@ bool is_one_line_of_list(std::string_view text) {
     return text.starts_with('[') && text.find('\n') == std::string_view::npos;
 }
 
-NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, Workers* workers,
+NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, ThreadPool* workers,
                               std::size_t piece_size) {
     auto regular =
         read_json_rows(trimmed(source.text), rules, Outermost::lines, workers, piece_size);

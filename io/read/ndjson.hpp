@@ -21,6 +21,7 @@ bool is_one_line_of_list(std::string_view text);
 /// `rules` are those of the whole array. Errors: as JsonArrayReader, and kind input for a line of
 /// another shape and for text after a list.
 NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
-                              Workers* workers = nullptr, std::size_t piece_size = default_piece);
+                              ThreadPool* workers = nullptr,
+                              std::size_t piece_size = default_piece);
 
 }  // namespace attn::io

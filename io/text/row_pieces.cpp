@@ -26,7 +26,7 @@ std::size_t count_marks(const char* begin, const char* end, std::string_view cou
 }
 
 std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std::size_t size,
-                               Workers* workers) {
+                               ThreadPool* workers) {
     const char* const end = text.data() + text.size();
     std::vector<RowPiece> pieces;
     for (const char* at = text.data(); at != end;) {
@@ -47,7 +47,7 @@ std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std
     return pieces;
 }
 
-bool read_pieces(const std::vector<RowPiece>& pieces, Workers* workers,
+bool read_pieces(const std::vector<RowPiece>& pieces, ThreadPool* workers,
                  const std::function<bool(const RowPiece&)>& read) {
     std::atomic<bool> regular = true;
     share(workers, pieces.size() - 1, [&](std::size_t i) {

@@ -30,11 +30,11 @@ struct RowMarks {
 /// Pieces of at least `size` bytes, with the marks counted before each; the last entry is empty,
 /// stands at the end and has the count of all. Nothing where the text is not regular.
 std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std::size_t size,
-                               Workers* workers);
+                               ThreadPool* workers);
 
 /// Calls read(piece) for all pieces on all workers; false where one was false, and the rest may
 /// then be left out.
-bool read_pieces(const std::vector<RowPiece>& pieces, Workers* workers,
+bool read_pieces(const std::vector<RowPiece>& pieces, ThreadPool* workers,
                  const std::function<bool(const RowPiece&)>& read);
 
 /// How often the characters of `counted` stand in [begin, end).

@@ -14,7 +14,7 @@ namespace {
 
 class RowWriter {
 public:
-    RowWriter(Output& out, const RowFormat& format, Workers* workers, std::size_t piece_size,
+    RowWriter(Output& out, const RowFormat& format, ThreadPool* workers, std::size_t piece_size,
               std::vector<std::size_t> shape)
         : out_(out), format_(format), workers_(workers), piece_size_(piece_size),
           shape_(std::move(shape)) {}
@@ -100,7 +100,7 @@ private:
 
     Output& out_;
     const RowFormat& format_;
-    Workers* workers_;
+    ThreadPool* workers_;
     std::size_t piece_size_;
     std::vector<std::size_t> shape_;
     std::size_t written_ = 0;            // rows
@@ -120,7 +120,7 @@ std::vector<std::size_t> shape_of(const NamedArray& array) {
         array.values);
 }
 
-void write_rows(Output& out, const NamedArray& array, const RowFormat& format, Workers* workers,
+void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size) {
     RowWriter writer(out, format, workers, piece_size, shape_of(array));
     for_each_piece(array, [&](const auto& values) {

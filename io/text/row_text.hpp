@@ -71,7 +71,7 @@ inline constexpr std::size_t default_row_piece = std::size_t{1} << 15;
 
 /// The rows of an array, or of a stream as it makes them. The bytes do not depend on the workers,
 /// which may be null, or on the pieces; memory holds a few pieces a worker.
-void write_rows(Output& out, const NamedArray& array, const RowFormat& format, Workers* workers,
+void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size = default_row_piece);
 
 /// The shape of the array or of the stream.

@@ -28,7 +28,7 @@ struct Report {
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to
     bool queries_are_tokens = true;   ///< the labels name the queries
     bool keys_are_tokens = true;      ///< the labels name the keys
-    Workers* workers = nullptr;       ///< that may help to write; null: none
+    ThreadPool* workers = nullptr;    ///< that may help to write; null: none
 };
 
 /// The head as a JSON object.

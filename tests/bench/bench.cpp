@@ -108,7 +108,7 @@ double take_peak_memory() {
 
 class Machine {
 public:
-    Machine(const bench::Peak& peak, Workers& workers, std::size_t threads)
+    Machine(const bench::Peak& peak, ThreadPool& workers, std::size_t threads)
         : peak_(peak), workers_(workers), threads_(threads) {
         buffer_.reserve(read_bytes / sizeof(float));
         std::fill_n(buffer_.data(), read_bytes / sizeof(float), 1.0f);
@@ -148,7 +148,7 @@ public:
 private:
     static constexpr std::size_t read_bytes = std::size_t{1} << 29;
     const bench::Peak& peak_;
-    Workers& workers_;
+    ThreadPool& workers_;
     std::size_t threads_;
     AlignedArray<float> buffer_;
 };
@@ -156,7 +156,7 @@ private:
 /// What is timed, with everything that it needs.
 class Job {
 public:
-    Job(const Case& c, const kernels::Kernel& kernel, Workers& workers)
+    Job(const Case& c, const kernels::Kernel& kernel, ThreadPool& workers)
         : case_(c), kernel_(kernel), workers_(workers) {
         if (c.what == "projection") {
             x_ = test::random_tensor<float>({1, 1, c.q_len, c.kv_len}, 1, 1);
@@ -245,7 +245,7 @@ private:
 
     const Case& case_;
     const kernels::Kernel& kernel_;
-    Workers& workers_;
+    ThreadPool& workers_;
     AttentionCall<float> call_;
     Tensor4<float> x_, out_, weights_;
     Tensor3<float> rows_;
@@ -257,7 +257,7 @@ struct Measured {
 };
 
 Measured measure(const Case& c, const kernels::Kernel& kernel, const Machine& machine,
-                 Workers& workers, double seconds) {
+                 ThreadPool& workers, double seconds) {
     Job job(c, kernel, workers);
     take_peak_memory();
     const double before = take_peak_memory();
@@ -320,7 +320,7 @@ void report(const Case& c, const Measured& m, std::size_t threads, const Options
 }
 
 void report_growth(const kernels::Kernel& kernel, std::size_t threads, const Options& options) {
-    Workers workers(threads);
+    ThreadPool workers(threads);
     const Machine machine(peak_of(kernel), workers, threads);
     std::printf("%8s %12s %16s %10s %16s\n", "T", "ms", "ns / T^2", "MiB", "bytes / T");
     for (std::size_t tokens = 512; tokens <= 131072; tokens *= 2) {
@@ -340,7 +340,7 @@ void run(const Options& options) {
     const kernels::Kernel* kernel = kernels::find(choice);
     if (kernel == nullptr) throw std::runtime_error("--kernel: expected a fused kernel");
     std::vector<std::size_t> threads = options.threads;
-    if (threads.empty()) threads = {1, Workers().threads()};
+    if (threads.empty()) threads = {1, ThreadPool().threads()};
     if (options.growth) return report_growth(*kernel, threads.back(), options);
     std::vector<Case> cases = standard_cases();
     if (!options.shape.empty()) {
@@ -349,7 +349,7 @@ void run(const Options& options) {
         cases = {{"attention", options.shape[0], queries, keys, options.shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
-        Workers workers(count);
+        ThreadPool workers(count);
         const Machine machine(peak_of(*kernel), workers, count);
         if (!options.json)
             std::printf("kernel %s, %zu threads, peak %.0f GFLOP/s, memory %.1f GB/s\n",

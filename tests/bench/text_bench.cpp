@@ -135,7 +135,7 @@ void require_equal(const Array<double>& got, const Matrix& matrix, const std::st
 }
 
 void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
-    Workers two(2);
+    ThreadPool two(2);
     for (const Spelling& spelling : spellings()) {
         const Matrix matrix = make_matrix(rows, columns, spelling);
         const auto count = static_cast<double>(matrix.values.size());
@@ -144,13 +144,13 @@ void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
         const std::string path = "attn_text_bench.csv";
         std::ofstream(path) << matrix.csv;
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
-        const auto read_csv = [&](Workers* workers) {
+        const auto read_csv = [&](ThreadPool* workers) {
             return io::read_csv(csv, {}, plain, workers).matrix.values;
         };
-        const auto read_json = [&](Workers* workers) {
+        const auto read_json = [&](ThreadPool* workers) {
             return io::JsonDocument(json).read_array({}, workers).values;
         };
-        for (Workers* workers : {static_cast<Workers*>(nullptr), &two}) {
+        for (ThreadPool* workers : {static_cast<ThreadPool*>(nullptr), &two}) {
             require_equal(read_csv(workers), matrix, "csv");
             require_equal(read_json(workers), matrix, "json");
         }
@@ -195,7 +195,7 @@ std::string text_with_to_chars(const Array<float>& numbers) {
     return text;
 }
 
-void write_result(const Array<float>& numbers, const std::string& path, Workers* workers) {
+void write_result(const Array<float>& numbers, const std::string& path, ThreadPool* workers) {
     io::Report report;
     report.arrays = {{"numbers", numbers, {}}};
     report.workers = workers;
@@ -216,7 +216,7 @@ void require_readable(const Array<float>& numbers, const std::string& path) {
 }
 
 void bench_writing(std::size_t size, int rounds) {
-    Workers two(2);
+    ThreadPool two(2);
     for (bool weights : {false, true}) {
         const Array<float> numbers = random_numbers(size, size, weights);
         const std::string what = weights ? "write weights" : "write scores";

@@ -42,7 +42,7 @@ attn::Array<double> stored(const std::string& path) {
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     const bool named = !path.ends_with("csv") && !path.ends_with("npy");
-    const auto file = attn::io::open_data_file(path + (named ? ":inputs" : ""));
+    const auto file = attn::io::open_input_file(path + (named ? ":inputs" : ""));
     return attn::io::read_one_array(file, rules, nullptr).values;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("formats: any pair keeps every bit of float32 and every shape") {
     scratch_folder();
     const std::string bits = arrays("bits_f4.npy");
     const auto original =
-        attn::io::read_one_array(attn::io::open_data_file(bits), {}, nullptr).values;
+        attn::io::read_one_array(attn::io::open_input_file(bits), {}, nullptr).values;
     for (const std::string& source : {bits, arrays("batch_f4.npy"), arrays("vector_f4.npy")}) {
         const bool vector = source.ends_with("vector_f4.npy");
         for (const std::string& first : suffixes)
@@ -82,7 +82,7 @@ TEST_CASE("formats: any pair keeps every bit of float32 and every shape") {
                 const auto wanted =
                     source == bits
                         ? original
-                        : attn::io::read_one_array(attn::io::open_data_file(source), {}, nullptr)
+                        : attn::io::read_one_array(attn::io::open_input_file(source), {}, nullptr)
                               .values;
                 REQUIRE(values.shape() == wanted.shape());
                 // JSON and CSV give the shortest decimal, whose float32 is the same.

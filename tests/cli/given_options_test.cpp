@@ -48,8 +48,8 @@ Settled settle(Words words) {
     Settled settled;
     settled.error = test::error_of([&] {
         Request request = parse_command_line(static_cast<int>(argv.size()), argv.data()).request;
-        Workers workers(1);
-        ModelFiles models;
+        ThreadPool workers(1);
+        LoadedModels models;
         const Operands operands = read_operands(request, workers, models);
         settle_output(request);
         request.settings = resolve(request.settings, operands);

@@ -40,7 +40,7 @@ TEST_CASE("model files: what cannot be made is not kept") {
 TEST_CASE("model files: a file is opened once, whatever becomes of its name") {
     const std::string path = test::scratch_folder() + "/weights.json";
     test::write_text(path, R"({"W_query": [[1, 2]]})");
-    cli::ModelFiles files;
+    cli::LoadedModels files;
     const auto first = files.open(path);
     std::filesystem::remove(path);
     CHECK(files.open(path) == first);

@@ -61,7 +61,7 @@ TEST_CASE("onnx: all cases of its conformance suite, by the reference and by eve
     const json cases = test::load_data("golden/onnx_attention.json")["cases"];
     REQUIRE(cases.size() == 93);
     std::map<std::string, Array<double>> expected;
-    Workers workers(1);
+    ThreadPool workers(1);
     for (const json& one : cases)
         for (const json& name : one["expected"])
             expected[name] = cli::read_result_file(path_of(name), workers).arrays.at(0).values;

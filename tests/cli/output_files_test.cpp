@@ -228,7 +228,7 @@ Large<T> in_memory(const Array<double>& query, const Array<double>& key) {
     attn::Settings settings;
     settings.mode = attn::Mode::sdpa;
     settings.dtype = sizeof(T) == 4 ? attn::Dtype::float32 : attn::Dtype::float64;
-    attn::Workers workers;
+    attn::ThreadPool workers;
     const auto compute = [&](const Words& emit) {
         attn::Operands operands;
         operands.query = query;

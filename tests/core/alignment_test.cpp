@@ -71,7 +71,7 @@ void check(const Question& question, KernelChoice kernel) {
     settings.kv_lengths = question.kv_lengths;
     settings.kernel = kernel;
     Operands operands = level_operands(question.q_len, question.past, question.kv_len);
-    Workers workers(1);
+    ThreadPool workers(1);
     const Result result = compute(resolve(settings, operands), operands, workers);
     const auto& weights = std::get<Array<double>>(result.arrays.at(0).values);
     for (std::size_t b = 0; b < batch; ++b)

@@ -33,7 +33,7 @@ auto listed(const Shapes& s) {
 
 /// Each emitted array by itself, so that no two errors make up for each other.
 void check_cost(const Settings& question, const Operands& operands, bool may_stream = false) {
-    Workers workers(1);
+    ThreadPool workers(1);
     Settings settings = resolve(question, operands, may_stream);
     const Result result = compute(settings, operands, workers, may_stream);
     CHECK(listed(cost_of(settings, operands, may_stream).shapes) == listed(result.shapes));

@@ -3,15 +3,15 @@
 
 #include <doctest/doctest.h>
 
-using attn::nearest;
+using attn::did_you_mean;
 
-TEST_CASE("nearest: fewest edits win, a swap counts as one") {
+TEST_CASE("did_you_mean: fewest edits win, a swap counts as one") {
     const std::vector<std::string> words{"seed", "heads", "d-out", "dropout"};
-    CHECK(nearest("hedas", words) == "heads");
-    CHECK(nearest("d_out", words) == "d-out");
-    CHECK(nearest("dropuot", words) == "dropout");
-    CHECK(nearest("seeed", words) == "seed");
-    CHECK(nearest("", words) == "seed");
-    CHECK(nearest("anything", {}).empty());
-    CHECK(nearest(std::string(100000, 'x'), words) == "seed");
+    CHECK(did_you_mean("hedas", words) == "heads");
+    CHECK(did_you_mean("d_out", words) == "d-out");
+    CHECK(did_you_mean("dropuot", words) == "dropout");
+    CHECK(did_you_mean("seeed", words) == "seed");
+    CHECK(did_you_mean("", words) == "seed");
+    CHECK(did_you_mean("anything", {}).empty());
+    CHECK(did_you_mean(std::string(100000, 'x'), words) == "seed");
 }

@@ -313,7 +313,7 @@ TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
             call->dropout = {p, DropoutStream::mt19937, false, q_len, TorchGenerator(7)};
             const kernels::Kernel& kernel = *kernels::supported().back();
             const Answer<float> kept = fused(kernel, *call);
-            Workers workers(2);
+            ThreadPool workers(2);
             for (bool scores : {false, true}) {
                 const RowStream<float> stream =
                     stream_weights<float>(kernel, call, scores, workers);

@@ -31,7 +31,7 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
 }
 
 Result answer(const Settings& settings, const Operands& operands) {
-    Workers workers(1);
+    ThreadPool workers(1);
     return compute(resolve(settings, operands), operands, workers);
 }
 

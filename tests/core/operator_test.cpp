@@ -49,7 +49,7 @@ const Array<double>& array_in(const Result& result, const std::string& name) {
 }
 
 Result answer(const Settings& settings, const Operands& operands) {
-    Workers workers(1);
+    ThreadPool workers(1);
     return compute(resolve(settings, operands), operands, workers);
 }
 

@@ -57,7 +57,7 @@ void check(std::size_t batch, std::size_t rows, std::size_t d_in, std::size_t gr
             const Question<T> q(batch, rows, d_in, groups, width, in_out, bias);
             for (const kernels::Kernel* kernel : kernels::supported())
                 for (std::size_t threads : {1u, 3u}) {
-                    Workers workers(threads);
+                    ThreadPool workers(threads);
                     Tensor4<T> out = Tensor4<T>::from_shape({batch, heads, rows, d});
                     out.fill(T{99});
                     const ProjectionTo<T> to{

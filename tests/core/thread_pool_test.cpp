@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
-using attn::Workers;
+using attn::ThreadPool;
 
 TEST_CASE("workers: every item once, by workers that never overlap with themselves") {
     for (std::size_t threads : {1u, 2u, 5u}) {
-        Workers workers(threads);
+        ThreadPool workers(threads);
         CHECK(workers.threads() == threads);
         for (std::size_t items : {0u, 1u, 2u, 100u, 1000u}) {
             std::vector<std::atomic<int>> done(items), busy(threads);
@@ -28,7 +28,7 @@ TEST_CASE("workers: every item once, by workers that never overlap with themselv
 
 TEST_CASE("workers: an exception comes out, and work goes on afterwards") {
     for (std::size_t threads : {1u, 3u}) {
-        Workers workers(threads);
+        ThreadPool workers(threads);
         const auto fail = [](std::size_t item, std::size_t) {
             if (item == 7) throw std::runtime_error("seven");
         };
@@ -40,5 +40,5 @@ TEST_CASE("workers: an exception comes out, and work goes on afterwards") {
 }
 
 TEST_CASE("workers: without a number there are as many as processors") {
-    CHECK(Workers().threads() >= 1);
+    CHECK(ThreadPool().threads() >= 1);
 }

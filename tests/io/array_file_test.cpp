@@ -30,18 +30,18 @@ ArrayRules anything() {
     return rules;
 }
 
-DataFormat format_of(const std::string& file) {
+InputFormat format_of(const std::string& file) {
     return *format_of_name(file);
 }
 
-ArrayFile open_bytes(DataFormat format, const std::string& bytes) {
+ArrayFile open_bytes(InputFormat format, const std::string& bytes) {
     const auto shared = Bytes::of("damaged", bytes);
-    if (format == DataFormat::npy) return open_npy(shared);
-    return format == DataFormat::npz ? open_npz(shared) : open_safetensors(shared);
+    if (format == InputFormat::npy) return open_npy(shared);
+    return format == InputFormat::npz ? open_npz(shared) : open_safetensors(shared);
 }
 
 /// Reads all that can be read; an Error is a fine outcome, anything else is not.
-void read_all(DataFormat format, const std::string& bytes) {
+void read_all(InputFormat format, const std::string& bytes) {
     try {
         for (const StoredArray& array : open_bytes(format, bytes).arrays)
             static_cast<void>(read_numbers(array, anything()));
@@ -75,7 +75,7 @@ TEST_CASE("array files: every array of NumPy and safetensors has the values that
     for (const json& entry : expected["readable"]) {
         const std::string path = data_path("arrays/" + entry["file"].get<std::string>());
         CAPTURE(path);
-        const DataFile file = open_data_file(path);
+        const InputFile file = open_input_file(path);
         const StoredArray* array = file.arrays->find(entry.value("array", ""));
         REQUIRE(array != nullptr);
         CHECK(array->shape == entry["shape"].get<std::vector<std::size_t>>());
@@ -99,7 +99,7 @@ TEST_CASE("array files: arrays without numbers are refused by name, their neighb
     for (const json& entry : expected["refused"]) {
         const std::string path = data_path("arrays/" + entry["file"].get<std::string>());
         CAPTURE(path);
-        const DataFile file = open_data_file(path);
+        const InputFile file = open_input_file(path);
         const StoredArray* array = file.arrays->find(entry.value("array", ""));
         REQUIRE(array != nullptr);
         CHECK(error_of([&] { read_numbers(*array, anything()); }).find("elements of type") !=
@@ -109,7 +109,7 @@ TEST_CASE("array files: arrays without numbers are refused by name, their neighb
 
 TEST_CASE("array files: rows from the middle are those of the whole") {
     for (const char* name : {"several_stored.npz", "several_deflated.npz", "types.safetensors"}) {
-        const DataFile file = open_data_file(data_path(std::string("arrays/") + name));
+        const InputFile file = open_input_file(data_path(std::string("arrays/") + name));
         for (const StoredArray& array : file.arrays->arrays) {
             if (array.elements() < 4 || array.fortran_order) continue;
             const NumberArray whole = read_numbers(array, anything());

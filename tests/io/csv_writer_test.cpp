@@ -96,7 +96,7 @@ TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a st
             };
             const std::string expected = text();
             for (std::size_t threads : {1u, 2u, 3u, 4u, 5u}) {
-                Workers workers(threads);
+                ThreadPool workers(threads);
                 report.workers = &workers;
                 CHECK(text() == expected);
                 for (std::size_t step : {1u, 3u, 1000u}) {

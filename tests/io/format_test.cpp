@@ -107,7 +107,7 @@ NamedArray streamed(std::string name, const Array<T>& values, std::size_t rows) 
     return array;
 }
 
-Report report_of(std::vector<NamedArray> arrays, Workers* workers = nullptr) {
+Report report_of(std::vector<NamedArray> arrays, ThreadPool* workers = nullptr) {
     Report report;
     report.head = {{"schema", R"("attn.result/1")"},
                    {"tokens", R"(["[1]","a\"]"])"},
@@ -272,7 +272,7 @@ std::vector<NumberStyle> styles() {
 }
 
 template <class T>
-void check_binary(std::mt19937_64& random, Workers* workers) {
+void check_binary(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
     for (std::size_t rows : {0u, 1u, 3u, 1000u}) {
         const Report report = report_of(arrays.named(rows), workers);
@@ -295,7 +295,7 @@ void check_binary(std::mt19937_64& random, Workers* workers) {
 }
 
 template <class T>
-void check_json(std::mt19937_64& random, Workers* workers) {
+void check_json(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
     for (const NumberStyle& style : styles())
         for (const Format format : {Format::json, Format::ndjson}) {
@@ -310,7 +310,7 @@ void check_json(std::mt19937_64& random, Workers* workers) {
 }
 
 template <class T>
-void check_separated(std::mt19937_64& random, Workers* workers) {
+void check_separated(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
     for (const NumberStyle& style : styles()) {
         if (style.nonfinite != Nonfinite::string || style.pretty) continue;
@@ -366,9 +366,9 @@ void check_for_people(std::mt19937_64& random) {
 template <class Check>
 void for_types(const Check& check) {
     std::mt19937_64 random(7);
-    Workers workers(3);
+    ThreadPool workers(3);
     for (int draw = 0; draw < 6; ++draw) {
-        Workers* const helpers = draw % 2 == 0 ? nullptr : &workers;
+        ThreadPool* const helpers = draw % 2 == 0 ? nullptr : &workers;
         check(float{}, random, helpers);
         check(double{}, random, helpers);
     }
@@ -378,29 +378,30 @@ void for_types(const Check& check) {
 
 TEST_CASE(
     "formats: npy, npz and safetensors hold each array's own type and bytes, streamed or not") {
-    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+    for_types([]<class T>(T, std::mt19937_64& random, ThreadPool* workers) {
         check_binary<T>(random, workers);
     });
 }
 
 TEST_CASE("formats: a reader of JSON gets every bit back, under every style") {
-    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+    for_types([]<class T>(T, std::mt19937_64& random, ThreadPool* workers) {
         check_json<T>(random, workers);
     });
 }
 
 TEST_CASE("formats: csv and tsv give every bit back, to others and to attn") {
-    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+    for_types([]<class T>(T, std::mt19937_64& random, ThreadPool* workers) {
         check_separated<T>(random, workers);
     });
 }
 
 TEST_CASE("formats: tables and PyTorch's print show each number as printf rounds it") {
-    for_types([]<class T>(T, std::mt19937_64& random, Workers*) { check_for_people<T>(random); });
+    for_types(
+        []<class T>(T, std::mt19937_64& random, ThreadPool*) { check_for_people<T>(random); });
 }
 
 TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
-    for_types([]<class T>(T, std::mt19937_64& random, Workers* workers) {
+    for_types([]<class T>(T, std::mt19937_64& random, ThreadPool* workers) {
         const Arrays<T> arrays = make_arrays<T>(random);
         ArrayRules rules;
         rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;

@@ -107,7 +107,7 @@ bool agree(const std::string& text, Fast fast, Careful careful) {
     return true;
 }
 
-bool agree_json(const std::string& text, const ArrayRules& rules, Workers* workers,
+bool agree_json(const std::string& text, const ArrayRules& rules, ThreadPool* workers,
                 std::size_t piece) {
     const Source source{"f", text};
     return agree(
@@ -136,7 +136,7 @@ TEST_CASE("regular text: json of every rank, piece size and number of threads is
         for (std::size_t threads : {1u, 2u, 5u})
             for (std::size_t piece : {1u, 7u, 64u, 100000u})
                 for (bool spaced : {false, true}) {
-                    Workers workers(threads);
+                    ThreadPool workers(threads);
                     const std::string text = json_text(shape, random, spaced);
                     CHECK(agree_json(text, rules_of(1, 4), &workers, piece));
                     CHECK(read_json_rows(text, rules_of(1, 4))->shape() == shape);
@@ -145,7 +145,7 @@ TEST_CASE("regular text: json of every rank, piece size and number of threads is
 
 TEST_CASE("regular text: json with something else in it is taken right or not at all") {
     std::mt19937 random(2);
-    Workers workers(2);
+    ThreadPool workers(2);
     const std::vector<Shape> shapes{{5}, {4, 3}, {2, 3, 2}, {2, 2, 2, 2}};
     std::size_t taken = 0;
     for (int i = 0; i < 40000; ++i) {
@@ -183,7 +183,7 @@ TEST_CASE("regular text: csv with every separator, line end and piece size is re
             for (std::size_t threads : {1u, 2u, 5u})
                 for (std::size_t piece : {1u, 9u, 50u, 100000u})
                     for (bool labelled : {false, true}) {
-                        Workers workers(threads);
+                        ThreadPool workers(threads);
                         const std::string text = csv_text(1 + random() % 20, 2 + random() % 5,
                                                           separator, line_end, labelled, random);
                         CAPTURE(text);
@@ -198,7 +198,7 @@ TEST_CASE("regular text: csv with every separator, line end and piece size is re
 
 TEST_CASE("regular text: csv with something else in it is taken right or not at all") {
     std::mt19937 random(4);
-    Workers workers(2);
+    ThreadPool workers(2);
     std::size_t taken = 0;
     for (int i = 0; i < 30000; ++i) {
         const bool labelled = random() % 2 == 0;
@@ -266,7 +266,7 @@ TEST_CASE("ndjson: lines are the first axis") {
     const auto read = [](const std::string& text, const ArrayRules& rules = rules_of(1, 4, true)) {
         const Source source = make_source("f.ndjson", text);
         NumberArray array = read_ndjson_array(source, rules);
-        Workers workers(3);
+        ThreadPool workers(3);
         CHECK(same(read_ndjson_array(source, rules, &workers, 3), array));
         return array;
     };

@@ -28,7 +28,7 @@ Answer<T> fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
         outputs.weights = answer.weights.data();
         outputs.scores = answer.scores.data();
     }
-    Workers workers(threads);
+    ThreadPool workers(threads);
     attend_fused(kernel, call, outputs, workers);
     return answer;
 }
