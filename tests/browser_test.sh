@@ -1,6 +1,6 @@
 #!/bin/sh
 # The page of heat maps in a real browser: browser_test.sh PROGRAM-THAT-WRITES-THE-PAGE
-# Exits 77, skipped, where no browser or Python is there; tests/run.sh installs them.
+# Exits 77, skipped, where no browser or Python is there: Debian has chromium and python3.
 set -eu
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ] || ! command -v python3 >/dev/null; then

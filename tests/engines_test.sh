@@ -16,7 +16,7 @@ has_parallel() {
 }
 
 command -v bash >/dev/null || skip "there is no bash"
-has_parallel || skip "needs GNU parallel (Debian: parallel); tests/run.sh installs it"
+has_parallel || skip "needs GNU parallel (Debian: parallel)"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
