@@ -47,7 +47,7 @@ int run(int argc, char** argv, cli::Request& request) {
     request = line.request;
     if (line.explain) return cli::explain(*line.explain, request), 0;
     ThreadPool workers;
-    cli::LoadedModels models;
+    io::LoadedModels models;
     Operands operands = cli::read_operands(request, workers, models);
     cli::settle_output(request);
     const bool may_stream = cli::takes_streams(request);

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "cli/batch/records.hpp"
-#include "cli/request/model_files.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/layer.hpp"
+#include "io/model/loaded_models.hpp"
 
 namespace attn::cli {
 
@@ -23,7 +23,7 @@ void check_answer_format(const Request& request);
 class Answerer {
 public:
     /// `threads` is for each record that does not say one itself.
-    Answerer(const Request& defaults, bool dry_run, std::size_t threads, LoadedModels& models)
+    Answerer(const Request& defaults, bool dry_run, std::size_t threads, io::LoadedModels& models)
         : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
           models_(models) {}
 
@@ -43,7 +43,7 @@ private:
     std::size_t threads_;
     ThreadPool workers_;
     std::size_t usual_length_ = 0;  // of an answer's text: that of the one before, about
-    LoadedModels& models_;
+    io::LoadedModels& models_;
 };
 
 }  // namespace attn::cli

@@ -40,7 +40,7 @@ constexpr std::size_t longest_run = 64;
 constexpr auto quick_run = 500us;
 
 /// Jobs share the processors; one job may use them all.
-Answerer make_answerer(const BatchRequest& request, LoadedModels& models) {
+Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
     const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
     return {request.defaults, request.dry_run, std::max<std::size_t>(1, processors / request.jobs),
             models};
@@ -49,7 +49,7 @@ Answerer make_answerer(const BatchRequest& request, LoadedModels& models) {
 class Batch {
 public:
     /// `known` holds answers that need not be made; null: none.
-    Batch(const BatchRequest& request, LoadedModels& models, RecordReader& records,
+    Batch(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
           GoodAnswers* known, BatchResults& results, Progress& progress, Stop& stop)
         : request_(request), models_(models), records_(records), known_(known), results_(results),
           progress_(progress), stop_(stop) {}
@@ -121,7 +121,7 @@ private:
     }
 
     const BatchRequest& request_;
-    LoadedModels& models_;
+    io::LoadedModels& models_;
     RecordReader& records_;
     GoodAnswers* known_;
     BatchResults& results_;
@@ -181,8 +181,8 @@ void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t 
 
 /// Answers what has no good answer yet, in the order of the records; the output is replaced when
 /// all of it is there.
-BatchCount retry_failed(const BatchRequest& request, LoadedModels& models, RecordReader& records,
-                        Stop& stop) {
+BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
+                        RecordReader& records, Stop& stop) {
     GoodAnswers good(request.output);
     io::OutputFile out(request.output);
     Progress progress;
@@ -196,7 +196,7 @@ BatchCount retry_failed(const BatchRequest& request, LoadedModels& models, Recor
 }
 
 /// Answers behind what the output holds already.
-BatchCount go_on(const BatchRequest& request, LoadedModels& models, RecordReader& records,
+BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
                  io::LineOutput& out, const Answered& answered, Stop& stop) {
     const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
     if (stop.wanted() || has_failed) return answered.count;
@@ -212,7 +212,7 @@ BatchCount go_on(const BatchRequest& request, LoadedModels& models, RecordReader
 bool run_batch(const BatchRequest& request) {
     check_output(request);
     Stop stop;
-    LoadedModels models;
+    io::LoadedModels models;
     RecordReader records(request.inputs, request.shard, stop);
     io::LineOutput out(request.output);
     BatchCount count;

@@ -65,7 +65,7 @@ std::vector<std::string> additive_masks(const Operands& operands) {
 void explain(const ExplainRequest& explain, Request& request) {
     const PageFormat format = format_of(explain.format, request);
     ThreadPool workers;
-    LoadedModels models;
+    io::LoadedModels models;
     Operands operands = read_operands(request, workers, models);
     settle(request);
     Settings& settings = request.settings;

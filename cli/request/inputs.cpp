@@ -54,7 +54,8 @@ bool is_operand(std::string_view key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Operands& operands, ThreadPool& workers, LoadedModels& models)
+    OperandReader(Request& request, Operands& operands, ThreadPool& workers,
+                  io::LoadedModels& models)
         : request_(request), operands_(operands), workers_(workers), models_(models) {}
 
     void read(std::optional<io::Source> document) {
@@ -388,7 +389,7 @@ private:
     Request& request_;
     Operands& operands_;
     ThreadPool& workers_;
-    LoadedModels& models_;
+    io::LoadedModels& models_;
     std::optional<io::InputFile> input_;
     DocumentArrays document_;
     std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
@@ -398,7 +399,7 @@ private:
 
 }  // namespace
 
-Operands read_operands(Request& request, ThreadPool& workers, LoadedModels& models,
+Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
                        std::optional<io::Source> document) {
     Operands operands;
     OperandReader(request, operands, workers, models).read(std::move(document));

@@ -3,17 +3,17 @@
 
 #include <optional>
 
-#include "cli/request/model_files.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/source.hpp"
+#include "io/model/loaded_models.hpp"
 
 namespace attn::cli {
 
 /// Reads INPUT, or the document in its stead, a request document's settings included, and every
 /// array of the question. Keys of the document fill in what no flag has set, `threads` of the
 /// workers among it. Errors: kinds usage, input and io.
-Operands read_operands(Request& request, ThreadPool& workers, LoadedModels& models,
+Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
                        std::optional<io::Source> document = {});
 
 }  // namespace attn::cli

@@ -42,7 +42,7 @@ std::string config_beside(const Request& request, const std::string& path) {
 
 }  // namespace
 
-ModelInput::ModelInput(Request& request, LoadedModels& files, const std::string& path)
+ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::string& path)
     : request_(request), files_(files) {
     const io::DataPath parts = io::split_data_path(file_in_folder(path));
     file_ = files.open(parts.file);
@@ -51,7 +51,7 @@ ModelInput::ModelInput(Request& request, LoadedModels& files, const std::string&
     settle(config_beside(request, parts.file == "-" ? "" : parts.file));
 }
 
-ModelInput::ModelInput(Request& request, LoadedModels& files, io::ArrayFile file)
+ModelInput::ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file)
     : request_(request), files_(files),
       file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
     find_layer("");

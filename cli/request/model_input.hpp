@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "cli/request/model_files.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/layer.hpp"
+#include "io/model/loaded_models.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
 
@@ -17,10 +17,10 @@ class ModelInput {
 public:
     /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
     /// settings that they fix.
-    ModelInput(Request& request, LoadedModels& files, const std::string& path);
+    ModelInput(Request& request, io::LoadedModels& files, const std::string& path);
 
     /// The same for weights that stand in a request, as an object of arrays.
-    ModelInput(Request& request, LoadedModels& files, io::ArrayFile file);
+    ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file);
 
     /// Reads the layer's parameters.
     AnyLayerWeights read_weights() const;
@@ -40,7 +40,7 @@ private:
     double eps() const { return *request_.norm_eps; }
 
     Request& request_;
-    LoadedModels& files_;
+    io::LoadedModels& files_;
     std::string path_;  // empty for weights that stand in a request
     std::shared_ptr<const io::ArrayFile> file_;
     io::ModelLayer layer_;

@@ -49,7 +49,7 @@ Settled settle(Words words) {
     settled.error = test::error_of([&] {
         Request request = parse_command_line(static_cast<int>(argv.size()), argv.data()).request;
         ThreadPool workers(1);
-        LoadedModels models;
+        io::LoadedModels models;
         const Operands operands = read_operands(request, workers, models);
         settle_output(request);
         request.settings = resolve(request.settings, operands);

@@ -1,0 +1,63 @@
+// The files of models that one run reads from; see loaded_models.hpp.
+#include "io/model/loaded_models.hpp"
+
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+ArrayFile open_weights(const std::string& path) {
+    const InputFile file = open_input_file(path);
+    if (file.holds_object()) return arrays_of(*file.document, file.name);
+    const bool named = file.arrays && (file.format != InputFormat::npy);
+    if (!named)
+        throw Error(
+            ErrorKind::input, file.name,
+            "holds no names; expected weights as safetensors, npz or a JSON object of arrays");
+    return *file.arrays;
+}
+
+json read_config(const std::string& path) {
+    const Source source = read_source(path);
+    const JsonDocument document(source);
+    if (document.is_array())
+        throw Error(ErrorKind::input, path,
+                    "is no JSON object; expected a model's config.json, or --model-config none");
+    json config = json::object();
+    for (const JsonMember& member : document.members())
+        config[member.key] = document.read_value(member);
+    return config;
+}
+
+}  // namespace
+
+std::size_t bytes_of_weights(const AnyLayerWeights& any) {
+    return std::visit(
+        [](const auto& weights) {
+            const auto size = [](const auto& p) {
+                return (p.weight.size() + p.bias.size()) * sizeof(*p.weight.data());
+            };
+            return size(weights->query) + size(weights->key) + size(weights->value) +
+                   (weights->out ? size(*weights->out) : 0);
+        },
+        any);
+}
+
+std::shared_ptr<const ArrayFile> LoadedModels::open(const std::string& path) {
+    return files_.get(path, [&] { return std::make_shared<const ArrayFile>(open_weights(path)); });
+}
+
+std::shared_ptr<const json> LoadedModels::config(const std::string& path) {
+    return configs_.get(path, [&] { return std::make_shared<const json>(read_config(path)); });
+}
+
+}  // namespace attn::io

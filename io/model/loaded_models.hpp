@@ -1,0 +1,138 @@
+// The files of models that one run reads from: each is opened once, however many requests name it.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/layer/weights.hpp"
+#include "io/read/array_file.hpp"
+
+namespace attn::io {
+
+/// Values by key, those used last, up to a total size; the newest is kept whatever its size. May be
+/// used by several threads at once: those that want one value wait until it is made, those that
+/// want another do not.
+template <class Value>
+class Recent {
+public:
+    using SizeOf = std::size_t (*)(const Value&);
+
+    Recent(std::size_t largest, SizeOf size_of) : largest_(largest), size_of_(size_of) {}
+
+    /// The value of this key; where it is not kept, the one that `make` makes. An error of `make`
+    /// comes out here, and nothing is kept: who waited for the value tries by itself.
+    template <class Make>
+    Value get(const std::string& key, const Make& make) {
+        const std::shared_ptr<Entry> entry = entry_of(key);
+        const std::lock_guard lock(entry->mutex);
+        if (entry->value) return *entry->value;
+        try {
+            entry->value = make();
+        } catch (...) {
+            forget(key, *entry);
+            throw;
+        }
+        keep(key, *entry);
+        return *entry->value;
+    }
+
+private:
+    struct Entry {
+        explicit Entry(const std::string& of) : key(of) {}
+        std::string key;
+        std::mutex mutex;  // held while the value is made, and taken before the table's
+        std::optional<Value> value;
+        std::size_t size = 0;  // counts once the value is there
+    };
+    using Entries = std::list<std::shared_ptr<Entry>>;
+
+    std::shared_ptr<Entry> entry_of(const std::string& key) {
+        const std::lock_guard lock(mutex_);
+        const auto found = by_key_.find(key);
+        if (found == by_key_.end()) {
+            entries_.push_front(std::make_shared<Entry>(key));
+            by_key_[key] = entries_.begin();
+        } else {
+            entries_.splice(entries_.begin(), entries_, found->second);
+        }
+        return entries_.front();
+    }
+
+    /// Where the entry stands, unless it had to go while its value was made.
+    typename Entries::iterator find(const std::string& key, const Entry& entry) {
+        const auto found = by_key_.find(key);
+        const bool is_here = found != by_key_.end() && found->second->get() == &entry;
+        return is_here ? found->second : entries_.end();
+    }
+
+    void forget(const std::string& key, const Entry& entry) {
+        const std::lock_guard lock(mutex_);
+        if (const auto at = find(key, entry); at != entries_.end()) erase(at);
+    }
+
+    void keep(const std::string& key, Entry& entry) {
+        const std::lock_guard lock(mutex_);
+        const auto at = find(key, entry);
+        if (at == entries_.end()) return;
+        entries_.splice(entries_.begin(), entries_, at);
+        entry.size = size_of_(*entry.value);
+        total_ += entry.size;
+        while (total_ > largest_ && entries_.size() > 1) erase(std::prev(entries_.end()));
+    }
+
+    void erase(typename Entries::iterator at) {
+        total_ -= (*at)->size;
+        by_key_.erase((*at)->key);
+        entries_.erase(at);
+    }
+
+    std::size_t largest_, total_ = 0;
+    SizeOf size_of_;
+    std::mutex mutex_;  // of the table, never held while a value is made
+    Entries entries_;   // the last used comes first
+    std::unordered_map<std::string, typename Entries::iterator> by_key_;
+};
+
+/// The bytes of a layer's parameters.
+std::size_t bytes_of_weights(const AnyLayerWeights& weights);
+
+/// May be used by several threads at once; reading one file does not stop those that need another.
+class LoadedModels {
+public:
+    /// The file of weights at `path`. Errors: as open_input_file; kind input where its arrays have
+    /// no names.
+    std::shared_ptr<const ArrayFile> open(const std::string& path);
+
+    /// The members of a model's config.json. Errors: as read_source; kind input.
+    std::shared_ptr<const nlohmann::json> config(const std::string& path);
+
+    /// The parameters that `key` stands for, made by `make` where they are not kept.
+    template <class Make>
+    AnyLayerWeights weights(const std::string& key, const Make& make) {
+        return weights_.get(key, make);
+    }
+
+private:
+    using File = std::shared_ptr<const ArrayFile>;
+    using Config = std::shared_ptr<const nlohmann::json>;
+    static constexpr std::size_t most_files = 16, most_bytes = std::size_t{1} << 30;
+
+    template <class Value>
+    static std::size_t one(const Value&) {
+        return 1;
+    }
+
+    Recent<File> files_{most_files, one<File>};
+    Recent<Config> configs_{most_files, one<Config>};
+    Recent<AnyLayerWeights> weights_{most_bytes, bytes_of_weights};
+};
+
+}  // namespace attn::io
