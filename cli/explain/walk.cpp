@@ -28,12 +28,11 @@ std::string sized(const char* name, std::size_t size) {
 }
 
 std::size_t Walk::own_key() const {
-    const bool has_own = settings().mode != Mode::cross && settings().mode != Mode::sdpa;
-    return has_own ? sizes.past_len + query() : 0;
+    return row_of(settings().mode).context ? 0 : sizes.past_len + query();
 }
 
 std::string Walk::command() const {
-    return "attn " + std::string(name_of(mode_names, settings().mode));
+    return "attn " + std::string(row_of(settings().mode).name);
 }
 
 std::string Walk::query_label() const {

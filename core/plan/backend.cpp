@@ -38,7 +38,7 @@ double attention_work(const Settings& s, const Geometry& g) {
 }
 
 double projection_work(const Settings& s, const Geometry& g) {
-    if (s.mode == Mode::sdpa || s.init == Init::none) return 0;
+    if (!row_of(s.mode).projects || s.init == Init::none) return 0;
     const double query = real(g.q_len) * real(g.d_in) * real(g.heads * g.d_k);
     const double key_value =
         real(g.kv_len) * real(g.d_context) * real(g.kv_heads) * (real(g.d_k) + real(g.d_v));

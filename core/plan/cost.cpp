@@ -39,7 +39,7 @@ std::size_t new_keys(const Geometry& g) {
 /// that a question does not have are 0; of the rest it may have fewer than are here.
 std::map<std::string_view, Sizes> sizes_of_arrays(const Settings& s, const Operands& operands,
                                                   const Geometry& g) {
-    const std::size_t projected = s.mode != Mode::sdpa && s.init != Init::none ? 1 : 0;
+    const std::size_t projected = row_of(s.mode).projects && s.init != Init::none ? 1 : 0;
     const std::size_t bias = projected == 1 && s.qkv_bias ? 1 : 0;
     const std::size_t out = *s.out_proj ? *s.d_out : 0, out_bias = *s.out_bias ? *s.d_out : 0;
     const std::size_t rows = g.rows(s);
@@ -93,10 +93,10 @@ double flops_of(const Settings& s, const Geometry& g,
 
 /// Numbers of the matrices that a layer projects.
 double tokens_of(const Settings& s, const Geometry& g) {
-    if (s.mode == Mode::sdpa) return 0;
+    if (!row_of(s.mode).projects) return 0;
     const double inputs = product<double>({g.batch, g.q_len, g.d_in});
-    return s.mode == Mode::cross ? inputs + product<double>({g.batch, new_keys(g), g.d_context})
-                                 : inputs;
+    return row_of(s.mode).context ? inputs + product<double>({g.batch, new_keys(g), g.d_context})
+                                  : inputs;
 }
 
 double numbers_of(const Operands& operands) {
@@ -145,7 +145,7 @@ MemoryNeed memory_need(const Settings& s, const Operands& operands, const Geomet
             steps += numbers("scores");  // a mean over heads is taken of all of them
     const double element = s.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
     const double taken =
-        sizeof(double) * numbers_of(operands) + element * (s.mode == Mode::sdpa ? key : tokens);
+        sizeof(double) * numbers_of(operands) + element * (row_of(s.mode).projects ? tokens : key);
     return {std::max(taken, element * layer), element * steps};
 }
 

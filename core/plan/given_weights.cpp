@@ -55,11 +55,11 @@ void settle(const char* key, std::optional<Value>& setting, Value given, const s
 }
 
 void check_inputs(const Settings& s, const Widths& w, std::size_t d_in, std::size_t d_context) {
-    const bool cross = s.mode == Mode::cross;
+    const char* const source = row_of(s.mode).context ? "context" : "inputs";
     for (const auto& [name, wanted, found, operand] :
          {std::tuple("query", w.query_in, d_in, "inputs"),
-          {"key", w.key_in, d_context, cross ? "context" : "inputs"},
-          {"value", w.value_in, d_context, cross ? "context" : "inputs"}})
+          {"key", w.key_in, d_context, source},
+          {"value", w.value_in, d_context, source}})
         if (wanted != found)
             throw SettingError(ErrorKind::shape, operand,
                                std::to_string(found) + " columns; expected " +
@@ -140,9 +140,9 @@ void resolve_given_weights(Settings& s, const Operands& operands, std::size_t d_
         fail("style", "the weights are one projection of all heads; expected split");
     if (w.has_out && !has_heads_axis(s))
         fail("weights", "they have an output projection, which mode " +
-                            std::string(name_of(mode_names, s.mode)) +
+                            std::string(row_of(s.mode).name) +
                             " has not; expected mode multihead, or cross with heads");
-    if (s.mode == Mode::multihead) s.heads = s.heads.value_or(1);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     check_inputs(s, w, d_in, d_context);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);
     settle("out_proj", s.out_proj, w.has_out,

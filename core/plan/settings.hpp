@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/plan/modes.hpp"
+
 namespace attn {
 
-enum class Mode { self, causal, multihead, cross, sdpa };
 enum class Dtype { float32, float64 };
 enum class Init { linear, rand, mha, xavier, none };
 enum class Style { split, wrapper };
