@@ -1,49 +1,68 @@
-// The table of fused kernels; see dispatch.hpp. A new kernel is one line here, a name in
-// settings.hpp and a file with its vectors.
+// The table of fused kernels; see dispatch.hpp. A kernel for other processors is a header with its
+// vectors, a file for each type and a row here.
 #include "core/kernels/dispatch.hpp"
+
+#include <string>
 
 #include "core/base/error.hpp"
 
 namespace attn::kernels {
 
-extern const Kernel generic_kernel;
-#if defined(__x86_64__)
-extern const Kernel avx2_kernel, avx512_kernel;
-#elif defined(__aarch64__)
-extern const Kernel neon_kernel;
-#endif
+extern const Entries<float> generic_float32, avx2_float32, avx512_float32, neon_float32;
+extern const Entries<double> generic_float64, avx2_float64, avx512_float64, neon_float64;
 
 namespace {
 
-struct Row {
-    const Kernel* kernel;
-    bool (*supported)();
-};
-
-const Row table[] = {
-    {&generic_kernel, [] { return true; }},
 #if defined(__x86_64__)
-    {&avx2_kernel, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
-    {&avx512_kernel,
-     [] {
-         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-     }},
-#elif defined(__aarch64__)
-    {&neon_kernel, [] { return true; }},
+bool has_avx2() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool has_avx512() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+bool always() {
+    return true;
+}
+
+/// For processors of another family than the program is built for.
+bool never() {
+    return false;
+}
+
+constexpr Kernel table[] = {
+    {"generic", always, &generic_float32, &generic_float64},
+#if defined(__x86_64__)
+    {"avx2", has_avx2, &avx2_float32, &avx2_float64},
+    {"avx512", has_avx512, &avx512_float32, &avx512_float64},
+#else
+    {"avx2", never, nullptr, nullptr},
+    {"avx512", never, nullptr, nullptr},
+#endif
+#if defined(__aarch64__)
+    {"neon", always, &neon_float32, &neon_float64},
+#else
+    {"neon", never, nullptr, nullptr},
 #endif
 };
 
 }  // namespace
 
+std::span<const Kernel> all() {
+    return table;
+}
+
 const std::vector<const Kernel*>& supported() {
-    static const auto all = [] {
+    static const auto usable = [] {
         std::vector<const Kernel*> kernels;
-        for (const Row& row : table)
-            if (row.supported()) kernels.push_back(row.kernel);
+        for (const Kernel& kernel : table)
+            if (kernel.runs_here()) kernels.push_back(&kernel);
         return kernels;
     }();
-    return all;
+    return usable;
 }
 
 const Kernel* find(KernelChoice choice) {

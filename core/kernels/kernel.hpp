@@ -121,10 +121,12 @@ struct Entries {
                  T* packed) noexcept;
 };
 
+/// One instruction set. Null where the program is built for processors that do not have it.
 struct Kernel {
     const char* name;
-    Entries<float> float32;
-    Entries<double> float64;
+    bool (*runs_here)();
+    const Entries<float>* float32;
+    const Entries<double>* float64;
 };
 
 }  // namespace attn::kernels

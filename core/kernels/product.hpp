@@ -112,18 +112,36 @@ constexpr std::size_t most_rows() {
     return registers / N < 2 * V::tile_rows ? registers / N : 2 * V::tile_rows;
 }
 
-/// multiply_tile for a number of rows from 1 to R.
+/// The next lower height of a tile: below the most rows come powers of two. Every height is code of
+/// its own, and these leave few rows over.
+constexpr std::size_t lower(std::size_t height) {
+    std::size_t power = 1;
+    while (2 * power < height) power *= 2;
+    return power;
+}
+
+/// The height of the next tile where so many rows are left: what is less than two whole tiles is
+/// halved, so that no tile is left with few rows.
+constexpr std::size_t next_height(std::size_t left, std::size_t most) {
+    std::size_t height = most;
+    if (left > most)
+        while (left < 2 * most && 2 * lower(height) >= left) height = lower(height);
+    else
+        while (height > left) height = lower(height);
+    return height;
+}
+
+/// multiply_tile for one of the heights from R down.
 template <class V, std::size_t R, std::size_t N, class T, bool side_by_side, class Target>
 inline void multiply_rows(std::size_t row, std::size_t rows, Rows<T, side_by_side> a, Vectors<T> b,
                           std::size_t steps, Target& target) {
     if constexpr (R > 1) {
-        if (rows != R) return multiply_rows<V, R - 1, N>(row, rows, a, b, steps, target);
+        if (rows != R) return multiply_rows<V, lower(R), N>(row, rows, a, b, steps, target);
     }
     multiply_tile<V, R, N>(row, a, b, steps, target);
 }
 
-/// a b for any number of rows and a number of vectors from 1 to V::tile_vectors. Rows are cut so
-/// that no tile is left with few of them.
+/// a b for any number of rows and a number of vectors from 1 to V::tile_vectors.
 template <class V, std::size_t N = V::tile_vectors, class T, bool side_by_side, class Target>
 inline void multiply(std::size_t vectors, std::size_t rows, Rows<T, side_by_side> a, Vectors<T> b,
                      std::size_t steps, Target&& target) {
@@ -132,12 +150,9 @@ inline void multiply(std::size_t vectors, std::size_t rows, Rows<T, side_by_side
     }
     constexpr std::size_t most = most_rows<V, N>();
     for (std::size_t row = 0; row < rows;) {
-        const std::size_t left = rows - row;
-        const std::size_t taken = left >= 2 * most || left == most ? most
-                                  : left > most                    ? (left + 1) / 2
-                                                                   : left;
-        multiply_rows<V, most, N>(row, taken, a, b, steps, target);
-        row += taken;
+        const std::size_t height = next_height(rows - row, most);
+        multiply_rows<V, most, N>(row, height, a, b, steps, target);
+        row += height;
     }
 }
 

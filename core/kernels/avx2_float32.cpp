@@ -4,7 +4,7 @@
 
 namespace attn::kernels {
 
-extern const Kernel avx2_kernel;
-const Kernel avx2_kernel{"avx2", entries<Float>(), entries<Double>()};
+extern const Entries<float> avx2_float32;
+const Entries<float> avx2_float32 = entries<Float>();
 
 }  // namespace attn::kernels

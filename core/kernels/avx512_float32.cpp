@@ -4,7 +4,7 @@
 
 namespace attn::kernels {
 
-extern const Kernel avx512_kernel;
-const Kernel avx512_kernel{"avx512", entries<Float>(), entries<Double>()};
+extern const Entries<float> avx512_float32;
+const Entries<float> avx512_float32 = entries<Float>();
 
 }  // namespace attn::kernels

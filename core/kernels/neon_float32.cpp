@@ -4,7 +4,7 @@
 
 namespace attn::kernels {
 
-extern const Kernel neon_kernel;
-const Kernel neon_kernel{"neon", entries<Float>(), entries<Double>()};
+extern const Entries<float> neon_float32;
+const Entries<float> neon_float32 = entries<Float>();
 
 }  // namespace attn::kernels

@@ -4,7 +4,7 @@
 
 namespace attn::kernels {
 
-extern const Kernel generic_kernel;
-const Kernel generic_kernel{"generic", entries<Float>(), entries<Double>()};
+extern const Entries<float> generic_float32;
+const Entries<float> generic_float32 = entries<Float>();
 
 }  // namespace attn::kernels

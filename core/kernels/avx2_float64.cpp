@@ -1,0 +1,10 @@
+#include "core/kernels/vector_avx2.hpp"
+
+#include "core/kernels/tile_attention.hpp"
+
+namespace attn::kernels {
+
+extern const Entries<double> avx2_float64;
+const Entries<double> avx2_float64 = entries<Double>();
+
+}  // namespace attn::kernels
