@@ -126,8 +126,7 @@ io::Report report_of(ResultFile& result) {
     for (ResultArray& array : result.arrays) {
         std::vector<std::string_view> axes = axes_of(array.name, array.values.dimension(), result);
         if (result.dtype == Dtype::float32)
-            report.arrays.push_back(
-                {array.name, Array<float>(xt::cast<float>(array.values)), std::move(axes)});
+            report.arrays.push_back({array.name, Array<float>(array.values), std::move(axes)});
         else
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
     }

@@ -1,29 +1,133 @@
-// The array types that core computes with: row-major xtensor containers.
+// The arrays that core computes with: a shape, and numbers in row-major order.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
-
-#include <xtensor/xarray.hpp>
-#include <xtensor/xtensor.hpp>
 
 #include "core/base/memory.hpp"
 
 namespace attn {
 
+/// Numbers of a shape, in memory of their own. `Shape` holds a size for each axis: an array of
+/// sizes where the rank is fixed, else a vector. By default no axes and no numbers, as what was
+/// moved from; a shape without axes has one number.
+template <class T, class Shape>
+class ShapedArray {
+public:
+    using value_type = T;
+
+    ShapedArray() = default;
+    ShapedArray(const ShapedArray& other) : ShapedArray(other.shape_, other.size_) {
+        std::copy_n(other.data(), size_, data());
+    }
+    ShapedArray(ShapedArray&& other) noexcept { swap(other); }
+    ShapedArray& operator=(ShapedArray other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~ShapedArray() = default;
+
+    /// The numbers are not set to anything: large memory is touched once, by who fills it.
+    static ShapedArray from_shape(const Shape& shape) {
+        std::size_t size = 1;
+        for (std::size_t length : shape) size *= length;
+        return ShapedArray(shape, size);
+    }
+
+    /// The same numbers as another type, or with the other kind of shape, of the same rank.
+    template <class U, class OtherShape>
+    explicit ShapedArray(const ShapedArray<U, OtherShape>& other)
+        : ShapedArray(shape_as(other.shape()), other.size()) {
+        std::transform(other.begin(), other.end(), begin(),
+                       [](U value) { return static_cast<T>(value); });
+    }
+
+    const Shape& shape() const { return shape_; }
+    std::size_t shape(std::size_t axis) const { return shape_[axis]; }
+    std::size_t dimension() const { return shape_.size(); }
+    std::size_t size() const { return size_; }
+
+    T* data() { return numbers_.data(); }
+    const T* data() const { return numbers_.data(); }
+    T* begin() { return data(); }
+    T* end() { return data() + size_; }
+    const T* begin() const { return data(); }
+    const T* end() const { return data() + size_; }
+
+    /// One index for each axis.
+    template <class... Index>
+    T& operator()(Index... index) {
+        return data()[place(index...)];
+    }
+    template <class... Index>
+    const T& operator()(Index... index) const {
+        return data()[place(index...)];
+    }
+
+    void fill(T value) { std::fill_n(data(), size_, value); }
+
+    /// Other axes for the same numbers.
+    void reshape(Shape shape) { shape_ = std::move(shape); }
+
+    friend bool operator==(const ShapedArray& a, const ShapedArray& b) {
+        return a.shape_ == b.shape_ && std::equal(a.begin(), a.end(), b.begin(), b.end());
+    }
+
+private:
+    ShapedArray(Shape shape, std::size_t size) : shape_(std::move(shape)), size_(size) {
+        numbers_.reserve(size);
+    }
+
+    void swap(ShapedArray& other) noexcept {
+        std::swap(shape_, other.shape_);
+        std::swap(size_, other.size_);
+        numbers_.swap(other.numbers_);
+    }
+
+    template <class OtherShape>
+    static Shape shape_as(const OtherShape& other) {
+        Shape shape{};
+        if constexpr (std::is_same_v<Shape, std::vector<std::size_t>>) shape.resize(other.size());
+        assert(shape.size() == other.size());
+        std::copy(other.begin(), other.end(), shape.begin());
+        return shape;
+    }
+
+    template <class... Index>
+    std::size_t place(Index... index) const {
+        assert(sizeof...(index) == shape_.size());
+        std::size_t at = 0, axis = 0;
+        ((at = at * shape_[axis++] + static_cast<std::size_t>(index)), ...);
+        return at;
+    }
+
+    Shape shape_{};
+    std::size_t size_ = 0;
+    AlignedArray<T> numbers_;
+};
+
 /// Any rank, as arrays come in and go out.
 template <class T>
-using Array = xt::xarray<T, xt::layout_type::row_major, NumberAllocator<T>>;
+using Array = ShapedArray<T, std::vector<std::size_t>>;
+
+/// (groups, columns): a row for each projection.
+template <class T>
+using Tensor2 = ShapedArray<T, std::array<std::size_t, 2>>;
 
 /// (batch, rows, columns): a batch of matrices.
 template <class T>
-using Tensor3 = xt::xtensor<T, 3, xt::layout_type::row_major, NumberAllocator<T>>;
+using Tensor3 = ShapedArray<T, std::array<std::size_t, 3>>;
 
 /// (batch, heads, rows, columns): the operator's own rank.
 template <class T>
-using Tensor4 = xt::xtensor<T, 4, xt::layout_type::row_major, NumberAllocator<T>>;
+using Tensor4 = ShapedArray<T, std::array<std::size_t, 4>>;
 
 /// "(2, 6, 3)".
 std::string shape_text(const std::vector<std::size_t>& shape);

@@ -45,6 +45,43 @@ Tensor3<T> join_heads(const Tensor4<T>& x) {
     return joined;
 }
 
+/// (batch, rows, d) to (batch, heads, rows, d), the same rows for every head.
+template <class T>
+Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {
+    Tensor4<T> copies = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), x.shape(2)});
+    const std::size_t matrix = x.shape(1) * x.shape(2);
+    T* to = copies.data();
+    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
+        for (std::size_t head = 0; head < heads; ++head)
+            to = std::copy_n(x.data() + batch * matrix, matrix, to);
+    return copies;
+}
+
+/// One row of each head: (batch, heads, rows, d) to (batch, heads, 1, d).
+template <class T>
+Tensor4<T> row_of_heads(const Tensor4<T>& x, std::size_t row) {
+    const std::size_t rows = x.shape(2), d = x.shape(3);
+    Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), 1, d});
+    for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
+        std::copy_n(x.data() + (matrix * rows + row) * d, d, picked.data() + matrix * d);
+    return picked;
+}
+
+/// The rows of each head of `first`, then those of `second`.
+template <class T>
+Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {
+    const std::size_t d = first.shape(3);
+    Tensor4<T> joined = Tensor4<T>::from_shape(
+        {first.shape(0), first.shape(1), first.shape(2) + second.shape(2), d});
+    T* to = joined.data();
+    for (std::size_t matrix = 0; matrix < first.shape(0) * first.shape(1); ++matrix)
+        for (const Tensor4<T>* x : {&first, &second}) {
+            const std::size_t size = x->shape(2) * d;
+            to = std::copy_n(x->data() + matrix * size, size, to);
+        }
+    return joined;
+}
+
 /// An operand of sdpa, or cached keys or values, of any rank that the geometry admits, as
 /// (batch, heads, len, d).
 template <class T>

@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include <xtensor/xview.hpp>
-
 #include "core/base/torch_random.hpp"
 #include "core/fused/attend_fused.hpp"
 #include "core/fused/project_fused.hpp"
@@ -34,12 +32,13 @@ void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Reco
             axes.insert(axes.begin(), "heads");
             shape.insert(shape.begin(), p.weight.shape(0));
         }
-        Array<T> weight = p.weight;
-        recorder.keep_as_is(weight_name, weight.reshape(shape), axes);
+        Array<T> weight(p.weight);
+        weight.reshape(shape);
+        recorder.keep_as_is(weight_name, std::move(weight), axes);
         if (!p.has_bias()) return;
-        Array<T> bias = p.bias;
+        Array<T> bias(p.bias);
         if (!grouped) bias.reshape({p.bias.shape(1)});
-        recorder.keep_as_is(bias_name, bias,
+        recorder.keep_as_is(bias_name, std::move(bias),
                             grouped ? std::vector<std::string_view>{"heads", "d_out"}
                                     : std::vector<std::string_view>{"d_out"});
     };
@@ -225,17 +224,14 @@ private:
     /// Without projections each head of the split style takes its own columns of the input; each
     /// head of the wrapper style is a layer by itself and takes all of them.
     Tensor4<T> heads_of_inputs(const Tensor3<T>& x) const {
-        if (settings_.style == Style::split) return split_heads(x, g_.heads);
-        Tensor4<T> copies = Tensor4<T>::from_shape({x.shape(0), g_.heads, x.shape(1), x.shape(2)});
-        for (std::size_t head = 0; head < g_.heads; ++head) xt::view(copies, xt::all(), head) = x;
-        return copies;
+        return settings_.style == Style::split ? split_heads(x, g_.heads)
+                                               : copy_for_heads(x, g_.heads);
     }
 
     /// Only the query rows that were asked for.
     Tensor4<T> query_rows(Tensor4<T> queries) const {
         if (!settings_.token) return queries;
-        return xt::view(queries, xt::all(), xt::all(),
-                        xt::range(*settings_.token, *settings_.token + 1));
+        return row_of_heads(queries, *settings_.token);
     }
 
     /// Everything of the call but the queries, keys and values that are there already.
@@ -266,8 +262,7 @@ private:
     }
 
     void prepend(const Array<double>& past, Tensor4<T>& fresh) const {
-        const Tensor4<T> cached = unpack<T>(past, g_, g_.kv_heads, false);
-        fresh = Tensor4<T>(xt::concatenate(xt::xtuple(cached, fresh), 2));
+        fresh = join_rows(unpack<T>(past, g_, g_.kv_heads, false), fresh);
     }
 
     /// (batch, heads, q_len, d_v).
@@ -337,7 +332,7 @@ private:
     void keep_without_heads(std::string_view name, const Tensor3<T>& values, std::string_view rows,
                             std::string_view columns) {
         if (!recorder_.wants(name)) return;
-        Array<T> shown = values;
+        Array<T> shown(values);
         std::vector<std::string_view> axes{"batch", rows, columns};
         if (!g_.batched) {
             shown.reshape({values.shape(1), values.shape(2)});

@@ -17,7 +17,7 @@ Projection<T> make_projection(const Settings& settings, std::size_t groups, std:
     p.in_out = settings.init == Init::rand;
     p.weight =
         Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out, p.in_out ? fan_out : fan_in});
-    p.bias = xt::xtensor<T, 2>::from_shape({bias ? groups : 0, fan_out});
+    p.bias = Tensor2<T>::from_shape({bias ? groups : 0, fan_out});
     p.bias.fill(T{0});
     return p;
 }

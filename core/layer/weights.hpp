@@ -17,7 +17,7 @@ struct Projection {
     /// (groups, d_out, d_in) as nn.Linear stores it, or (groups, d_in, d_out) where `in_out`.
     Tensor3<T> weight;
     /// (groups, d_out); no elements where there is no bias.
-    xt::xtensor<T, 2> bias;
+    Tensor2<T> bias;
     bool in_out = false;
 
     bool has_bias() const { return bias.size() != 0; }

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <span>
 
-#include <xtensor/xview.hpp>
-
 namespace attn {
 namespace {
 
@@ -147,9 +145,12 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
     if (!d.head_by_head) return dropout_mask<T>(d.p, d.stream, extent, generator);
     Tensor4<T> mask = Tensor4<T>::from_shape(shape);
     extent.inner = 1;
-    for (std::size_t head = 0; head < heads; ++head)
-        xt::view(mask, xt::all(), xt::range(head, head + 1)) =
-            dropout_mask<T>(d.p, d.stream, extent, generator);
+    const std::size_t matrix = rows * keys;
+    for (std::size_t head = 0; head < heads; ++head) {
+        const Tensor4<T> one = dropout_mask<T>(d.p, d.stream, extent, generator);
+        for (std::size_t b = 0; b < batch; ++b)
+            std::copy_n(one.data() + b * matrix, matrix, mask.data() + (b * heads + head) * matrix);
+    }
     return mask;
 }
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include <xtensor/xbuilder.hpp>
-#include <xtensor/xeval.hpp>
+#include <xtensor/xadapt.hpp>
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
+#include <xtensor/xnoalias.hpp>
 
 #include "core/base/torch_math.hpp"
 #include "core/base/torch_sum.hpp"
@@ -16,6 +16,22 @@
 
 namespace attn {
 namespace {
+
+/// The tensor itself as an xtensor expression.
+template <class T>
+auto in_xt(const Tensor4<T>& x) {
+    return xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
+}
+
+/// The value of an expression of rank 4.
+template <class Expression, class T = typename Expression::value_type>
+Tensor4<T> evaluated(const Expression& expression) {
+    const auto& shape = expression.shape();
+    Tensor4<T> x = Tensor4<T>::from_shape({shape[0], shape[1], shape[2], shape[3]});
+    auto to = xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
+    xt::noalias(to) = expression;
+    return x;
+}
 
 /// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
@@ -64,8 +80,8 @@ Tensor4<T> row_sums(const Tensor4<T>& x) {
 template <class T>
 Tensor4<T> scale_scores(const Tensor4<T>& scores, double scale, std::size_t d_k) {
     const double root = std::sqrt(static_cast<double>(d_k));
-    if (scale == 1.0 / root) return scores / static_cast<T>(root);
-    return scores * static_cast<T>(scale);
+    if (scale == 1.0 / root) return evaluated(in_xt(scores) / static_cast<T>(root));
+    return evaluated(in_xt(scores) * static_cast<T>(scale));
 }
 
 template <class T>
@@ -221,8 +237,8 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
     recorder.keep("masked_total", total, "q_len", "");
-    const Tensor4<T> usable = xt::cast<T>(total >= std::numeric_limits<T>::min());
-    return xt::where(usable > T{0}, masked_weights / total, direct);
+    const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
+    return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
 }
 
 }  // namespace
@@ -234,7 +250,8 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         recorder.keep(name, values, "q_len", "kv_len");
     };
 
-    const Tensor4<T> scores = matmul<T>(call.query, xt::transpose(call.key, {0, 1, 3, 2}));
+    const Tensor4<T> scores =
+        matmul(call.query, evaluated(xt::transpose(in_xt(call.key), {0, 1, 3, 2})));
     keep("scores", scores);
     Tensor4<T> modified = scale_scores(scores, call.scale, call.query.shape(3));
     keep("scaled_scores", modified);
@@ -242,33 +259,35 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
 
     const Tensor4<T> mask = mask_of(call, scores);
     keep("mask", mask);
+    const auto where_allowed = [&](const Tensor4<T>& values, T otherwise) {
+        return evaluated(xt::where(in_xt(mask) > T{0}, in_xt(values), otherwise));
+    };
     keep_rules(call, scores, recorder);
-    if (recorder.wants("masked_scores"))
-        keep("masked_scores", xt::where(mask > T{0}, scores, blocked));
+    if (recorder.wants("masked_scores")) keep("masked_scores", where_allowed(scores, blocked));
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
-        const Tensor4<T> biased = xt::where(mask > T{0}, modified, blocked);
+        const Tensor4<T> biased = where_allowed(modified, blocked);
         keep("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
         weights = std::move(softmaxed);
     } else {
         keep("biased_scores", modified);
-        const Tensor4<T> seen = xt::cast<T>(xt::not_equal(modified, blocked));
+        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), blocked)));
         const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
         keep("unmasked_weights", softmaxed);
         recorder.keep("logsumexp", logsumexp, "q_len", "");
-        const Tensor4<T> masked_weights = xt::where(mask > T{0}, softmaxed, T{0});
+        const Tensor4<T> masked_weights = where_allowed(softmaxed, T{0});
         keep("masked_weights", masked_weights);
-        const Tensor4<T> allowed = xt::where(mask > T{0}, modified, blocked);
+        const Tensor4<T> allowed = where_allowed(modified, blocked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
     }
     keep("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.wants("dropout_mask")) {
         const Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
         keep("dropout_mask", dropout);
-        weights *= dropout;
+        weights = evaluated(in_xt(weights) * in_xt(dropout));
     }
     keep("attention_weights", weights);
 

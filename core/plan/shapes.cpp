@@ -148,7 +148,7 @@ void check_padding(const Settings& s, const Operands& operands, const Geometry& 
 }  // namespace
 
 std::string shape_text(const Array<double>& values) {
-    return shape_text(std::vector<std::size_t>(values.shape().begin(), values.shape().end()));
+    return shape_text(values.shape());
 }
 
 Geometry geometry_of(const Settings& settings, const Operands& operands) {

@@ -88,8 +88,7 @@ private:
             if (const StoredArray* bias = find(names.bias, group))
                 read_bias(*bias, joins_bias ? Packing::joined : packing, part, group, outputs, p);
         }
-        if (p.bias.dimension() == 0 || p.bias.size() == 0)
-            p.bias = xt::xtensor<T, 2>::from_shape({0, p.d_out()});
+        if (p.bias.size() == 0) p.bias = Tensor2<T>::from_shape({0, p.d_out()});
         return p;
     }
 
@@ -163,7 +162,7 @@ private:
         const std::size_t wanted = packing == Packing::separate ? outputs : 3 * outputs;
         if (all != wanted) fail(bias, "(" + std::to_string(wanted) + ") as the weight's outputs");
         if (p.bias.size() == 0) {  // heads before this one may have none
-            p.bias = xt::xtensor<T, 2>::from_shape({p.groups(), outputs});
+            p.bias = Tensor2<T>::from_shape({p.groups(), outputs});
             p.bias.fill(T{0});
         }
         T* to = p.bias.data() + group * outputs;
@@ -184,18 +183,15 @@ private:
         rules.lowest_rank = rules.highest_rank = 3;
         Projection<T> p;
         p.in_out = layer_.in_out;
-        const Array<T> values = read_array<T>(weight, rules);
-        p.weight = Tensor3<T>::from_shape({values.shape(0), values.shape(1), values.shape(2)});
-        std::copy(values.begin(), values.end(), p.weight.begin());
+        p.weight = Tensor3<T>(read_array<T>(weight, rules));
         const std::size_t outputs = p.d_out();
-        p.bias = xt::xtensor<T, 2>::from_shape({0, outputs});
+        p.bias = Tensor2<T>::from_shape({0, outputs});
         if (const StoredArray* bias = file_.find(layer_.full(names.bias))) {
             rules.lowest_rank = rules.highest_rank = 2;
             const Array<T> read = read_array<T>(*bias, rules);
             if (bias->shape != std::vector<std::size_t>{p.weight.shape(0), outputs})
                 fail(*bias, shape_text({p.weight.shape(0), outputs}));
-            p.bias = xt::xtensor<T, 2>::from_shape({p.weight.shape(0), outputs});
-            std::copy(read.begin(), read.end(), p.bias.begin());
+            p.bias = Tensor2<T>(read);
         }
         return p;
     }

@@ -7,8 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include <xtensor/xmanipulation.hpp>
-
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/source.hpp"
@@ -125,18 +123,38 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
     }
 }
 
+namespace {
+
+/// What holds its numbers in column-major order, the first index turning fastest, put in order.
+template <class T>
+Array<T> in_row_major(const Array<T>& columns) {
+    const std::vector<std::size_t>& shape = columns.shape();
+    Array<T> rows = Array<T>::from_shape(shape);
+    const std::size_t last = shape.size() - 1,
+                      step = rows.size() / std::max<std::size_t>(1, shape[last]);
+    std::vector<std::size_t> index(last);
+    T* to = rows.data();
+    while (to != rows.end()) {
+        std::size_t from = 0;
+        for (std::size_t axis = last; axis-- > 0;) from = from * shape[axis] + index[axis];
+        for (std::size_t i = 0; i < shape[last]; ++i) *to++ = columns.data()[from + i * step];
+        for (std::size_t axis = last; axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
+    }
+    return rows;
+}
+
+}  // namespace
+
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules) {
     check_type(array);
     check_shape(array, rules, sizeof(T));
-    std::vector<std::size_t> stored = array.shape;
-    if (array.fortran_order) std::reverse(stored.begin(), stored.end());
-    Array<T> values = Array<T>::from_shape(stored);
+    Array<T> values = Array<T>::from_shape(array.shape);
     T* const to = values.data();
     read_elements<T>(array, 0, values.size(), [&](std::size_t before, std::span<const T> piece) {
         std::copy(piece.begin(), piece.end(), to + before);
     });
-    if (array.fortran_order && stored.size() > 1) values = Array<T>(xt::transpose(values));
+    if (array.fortran_order && array.shape.size() > 1) values = in_row_major(values);
     check_numbers(array, values, rules);
     return values;
 }

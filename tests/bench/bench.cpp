@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
-#include <xtensor/xview.hpp>
 
 #include "core/base/memory.hpp"
 #include "core/fused/attend_fused.hpp"
@@ -165,7 +164,7 @@ public:
             const Tensor4<float> w = test::random_tensor<float>({1, 1, c.d, c.kv_len}, 1, 2);
             projection_.weight = Tensor3<float>::from_shape({1, c.d, c.kv_len});
             std::copy(w.begin(), w.end(), projection_.weight.begin());
-            projection_.bias = xt::xtensor<float, 2>::from_shape({1, c.d});
+            projection_.bias = Tensor2<float>::from_shape({1, c.d});
             projection_.bias.fill(0.5f);
             out_ = Tensor4<float>::from_shape({1, 1, c.q_len, c.d});
             return;
@@ -220,13 +219,19 @@ private:
         return worst;
     }
 
+    static Tensor4<double> rows_of_head(const Tensor4<float>& x, std::size_t b, std::size_t h,
+                                        std::size_t first, std::size_t count) {
+        Tensor4<double> rows = Tensor4<double>::from_shape({1, 1, count, x.shape(3)});
+        std::copy_n(&x(b, h, first, 0), rows.size(), rows.data());
+        return rows;
+    }
+
     double row_error(std::size_t q) const {
         AttentionCall<double> one;
         const std::size_t h = case_.heads - 1, b = case_.batch - 1;
-        one.query =
-            xt::view(call_.query, xt::range(b, b + 1), xt::range(h, h + 1), xt::range(q, q + 1));
-        one.key = xt::view(call_.key, xt::range(b, b + 1), xt::range(h, h + 1));
-        one.value = xt::view(call_.value, xt::range(b, b + 1), xt::range(h, h + 1));
+        one.query = rows_of_head(call_.query, b, h, q, 1);
+        one.key = rows_of_head(call_.key, b, h, 0, call_.key.shape(2));
+        one.value = rows_of_head(call_.value, b, h, 0, call_.value.shape(2));
         one.scale = call_.scale;
         one.mask = call_.mask;
         one.first_query = q;

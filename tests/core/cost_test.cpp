@@ -102,7 +102,7 @@ Projection<T> projection(std::size_t groups, std::size_t out, std::size_t in, bo
     Projection<T> p;
     p.weight = Tensor3<T>::from_shape({groups, out, in});
     p.weight.fill(T{1});
-    p.bias = xt::xtensor<T, 2>::from_shape({bias ? groups : 0, out});
+    p.bias = Tensor2<T>::from_shape({bias ? groups : 0, out});
     p.bias.fill(T{1});
     return p;
 }

@@ -69,7 +69,7 @@ TEST_CASE("blocks: bands and lengths are exact, joined rules never lie") {
         mask.add(LengthRule({7, length}));
         check_blocks(mask, true);
         mask.add(BandRule(-1, 0, 1));
-        mask.add(BooleanRule(Array<double>{{1, 0, 1, 1, 0, 1, 1, 1, 1}}, true));
+        mask.add(BooleanRule(test::array_of({{1, 0, 1, 1, 0, 1, 1, 1, 1}}), true));
         check_blocks(mask, false);
     }
 }

@@ -27,7 +27,7 @@ struct Question {
         projection.in_out = in_out;
         projection.weight =
             Tensor3<T>::from_shape({groups, in_out ? d_in : width, in_out ? width : d_in});
-        projection.bias = xt::xtensor<T, 2>::from_shape({bias ? groups : 0, width});
+        projection.bias = Tensor2<T>::from_shape({bias ? groups : 0, width});
         fill(x, 1);
         fill(projection.weight, 2);
         fill(projection.bias, 3);

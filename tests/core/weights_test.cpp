@@ -117,7 +117,7 @@ TEST_CASE("project: x W^T + b, or x W + b where weights are stored (d_in, d_out)
     Projection<double> p;
     p.weight = Tensor3<double>::from_shape({1, 2, 3});
     std::copy_n(std::array{1.0, 2.0, 3.0, 4.0, 5.0, 6.0}.begin(), 6, p.weight.begin());
-    p.bias = xt::xtensor<double, 2>::from_shape({1, 2});
+    p.bias = Tensor2<double>::from_shape({1, 2});
     p.bias(0, 0) = 10;
     p.bias(0, 1) = 20;
     Tensor3<double> x = Tensor3<double>::from_shape({1, 1, 3});

@@ -58,9 +58,10 @@ bool same_bits(double a, double b) {
 Report some_report() {
     Report report;
     report.head = {{"schema", R"("attn.result/1")"}, {"config", R"({"dtype":"float32"})"}};
-    report.arrays.push_back({"a", Array<float>{{1.5f, -0.0f}, {3e-45f, 3.4028235e38f}}, {}});
-    report.arrays.push_back({"token_ids", Array<std::int64_t>{7, -1, 5}, {}});
-    report.arrays.push_back({"b", Array<double>{{{0.1, 0.2}}}, {}});
+    report.arrays.push_back(
+        {"a", test::array_of<float>({{1.5f, -0.0f}, {3e-45f, 3.4028235e38f}}), {}});
+    report.arrays.push_back({"token_ids", test::array_of<std::int64_t>({7, -1, 5}), {}});
+    report.arrays.push_back({"b", test::array_of({{{0.1, 0.2}}}), {}});
     return report;
 }
 

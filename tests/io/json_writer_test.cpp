@@ -22,7 +22,7 @@ std::string text_of(const Report& report, const NumberStyle& style = {}) {
     return test::written([&](Output& out) { write_json(out, report, style); });
 }
 
-const Array<float> sample{{0.43f, -0.0f}, {1e-45f, 3.4028235e38f}};
+const Array<float> sample = test::array_of<float>({{0.43f, -0.0f}, {1e-45f, 3.4028235e38f}});
 constexpr float inf = std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -44,15 +44,15 @@ TEST_CASE("json: pretty has one row a line") {
 TEST_CASE("json: precision, integers, a vector") {
     NumberStyle style;
     style.decimals = 2;
-    CHECK(text_of(report_of(Array<double>{{0.125, 3}}), style).find("[[0.12,3.00]]") !=
+    CHECK(text_of(report_of(test::array_of({{0.125, 3}})), style).find("[[0.12,3.00]]") !=
           std::string::npos);
-    CHECK(text_of(report_of(Array<std::int64_t>{4, -1}), style).find("[4,-1]") !=
+    CHECK(text_of(report_of(test::array_of<std::int64_t>({4, -1})), style).find("[4,-1]") !=
           std::string::npos);
 }
 
 TEST_CASE("json: infinities and NaN as strings, nulls or literals") {
     const Report report =
-        report_of(Array<float>{{-inf, inf, std::numeric_limits<float>::quiet_NaN()}});
+        report_of(test::array_of<float>({{-inf, inf, std::numeric_limits<float>::quiet_NaN()}}));
     NumberStyle style;
     CHECK(text_of(report, style).find("[[\"-Infinity\",\"Infinity\",\"NaN\"]]") !=
           std::string::npos);

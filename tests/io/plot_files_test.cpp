@@ -152,8 +152,8 @@ TEST_CASE("svg: a tooltip for each number, one for each run of blocked cells") {
 }
 
 TEST_CASE("svg: runs of equal numbers are one shape") {
-    const std::string svg =
-        svg_of(map_of("scores", Array<float>{{1, 1, 1, -2}, {not_a_number, not_a_number, 1, 1}}));
+    const std::string svg = svg_of(map_of(
+        "scores", test::array_of<float>({{1, 1, 1, -2}, {not_a_number, not_a_number, 1, 1}})));
     CHECK(fault_of(svg) == "");
     CHECK(contains(svg, "<title>query 0, key 0 to 2: 1</title>"));
     CHECK(contains(svg, "<title>query 0, key 3: -2</title>"));

@@ -18,8 +18,9 @@ std::string table(const Report& report, const NumberStyle& style = {}) {
 TEST_CASE("table: token labels on both axes of the weights") {
     Report report;
     report.tokens = {"Your", "\u9053"};
-    report.arrays = {
-        {"attention_weights", Array<float>{{1, 0}, {0.25f, 0.75f}}, {"q_len", "kv_len"}}};
+    report.arrays = {{"attention_weights",
+                      test::array_of<float>({{1, 0}, {0.25f, 0.75f}}),
+                      {"q_len", "kv_len"}}};
     CHECK(table(report) ==
           "attention_weights (q_len 2, kv_len 2)\n"
           "        Your      \u9053\n"
@@ -31,7 +32,7 @@ TEST_CASE("table: a single query row keeps its own label; columns of vectors are
     Report report;
     report.tokens = {"Your", "journey"};
     report.first_query = 1;
-    report.arrays = {{"context_vectors", Array<float>{{1, -2}}, {"q_len", "d_out"}}};
+    report.arrays = {{"context_vectors", test::array_of<float>({{1, -2}}), {"q_len", "d_out"}}};
     NumberStyle style;
     style.decimals = 1;
     CHECK(table(report, style) ==

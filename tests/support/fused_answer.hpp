@@ -44,9 +44,9 @@ Answer<T> reference(const AttentionCall<T>& call) {
             auto shape = values.shape();
             shape.push_back(1);
             values.reshape(shape);
-            answer.logsumexp = values;
+            answer.logsumexp = Tensor4<T>(values);
         } else {
-            (array.name == "scores" ? answer.scores : answer.weights) = values;
+            (array.name == "scores" ? answer.scores : answer.weights) = Tensor4<T>(values);
         }
     }
     return answer;

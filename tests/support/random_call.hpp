@@ -34,9 +34,9 @@ AttentionCall<T> plain_call(const CallShape& s, double magnitude = 1, std::uint6
 /// The same question in float64: its answer is what both float32 paths are measured by.
 inline AttentionCall<double> widened(const AttentionCall<float>& call) {
     AttentionCall<double> wide;
-    wide.query = call.query;
-    wide.key = call.key;
-    wide.value = call.value;
+    wide.query = Tensor4<double>(call.query);
+    wide.key = Tensor4<double>(call.key);
+    wide.value = Tensor4<double>(call.value);
     wide.scale = call.scale;
     wide.softcap = call.softcap;
     wide.alibi = call.alibi;

@@ -28,6 +28,10 @@ const std::string& scratch_folder();
 std::vector<double> flat(const nlohmann::json& nested);
 std::vector<std::size_t> shape_of(const nlohmann::json& nested);
 Array<double> array_of(const nlohmann::json& nested);
+template <class T>
+Array<T> array_of(const nlohmann::json& nested) {
+    return Array<T>(array_of(nested));
+}
 
 /// The numbers in row-major order.
 inline std::vector<double> numbers_of(const Array<double>& array) {
