@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"

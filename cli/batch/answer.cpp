@@ -27,7 +27,7 @@ std::string error_line(const Record& record, const Failure& failure) {
     io::append_member(error, "where", io::one_line(io::shortened(failure.where, longest_place)));
     io::append_member(error, "message", io::one_line(failure.message));
     std::string line = "{";
-    io::append_member(line, "id", id_of(record));
+    io::append_member(line, "id", io::JsonText{id_of(record)});
     return line + ",\"error\":" + error + "}}\n";
 }
 

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/bytes.hpp"
@@ -18,6 +20,7 @@
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/ndjson.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -58,6 +61,12 @@ void check_lines(const std::string& path) {
         io::fail_to_read(path, errno);
 }
 
+std::string id_of_text(const std::string& text) {
+    std::string id;
+    io::append_json_string(id, text);
+    return id;
+}
+
 bool is_blank(std::string_view line) {
     return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
@@ -68,7 +77,7 @@ std::string Record::place() const {
     return line == 0 ? file : file + ":" + std::to_string(line);
 }
 
-nlohmann::json id_of(const Record& record) {
+std::string id_of(const Record& record) {
     try {
         io::Source line{record.file, record.text, nullptr, record.line};
         if (record.line == 0) {
@@ -78,10 +87,10 @@ nlohmann::json id_of(const Record& record) {
         const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
         const io::JsonMember* member = document.find("id");
         if (member == nullptr) return record.id;
-        nlohmann::json id = document.read_value(*member);
+        const nlohmann::json id = document.read_value(*member);
         const bool is_text =
             id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
-        return is_text || id.is_number_integer() ? id : record.id;
+        return is_text || id.is_number_integer() ? id.dump() : record.id;
     } catch (const Error&) {
         return record.id;  // what is wrong with the record, its answer says
     }
@@ -107,7 +116,7 @@ io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
         const BatchInput& input = inputs_[input_];
         if (lines_ == nullptr && is_one_record(input)) {
             record.file = input.path;
-            record.id = io::one_line(input.path);
+            record.id = id_of_text(io::one_line(input.path));
             record.line = 0;
             ++input_;
             return io::Next::found;
@@ -135,8 +144,8 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         } catch (const std::bad_alloc&) {
             record.text.clear();  // as a line that is too long
         }
-        record.id = line.number;
-        if (inputs_.size() > 1) record.id = io::one_line(record.place());
+        record.id = inputs_.size() > 1 ? id_of_text(io::one_line(record.place()))
+                                       : std::to_string(line.number);
         return next;
     }
 }

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/batch/stop.hpp"
 #include "io/file/line_reader.hpp"
 
@@ -29,15 +27,15 @@ struct Record {
     std::size_t line = 0;  ///< in the file; 0: the record is the whole file
     std::string text;      ///< of the line
     std::size_t size = 0;  ///< of the line in bytes; where the text is missing, there were too many
-    nlohmann::json id;     ///< that it has where it does not say one itself
+    std::string id;        ///< as JSON: that it has where it does not say one itself
     std::optional<std::string> answer;  ///< its line, where that is known already
 
     /// "requests.ndjson:7", or the file.
     std::string place() const;
 };
 
-/// The id that the record says, or the one it has without.
-nlohmann::json id_of(const Record& record);
+/// The id that the record says, or the one it has without; as JSON.
+std::string id_of(const Record& record);
 
 class RecordReader {
 public:

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
@@ -16,7 +18,7 @@ namespace {
 constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
 
 struct AnswerHead {
-    nlohmann::json id;
+    std::string id;       ///< as JSON
     std::string problem;  ///< of an error record, else empty
 };
 
@@ -28,7 +30,7 @@ AnswerHead head_of(const std::string& path, const io::Line& line) {
     if (id == nullptr || (error == nullptr && document.find("schema") == nullptr))
         throw Error(ErrorKind::input, source.place(0),
                     "no answer of a batch; expected a line with an id, or another file to resume");
-    AnswerHead head{document.read_value(*id), {}};
+    AnswerHead head{document.read_value(*id).dump(), {}};
     if (error == nullptr) return head;
     const nlohmann::json what = document.read_value(*error);
     const auto text = [&](const char* key) {
@@ -75,11 +77,11 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
             fail(path, line.number, "an answer more than there are records");
         }
         AnswerHead head = head_of(path, line);
-        const nlohmann::json wanted = id_of(record);
-        if (head.id.dump() != wanted.dump())  // nlohmann takes -1 and 2^64-1 for equal
+        const std::string wanted = id_of(record);
+        if (head.id != wanted)
             fail(path, line.number,
-                 "the answer has id " + io::shortened(head.id.dump()) + ", but " + record.place() +
-                     " has id " + io::shortened(wanted.dump()));
+                 "the answer has id " + io::shortened(head.id) + ", but " + record.place() +
+                     " has id " + io::shortened(wanted));
         ++answered.count.records;
         answered.bytes = lines.position();
         if (head.problem.empty()) {
@@ -114,7 +116,7 @@ void GoodAnswers::find_next() {
 }
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
-    if (line_.empty() || id_of(record).dump() != id_.dump()) return std::nullopt;
+    if (line_.empty() || id_of(record) != id_) return std::nullopt;
     std::string line = std::move(line_);
     find_next();
     return line;
@@ -123,7 +125,7 @@ std::optional<std::string> GoodAnswers::take(const Record& record) {
 void GoodAnswers::check_end() {
     if (!line_.empty())
         fail(path_, number_,
-             "an answer with id " + io::shortened(id_.dump()) +
+             "an answer with id " + io::shortened(id_) +
                  " that goes with no record, or stands in another order");
 }
 

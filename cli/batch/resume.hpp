@@ -41,7 +41,7 @@ private:
     io::LineReader lines_;
     std::string line_;  // of the next good answer; empty at the end
     std::size_t number_ = 0;
-    nlohmann::json id_;
+    std::string id_;  // as JSON
 };
 
 }  // namespace attn::cli

@@ -1,6 +1,8 @@
 // `attn compare`: it computes nothing and has flags of its own.
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/args/commands.hpp"
 #include "core/base/error.hpp"
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/request/pictures.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
@@ -24,6 +26,15 @@ using nlohmann::json;
 /// A member of an object, or null.
 json said(const json& object, const char* key) {
     return object.is_object() && object.contains(key) ? object[key] : json();
+}
+
+std::string mode_of(const ResultFile& result) {
+    const json mode = said(*result.head, "mode");
+    return mode.is_string() ? mode.get<std::string>() : "";
+}
+
+json config_in(const ResultFile& result) {
+    return said(*result.head, "config");
 }
 
 std::size_t size_in(const json& object, const char* name) {
@@ -67,21 +78,24 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
 
 /// The axis before the last ones, where there is one: which arrays have heads, see the README.
 std::string_view first_axis_of(std::string_view name, const ResultFile& result) {
-    const bool has_heads = said(result.config, "heads").is_number();
+    const bool has_heads = said(config_in(result), "heads").is_number();
     if (name.starts_with("W_") || name.starts_with("b_")) return "heads";
     if (name == "inputs" || name == "normed_inputs") return "batch";
-    if (name == "context_vectors") return result.mode == "sdpa" && !has_heads ? "heads" : "batch";
-    if (name == "attention_weights" && said(result.config, "average_heads") == true) return "batch";
-    const bool of_heads = result.mode == "multihead" || result.mode == "sdpa" ||
-                          (result.mode == "cross" && has_heads);
+    if (name == "context_vectors")
+        return mode_of(result) == "sdpa" && !has_heads ? "heads" : "batch";
+    if (name == "attention_weights" && said(config_in(result), "average_heads") == true)
+        return "batch";
+    const bool of_heads = mode_of(result) == "multihead" || mode_of(result) == "sdpa" ||
+                          (mode_of(result) == "cross" && has_heads);
     return of_heads ? "heads" : "batch";
 }
 
 std::vector<std::string_view> axes_of(std::string_view name, std::size_t rank,
                                       const ResultFile& result) {
     std::vector<std::string_view> axes = last_axes_of(name);
-    if (name == "context_vectors" && result.mode == "sdpa") axes[1] = "d_v";
-    if (name == "array" && !result.tokens.is_null()) axes[0] = "tokens";  // labels of a CSV file
+    if (name == "context_vectors" && mode_of(result) == "sdpa") axes[1] = "d_v";
+    if (name == "array" && !said(*result.head, "tokens").is_null())
+        axes[0] = "tokens";  // labels of a CSV file
     if (rank < axes.size()) axes.resize(rank);
     if (rank > axes.size() + 1) axes.insert(axes.begin(), {"batch", "heads"});
     if (rank > axes.size()) axes.insert(axes.begin(), first_axis_of(name, result));
@@ -95,8 +109,8 @@ bool counts_queries_and_keys(const NamedArray& array) {
 
 /// Queries and keys, by `shapes` or else by an array that counts them.
 std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const ResultFile& result) {
-    const std::size_t q_len = size_in(result.shapes, "q_len"),
-                      kv_len = size_in(result.shapes, "kv_len");
+    const std::size_t q_len = size_in(said(*result.head, "shapes"), "q_len"),
+                      kv_len = size_in(said(*result.head, "shapes"), "kv_len");
     if (q_len != 0 && kv_len != 0) return {q_len, kv_len};
     for (const NamedArray& array : report.arrays) {
         const std::vector<std::size_t> shape = io::shape_of(array);
@@ -106,14 +120,14 @@ std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const R
 }
 
 void take_tokens(io::Report& report, const ResultFile& result) {
-    if (!result.tokens.is_array()) return;
-    for (const json& token : result.tokens)
+    if (!said(*result.head, "tokens").is_array()) return;
+    for (const json& token : said(*result.head, "tokens"))
         report.tokens.push_back(token.is_string() ? token.get<std::string>() : token.dump());
     const auto [q_len, kv_len] = lengths_of(report, result);
     const std::size_t count = report.tokens.size();
-    const bool is_row = !said(result.config, "token").is_null();
+    const bool is_row = !said(config_in(result), "token").is_null();
     report.queries_are_tokens = is_row || q_len == count;
-    report.keys_are_tokens = result.mode != "cross" && kv_len == count;
+    report.keys_are_tokens = mode_of(result) != "cross" && kv_len == count;
     if (q_len != 0 && !report.queries_are_tokens && !report.keys_are_tokens)
         throw Error(ErrorKind::input, result.place,
                     std::to_string(count) + " tokens beside " + std::to_string(q_len) +
@@ -130,10 +144,11 @@ io::Report report_of(ResultFile& result) {
         else
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
     }
-    if (result.mode.is_string()) report.head.emplace_back("mode", result.mode.dump());
-    if (result.config.is_object()) report.head.emplace_back("config", result.config.dump());
+    const json mode = said(*result.head, "mode");
+    if (mode.is_string()) report.head.emplace_back("mode", mode.dump());
+    if (config_in(result).is_object()) report.head.emplace_back("config", config_in(result).dump());
     constexpr std::size_t largest = std::size_t{1} << 31;
-    report.first_query = std::min(size_in(result.config, "token"), largest);
+    report.first_query = std::min(size_in(config_in(result), "token"), largest);
     take_tokens(report, result);
     return report;
 }
@@ -188,8 +203,8 @@ std::vector<std::uint64_t> kv_lengths_of(const json& config) {
 /// The rules that the config names; a result does not say what a mask's file held.
 Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
     Mask mask;
-    const json& config = result.config;
-    if (result.mode == "causal" || said(config, "causal") == true)
+    const json& config = config_in(result);
+    if (mode_of(result) == "causal" || said(config, "causal") == true)
         mask.add(BandRule(-1, 0, offset), "causal");
     const json window = said(config, "window");
     if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
@@ -212,17 +227,18 @@ io::IsBlocked blocked_of(const io::Report& report, const ResultFile& result) {
         };
     }
     const NamedArray* weights = find(report, "attention_weights");
-    if (weights == nullptr || weights->axes.size() < 2 || !result.config.is_object())
+    if (weights == nullptr || weights->axes.size() < 2 || !config_in(result).is_object())
         return nullptr;
     const auto [q_len, kv_len] = lengths_of(report, result);
-    const bool is_row = !said(result.config, "token").is_null();
-    const bool bottom_right = said(result.config, "causal_align") == "bottom-right";
-    const bool may_be_cached = result.mode == "sdpa" || (result.mode != "cross" && q_len != kv_len);
-    const json dropout = said(result.config, "dropout");
+    const bool is_row = !said(config_in(result), "token").is_null();
+    const bool bottom_right = said(config_in(result), "causal_align") == "bottom-right";
+    const bool may_be_cached =
+        mode_of(result) == "sdpa" || (mode_of(result) != "cross" && q_len != kv_len);
+    const json dropout = said(config_in(result), "dropout");
     const bool drops = dropout.is_number() && dropout > 0;
     if (drops && (may_be_cached || (is_row && bottom_right))) return nullptr;
     const auto offset =
-        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(result.config))
+        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(config_in(result)))
                      : PositionOffset();
     const auto mask = std::make_shared<Mask>(rules_of(result, offset));
     const bool has_rules = !mask->rules().empty(), is_unknown = is_row && bottom_right;

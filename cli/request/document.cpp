@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 
 namespace attn::cli {
@@ -119,11 +121,11 @@ private:
     }
 
     void store_id(const io::JsonMember& member) {
-        json id = document_.read_value(member);
+        const json id = document_.read_value(member);
         if (id.is_null()) return;
         const bool plain = id.is_string() || id.is_number_integer();
         if (plain)
-            request_.id = std::move(id);
+            request_.id = id.dump();
         else
             throw Error(ErrorKind::input, document_.place(member),
                         "an id that cannot be given back as it is; expected a string or a 64-bit "

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
 #include "cli/request/options.hpp"
@@ -113,7 +115,8 @@ private:
 
     /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
     void take_result(const io::ArrayFile& file) {
-        const nlohmann::json& head = file.metadata;
+        if (file.metadata == nullptr) return;
+        const nlohmann::json& head = *file.metadata;
         if (!head.contains("schema") || head["schema"] != result_schema) return;
         if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
         request_.is_next_layer = true;

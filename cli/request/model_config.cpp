@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/request/model_config_keys.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 namespace attn::cli {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "io/model/family.hpp"
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/request/model_config.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
@@ -12,6 +14,7 @@
 #include "io/model/embeddings.hpp"
 #include "io/model/read_weights.hpp"
 #include "io/read/input_file.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -129,19 +132,21 @@ void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
 
 /// A config that was printed for other weights does not silently go with these.
 void ModelInput::check_shapes() const {
-    nlohmann::json found = nlohmann::json::object();
-    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_)) found[name] = shape;
-    nlohmann::json& wanted = request_.weights_shapes;
-    const auto shape_in = [](const nlohmann::json& shapes, const std::string& name) {
-        return shapes.contains(name) ? io::shortened(shapes[name].dump()) : "no such tensor";
+    std::map<std::string, std::string> found;
+    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
+        io::append_json(found[name], shape);
+    auto& wanted = request_.weights_shapes;
+    const auto shape_in = [](const auto& shapes, const std::string& name) {
+        const auto shape = shapes.find(name);
+        return shape == shapes.end() ? "no such tensor" : io::shortened(shape->second);
     };
-    if (!wanted.is_null())
-        for (const nlohmann::json* shapes : {&found, &wanted})
-            for (const auto& [name, shape] : shapes->items())
-                if (shape_in(found, name) != shape_in(wanted, name))
+    if (wanted)
+        for (const auto* shapes : {&found, &*wanted})
+            for (const auto& [name, shape] : *shapes)
+                if (shape_in(found, name) != shape_in(*wanted, name))
                     throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
                                 "the weights have " + shape_in(found, name) + " for \"" + name +
-                                    "\"; expected " + shape_in(wanted, name));
+                                    "\"; expected " + shape_in(*wanted, name));
     wanted = std::move(found);
 }
 

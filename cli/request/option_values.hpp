@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/request/options.hpp"
 #include "io/text/json_text.hpp"
 
@@ -270,18 +272,27 @@ Option numbers(std::string name, std::string group, Modes modes, std::string arg
 }
 
 /// A key of `config` that says which shapes were found, by name; as a request's key it must fit.
-inline Option shapes(std::string name, std::string group, Modes modes, Access<json> access) {
+inline Option shapes(std::string name, std::string group, Modes modes,
+                     Access<std::optional<std::map<std::string, std::string>>> access) {
     Option option = describe(std::move(name), std::move(group), modes, Kind::text, "",
                              "shapes that the tensors must have (default any)");
     option.is_flag = false;
     option.store = [access](Request& request, const json& value) -> std::string {
         if (!value.is_object()) return "not an object; expected {\"tensor\": [rows, columns]}";
-        access(request) = value;
+        auto& shapes = access(request).emplace();
+        for (const auto& [tensor, shape] : value.items()) shapes[tensor] = shape.dump();
         return {};
     };
     option.write = [access](std::string& out, const Request& request) {
-        const json& value = access(const_cast<Request&>(request));
-        if (!value.is_null()) write_field(out, value);
+        const auto& shapes = access(const_cast<Request&>(request));
+        if (!shapes) return;
+        out += '{';
+        for (const auto& [tensor, shape] : *shapes) {
+            if (out.back() != '{') out += ',';
+            io::append_json_string(out, tensor);
+            (out += ':') += shape;
+        }
+        out += '}';
     };
     return option;
 }

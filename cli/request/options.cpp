@@ -404,7 +404,7 @@ std::string config_of(const Request& request) {
     config.reserve(1024);  // longer than most
     config = '{';
     io::append_member(config, "mode", name_of(mode_names, request.settings.mode));
-    if (!request.id.is_null()) io::append_member(config, "id", request.id);
+    if (!request.id.empty()) io::append_member(config, "id", io::JsonText{request.id});
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text)
         io::append_member(config, "tokens", request.tokens);

@@ -48,7 +48,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
     std::vector<std::pair<std::string, std::string>> head;
     head.reserve(6);
     head.emplace_back("schema", "\"attn.result/1\"");
-    if (!request.id.is_null()) head.emplace_back("id", json_text(request.id));
+    if (!request.id.empty()) head.emplace_back("id", request.id);
     head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));
     if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
     head.emplace_back("config", config_of(request));
@@ -256,7 +256,7 @@ std::string cost_line(const Request& request, const Cost& cost) {
     for (const std::string& name : request.settings.emit) bytes += name.size() + 4;
     std::string line = "{";
     io::append_member(line, "schema", "attn.cost/1");
-    io::append_member(line, "id", request.id);
+    io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", name_of(mode_names, request.settings.mode));
     ((line += ",\"shapes\":") += shapes_text(cost.shapes));
     append_whole(line, "flops", cost.flops);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,8 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "core/plan/settings.hpp"
 #include "io/file/source.hpp"
@@ -66,7 +63,8 @@ struct Request {
     std::optional<io::Family> family;
     std::optional<std::uint64_t> layer;
     std::optional<WeightsLayout> weights_layout;
-    nlohmann::json weights_shapes;  ///< by tensor; null where they may be any
+    /// As JSON, by tensor; empty where they may be any.
+    std::optional<std::map<std::string, std::string>> weights_shapes;
     std::optional<std::string> model_config;
     std::vector<std::uint64_t> token_ids;
     std::optional<bool> pre_norm;
@@ -92,7 +90,7 @@ struct Request {
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
-    nlohmann::json id;                ///< null where there is none
+    std::string id;                   ///< as JSON; empty where there is none
     std::vector<std::string> tokens;  ///< one label a token, or empty
 
     std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/read/input_file.hpp"
@@ -13,13 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-/// What a result says beside its arrays, by key.
-std::array<std::pair<const char*, json*>, 4> members_of(ResultFile& result) {
-    return {{{"mode", &result.mode},
-             {"config", &result.config},
-             {"shapes", &result.shapes},
-             {"tokens", &result.tokens}}};
-}
+/// What a result says beside its arrays.
+constexpr std::array<const char*, 4> head_keys{"mode", "config", "shapes", "tokens"};
 
 io::ArrayRules any_array() {
     io::ArrayRules rules;
@@ -30,9 +27,13 @@ io::ArrayRules any_array() {
     return rules;
 }
 
-std::optional<Dtype> dtype_of(const json& config) {
-    if (!config.is_object()) return std::nullopt;
-    const bool is_wide = config.contains("dtype") && config["dtype"] == "float64";
+bool has_config(const json& head) {
+    return head.contains("config") && head["config"].is_object();
+}
+
+std::optional<Dtype> dtype_of(const json& head) {
+    if (!has_config(head)) return std::nullopt;
+    const bool is_wide = head["config"].value("dtype", json()) == "float64";
     return is_wide ? Dtype::float64 : Dtype::float32;
 }
 
@@ -42,22 +43,24 @@ std::optional<Dtype> dtype_of(std::optional<io::ElementType> type) {
     return std::nullopt;
 }
 
-void take_head(ResultFile& result, const json& metadata) {
-    if (!metadata.is_object()) return;
-    for (const auto& [key, value] : members_of(result))
-        if (metadata.contains(key)) *value = metadata[key];
-}
-
-void take_head(ResultFile& result, const io::JsonDocument& document) {
-    for (const auto& [key, value] : members_of(result))
-        if (const io::JsonMember* member = document.find(key))
-            *value = document.read_value(*member);
+json head_of(const io::InputFile& file) {
+    json head = json::object();
+    for (const char* key : head_keys) {
+        if (file.arrays && file.arrays->metadata != nullptr) {
+            const json& said = *file.arrays->metadata;
+            if (said.contains(key)) head[key] = said[key];
+        } else if (file.holds_object()) {
+            const io::JsonMember* member = file.document->find(key);
+            if (member != nullptr) head[key] = file.document->read_value(*member);
+        }
+    }
+    return head;
 }
 
 /// Unless it is one of a result and the whole result is wanted.
 bool holds_one_array(const io::InputFile& file, bool whole, const ResultFile& result) {
-    if (!file.array.empty()) return !whole || !result.config.is_object();
-    if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata.is_null();
+    if (!file.array.empty()) return !whole || !has_config(*result.head);
+    if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata == nullptr;
     return !file.holds_object();
 }
 
@@ -66,14 +69,14 @@ void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers
     std::vector<std::string> labels;
     result.arrays.push_back({file.array.empty() ? "array" : file.array,
                              io::read_one_array(file, any_array(), &workers, {}, &labels).values});
-    if (!labels.empty()) result.tokens = labels;
+    if (!labels.empty()) result.head = std::make_shared<const json>(json{{"tokens", labels}});
     if (!file.arrays) return;
     const io::ArrayFile& all = *file.arrays;
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
 }
 
 void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers) {
-    result.dtype = dtype_of(result.config);
+    result.dtype = dtype_of(*result.head);
     if (file.arrays) {
         double bytes = 0;
         for (const io::StoredArray& array : file.arrays->arrays)
@@ -98,8 +101,7 @@ ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool w
     result.place = file.name;
     result.named = file.array;
     result.is_text = !file.arrays;
-    if (file.arrays) take_head(result, file.arrays->metadata);
-    if (file.holds_object()) take_head(result, *file.document);
+    result.head = std::make_shared<const json>(head_of(file));
     if (holds_one_array(file, whole, result))
         read_one(file, result, workers);
     else

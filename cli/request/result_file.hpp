@@ -1,11 +1,12 @@
 // A result that is read back, for the commands that look at results.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
@@ -26,8 +27,9 @@ struct ResultFile {
     bool is_one_array = false;   ///< and no result
     bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
     std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
-    /// What a result says beside its arrays; null where it says nothing.
-    nlohmann::json mode, config, shapes, tokens;
+    /// What a result says beside its arrays: an object of mode, config, shapes and tokens, each
+    /// where it is said.
+    std::shared_ptr<const nlohmann::json> head;
 };
 
 /// Reads a result in any format that attn writes, or the one array of a file, or the array that a

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/source.hpp"
@@ -160,16 +162,17 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules) {
 }
 
 nlohmann::json ArrayFile::config() const {
-    const auto found = metadata.find("config");
-    return found != metadata.end() && found->is_object() ? *found : nlohmann::json();
+    if (metadata == nullptr) return {};
+    const auto found = metadata->find("config");
+    return found != metadata->end() && found->is_object() ? *found : nlohmann::json();
 }
 
-nlohmann::json parse_metadata(const std::string& text) {
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& text) {
     nlohmann::json head = nlohmann::json::parse(text, nullptr, false);
-    return head.is_object() ? head : nlohmann::json();
+    return head.is_object() ? std::make_shared<const nlohmann::json>(std::move(head)) : nullptr;
 }
 
-nlohmann::json read_metadata(const StoredArray& array) {
+std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
     constexpr std::size_t longest = std::size_t{1} << 26;
     if (array.type != ElementType::uint8 || array.elements() > longest) return {};
     std::string text;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
@@ -42,8 +42,8 @@ inline constexpr std::string_view npz_metadata = "__metadata__", safetensors_met
 struct ArrayFile {
     std::string name;  ///< the path, or <stdin>
     std::vector<StoredArray> arrays;
-    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; else null.
-    nlohmann::json metadata = {};
+    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; or null.
+    std::shared_ptr<const nlohmann::json> metadata = {};
 
     /// Its settings; null where there are none.
     nlohmann::json config() const;
@@ -73,8 +73,8 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules);
 
 /// What attn wrote beside arrays, from its text or from an array of its bytes; null for what is no
 /// JSON object.
-nlohmann::json parse_metadata(const std::string& text);
-nlohmann::json read_metadata(const StoredArray& array);
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& text);
+std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array);
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules);
 

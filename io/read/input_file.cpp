@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "core/layer/result.hpp"
 #include "io/read/ndjson.hpp"
@@ -198,13 +200,14 @@ bool is_step(const std::string& name) {
 
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     ArrayFile file{name, {}, {}};
+    nlohmann::json metadata;
     ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     for (const JsonMember& member : document.members()) {
         if (member.key == "schema" || member.key == "config")
-            file.metadata[member.key] = document.read_value(member);
+            metadata[member.key] = document.read_value(member);
         if (std::find(of_results.begin(), of_results.end(), member.key) != of_results.end())
             continue;
         StoredArray array;
@@ -225,6 +228,8 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
         }
         file.arrays.push_back(std::move(array));
     }
+    if (metadata.is_object())
+        file.metadata = std::make_shared<const nlohmann::json>(std::move(metadata));
     return file;
 }
 

@@ -9,6 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
 #include "io/read/json_array.hpp"
 #include "io/read/json_rows.hpp"

@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include <nlohmann/json.hpp>
+
 namespace attn::io {
 
 void append_json_string(std::string& out, std::string_view text) {

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include <nlohmann/json.hpp>
-
 namespace attn::io {
 
 void append_json_string(std::string& out, std::string_view text);
@@ -15,14 +13,16 @@ void append_json_string(std::string& out, std::string_view text);
 /// The value must be finite.
 void append_json_number(std::string& out, double value);
 
-/// A text, a number, true or false, a document of nlohmann's, or a list of these.
+/// A value that is JSON already.
+struct JsonText {
+    std::string_view text;
+};
+
+/// A text, a number, true or false, JSON, or a list of these.
 template <class T>
 void append_json(std::string& out, const T& value) {
-    if constexpr (std::is_same_v<T, nlohmann::json>) {
-        if (value.is_string())
-            append_json_string(out, value.template get_ref<const std::string&>());
-        else
-            out += value.dump();
+    if constexpr (std::is_same_v<T, JsonText>) {
+        out += value.text;
     } else if constexpr (std::is_same_v<T, bool>) {
         out += value ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {

@@ -1,6 +1,8 @@
 // A result as safetensors: its arrays, and the rest of the result as JSON in the file's metadata.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "io/read/array_file.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/report.hpp"

@@ -1,5 +1,6 @@
 // `attn batch` beside other programs: drivers that write a line and wait, pipes, memory.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 

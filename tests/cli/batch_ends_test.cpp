@@ -1,5 +1,6 @@
 // How a batch ends before its records do, and goes on: signals, kills, full disks, closed pipes.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <filesystem>

@@ -1,6 +1,7 @@
 // `attn batch` through the real binary: which answer stands where, whatever the records are.
 // Drivers and pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // The real binary with good input: commands, formats, pipes, help.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // The walk through one query: its numbers are those that the modes write.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // What matters is whether an option was given, by flag or by key, not that its value differs from
 // the default; and config says only what a request may say again.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

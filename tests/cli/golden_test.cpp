@@ -1,5 +1,6 @@
 // Every array that the notebooks print and every case of real PyTorch, through the real binary.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // ONNX's own conformance cases of its Attention operator, every array that they print, by the
 // reference and by every fused kernel. See tests/make_onnx_golden.py.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <map>

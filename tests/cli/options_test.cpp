@@ -3,6 +3,7 @@
 #include "cli/args/command_line.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <set>
 

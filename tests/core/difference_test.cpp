@@ -2,6 +2,7 @@
 #include "core/base/difference.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <limits>

@@ -2,6 +2,7 @@
 #include "core/operator/dropout.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iterator>

@@ -2,6 +2,7 @@
 #include "core/layer/embedding.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/support.hpp"
 

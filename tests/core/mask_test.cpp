@@ -2,6 +2,7 @@
 #include "core/operator/mask.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/support.hpp"
 

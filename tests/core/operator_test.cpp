@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
 #include "core/operator/rope.hpp"

@@ -2,6 +2,7 @@
 #include "core/base/torch_random.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <random>

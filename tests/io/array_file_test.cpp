@@ -223,7 +223,7 @@ TEST_CASE("npz and safetensors: what is written is read back to the bit, with it
         const ArrayFile file = writer == &write_npz ? open_npz(Bytes::of("x", bytes))
                                                     : open_safetensors(Bytes::of("x", bytes));
         REQUIRE(file.arrays.size() == 3);
-        CHECK(file.metadata["config"]["dtype"] == "float32");
+        CHECK((*file.metadata)["config"]["dtype"] == "float32");
         const NumberArray a = read_numbers(*file.find("a"), anything());
         CHECK(a.shape() == std::vector<std::size_t>{2, 2});
         CHECK(std::signbit(a.values(0, 1)));

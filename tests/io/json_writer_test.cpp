@@ -1,5 +1,6 @@
 // Results as JSON.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <limits>
 

@@ -1,5 +1,6 @@
 // Heat maps as a page: what is written. What the page does with it: browser_test.py.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <bit>
 #include <limits>

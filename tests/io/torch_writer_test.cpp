@@ -1,5 +1,6 @@
 // Tensors as PyTorch prints them, against PyTorch's own output.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

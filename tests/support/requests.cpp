@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/support.hpp"
 
 namespace attn::test {

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 namespace attn::test {
 namespace {
 
