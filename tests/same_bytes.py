@@ -4,7 +4,7 @@
     python3 tests/same_bytes.py OLD NEW [--quick] [--only TEXT] [--jobs N]
     python3 tests/same_bytes.py --shim FOLDER OLD NEW
 
-OLD and NEW are two builds of attn. Each case of same_bytes_cases.py is one shell line; both programs run
+OLD and NEW are two builds of attn. Each case of lines is one shell line; both programs run
 it with the same standard input in the same empty folder, from which `data` leads to the project's
 data and `made` to files that OLD made before. Standard output, standard error, exit code and every
 file that is left must be the same. Exit code 1 where something differs; the folder is kept then,
@@ -34,7 +34,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-import same_bytes_cases  # noqa: E402
+import lines  # noqa: E402
 
 SECONDS = 300  # for one line, then it is ended and counts as a difference
 MEBIBYTE = 1 << 20
@@ -161,10 +161,10 @@ def run(options):
     for side, program in (("old", options.old), ("new", options.new)):
         os.mkdir(os.path.join(folder, side))
         os.symlink(os.path.abspath(program), os.path.join(folder, side, "attn"))
-    same_bytes_cases.make_files(folder, os.path.dirname(os.path.abspath(__file__)))
+    lines.make_files(folder, os.path.dirname(os.path.abspath(__file__)))
     before = state(folder)
     start, done, different = time.monotonic(), 0, 0
-    cases = same_bytes_cases.cases(folder, root, options.quick)
+    cases = lines.cases(folder, root, options.quick)
     if options.only:
         cases = [case for case in cases if options.only in case.group or options.only in case.line]
     groups = {}
