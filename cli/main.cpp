@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "cli/args/command_line.hpp"
+#include "cli/args/parse.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/apply.hpp"
 #include "cli/request/failure.hpp"
 #include "cli/request/inputs.hpp"
 #include "cli/request/output.hpp"
@@ -18,8 +20,6 @@
 namespace {
 
 using namespace attn;
-
-constexpr int found_difference = 1, some_failed = 1;
 
 /// Where one of the three standard files was closed, another file would get its number and be taken
 /// for it. What stands there instead can be neither read (0) nor written (1, 2).
@@ -34,18 +34,18 @@ int complain(const std::string& message, int code) {
     return code;
 }
 
+int show(const cli::Args& args) {
+    if (args.exit_code != 0) return std::fputs(args.message.c_str(), stderr), args.exit_code;
+    (io::OutputFile("-") << args.message).commit();
+    return 0;
+}
+
 int run(int argc, char** argv, cli::Request& request) {
-    const cli::CommandLine line = cli::parse_command_line(argc, argv);
-    if (!line.message.empty()) {
-        if (line.exit_code != 0) return std::fputs(line.message.c_str(), stderr), line.exit_code;
-        (io::OutputFile("-") << line.message).commit();
-        return 0;
-    }
-    if (line.compare) return cli::compare(*line.compare) ? 0 : found_difference;
-    if (line.plot) return cli::plot(*line.plot), 0;
-    if (line.batch) return cli::run_batch(*line.batch) ? 0 : some_failed;
-    request = line.request;
-    if (line.explain) return cli::explain(*line.explain, request), 0;
+    const cli::Args args = cli::parse(argc, argv, cli::attn_program());
+    if (!args.message.empty()) return show(args);
+    if (args.command->run != nullptr) return args.command->run(args, request);
+    request = cli::request_of(args);
+    if (cli::waits_for_keyboard(request)) return cli::ask_for_input(args);
     ThreadPool workers;
     io::LoadedModels models;
     Operands operands = cli::read_operands(request, workers, models);

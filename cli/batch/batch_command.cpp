@@ -1,14 +1,17 @@
 // `attn batch`: flags of its own, and every flag of the modes as a default for its records.
+#include "cli/batch/batch_command.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <thread>
 #include <utility>
 
-#include "cli/args/commands.hpp"
+#include "cli/args/parse.hpp"
 #include "cli/batch/answer.hpp"
+#include "cli/batch/batch.hpp"
+#include "cli/request/apply.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -19,16 +22,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::uint64_t most_jobs = 1024;
-constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-
-/// What would be written once for all records, or over and over.
-bool is_default(const Option& option) {
-    const bool of_one = option.name == "output" || option.name == "pretty" ||
-                        option.name == "save-weights" || option.name == "save-family" ||
-                        option.group == "Pictures";
-    return option.is_flag && !of_one;
-}
+constexpr int some_failed = 1;
 
 /// "3/8": the third of eight.
 std::optional<Shard> shard_of(const std::string& text) {
@@ -73,116 +67,135 @@ void refuse_defaults(const Request& defaults) {
                         "standard input, which every record would read anew; expected a file");
 }
 
-}  // namespace
-
-BatchCommand::BatchCommand(CLI::App& program, bool is_named)
-    : Command(program, "batch", "many requests, one a line; one answer a line, in their order"),
-      own_(app_) {
-    if (!is_named) return;
-    own_.add_switch("each", "each of REQUESTS is one input, whatever its name (default off)");
-    own_.add("mode", "self|causal|multihead|cross|sdpa",
-             "of records that do not say it (no default)");
-    own_.add("jobs", "N",
-             "records answered at the same time (default: the processors that there "
-             "are); the bytes are the same");
-    own_.add("shard", "I/N", "answer every N-th record, from the I-th on (default 1/1)");
-    own_.add("output", "FILE", "write there, line by line (default -, standard output)");
-    own_.add("resume", "FILE", "the same, after the answers that the file holds already");
-    own_.add_switch("retry-failed",
-                    "with --resume: answer anew what has no good answer, in its place (default "
-                    "off)");
-    own_.add_switch("fail-fast", "end with the first record that fails (default off)");
-    own_.add("max-failures", "N", "end with the N-th record that fails (default none)");
-    own_.add_switch("dry-run", "costs of each record instead of its answer (default off)");
-    for (const Option& option : options()) {
-        if (!is_default(option)) continue;
-        Option hidden = option;
-        hidden.group = "";
-        defaults_.add(app_, hidden, false);
-    }
-}
-
-std::string BatchCommand::help() const {
-    app_.description("");
-    return help_text(
-               app_,
-               "  attn batch requests.ndjson -o results.ndjson\n"
-               "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
-               "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
-               "attn batch: many requests, one a line; one answer a line, in their order",
-               "[REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a "
-               "file, "
-               "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.") +
-           "\nEvery flag of a mode may stand here too: a default for records that do not say it\n"
-           "themselves. See attn self --help.\n";
-}
-
-void BatchCommand::take_mode(Request& defaults) const {
-    const std::optional<std::string> mode = own_.text("mode");
+Request defaults_of(const Args& args) {
+    Request defaults;
+    defaults.of_batch = true;
+    const std::optional<std::size_t> mode = args.place("mode");
     defaults.has_mode = mode.has_value();
-    if (!mode) return;
-    const std::optional<Mode> known = value_named(mode_names, *mode);
-    if (!known) own_.fail("mode", "self, causal, multihead, cross or sdpa");
-    defaults.settings.mode = *known;
+    if (mode) defaults.settings.mode = mode_rows[*mode].mode;
+    apply_flags(defaults, args);
+    refuse_defaults(defaults);
+    return defaults;
 }
 
-void BatchCommand::take_inputs(std::vector<BatchInput>& inputs) const {
-    for (const std::string& word : words_of(app_, {&own_.by_name(), &defaults_.by_name()})) {
-        if (word.empty() || (word == "-" && own_.has("each")))
+std::vector<BatchInput> inputs_of(const Args& args) {
+    const bool each = args.has("each");
+    std::vector<BatchInput> inputs;
+    for (const std::string& word : args.names()) {
+        if (word.empty() || (word == "-" && each))
             throw Error(ErrorKind::usage, "REQUESTS '" + word + "'",
                         "is no name of a file; expected one");
-        inputs.push_back({word, own_.has("each")});
+        inputs.push_back({word, each});
     }
     const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
     if (std::count_if(inputs.begin(), inputs.end(), is_standard) > 1)
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
-    if (inputs.empty() && own_.has("each"))
+    if (inputs.empty() && each)
         throw Error(ErrorKind::usage, "--each", "has no files; expected at least one");
+    return inputs;
 }
 
-CommandLine BatchCommand::read() const {
+BatchRequest batch_of(const Args& args) {
     BatchRequest batch;
-    batch.defaults.of_batch = true;
-    take_mode(batch.defaults);
-    defaults_.store(batch.defaults);
-    refuse_defaults(batch.defaults);
-    take_inputs(batch.inputs);
-    batch.jobs = own_.whole("jobs", 1, most_jobs, "a whole number from 1 to 1024")
-                     .value_or(std::max(1u, std::thread::hardware_concurrency()));
-    batch.max_failures = own_.whole("max-failures", 1, most, "a whole number from 1");
-    if (own_.has("fail-fast")) {
+    batch.defaults = defaults_of(args);
+    batch.inputs = inputs_of(args);
+    batch.jobs = args.whole("jobs").value_or(std::max(1u, std::thread::hardware_concurrency()));
+    batch.max_failures = args.whole("max_failures");
+    if (args.has("fail_fast")) {
         if (batch.max_failures)
             throw Error(ErrorKind::usage, "--fail-fast",
                         "contradicts --max-failures; expected one of them");
         batch.max_failures = 1;
     }
-    if (const auto text = own_.text("shard")) {
+    if (const auto text = args.text("shard")) {
         const std::optional<Shard> shard = shard_of(*text);
-        if (!shard) own_.fail("shard", "I/N with I from 1 to N, as 1/8");
+        if (!shard) args.fail("shard");
         batch.shard = *shard;
     }
-    batch.resume = own_.has("resume");
-    batch.dry_run = own_.has("dry-run");
-    batch.retry_failed = own_.has("retry-failed");
+    batch.resume = args.has("resume");
+    batch.dry_run = args.has("dry_run");
+    batch.retry_failed = args.has("retry_failed");
     if (batch.retry_failed && !batch.resume)
         throw Error(ErrorKind::usage, "--retry-failed",
                     "there is nothing to try again; expected --resume FILE beside it");
-    if (batch.resume && (own_.has("output") || batch.dry_run))
+    if (batch.resume && (args.has("output") || batch.dry_run))
         throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
                     "contradicts --resume, which writes answers to its own file; expected one of "
                     "them");
-    batch.output = own_.text(batch.resume ? "resume" : "output").value_or("-");
+    batch.output = args.text(batch.resume ? "resume" : "output").value_or("-");
     if (batch.output.empty() || (batch.resume && batch.output == "-"))
         throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
     check_output(batch);
+    return batch;
+}
+
+int run_batch_command(const Args& args, Request&) {
+    BatchRequest batch = batch_of(args);
     if (batch.inputs.empty()) {
-        if (::isatty(STDIN_FILENO) != 0) return message_only(help(), 2);
+        if (::isatty(STDIN_FILENO) != 0) return ask_for_input(args);
         batch.inputs.push_back({"-", false});
     }
-    CommandLine line;
-    line.batch = std::move(batch);
-    return line;
+    return run_batch(batch) ? 0 : some_failed;
 }
+
+constexpr Choice any_mode{
+    [](std::size_t i) { return i < mode_rows.size() ? mode_rows[i].name : std::string_view(); }};
+
+constexpr Option batch_options[] = {
+    {.key = "each",
+     .field = Switch{},
+     .help = "each of REQUESTS is one input, whatever its name (default off)"},
+    {.key = "mode", .field = any_mode, .help = "of records that do not say it (no default)"},
+    {.key = "jobs",
+     .limits = {1, 1024, "a whole number from 1 to 1024"},
+     .argument = "N",
+     .help = "records answered at the same time (default: the processors that there are); the "
+             "bytes are the same",
+     .letter = 'j'},
+    {.key = "shard",
+     .limits = {.expected = "I/N with I from 1 to N, as 1/8"},
+     .argument = "I/N",
+     .help = "answer every N-th record, from the I-th on (default 1/1)"},
+    {.key = "output",
+     .argument = "FILE",
+     .help = "write there, line by line (default -, standard output)",
+     .letter = 'o'},
+    {.key = "resume",
+     .argument = "FILE",
+     .help = "the same, after the answers that the file holds already"},
+    {.key = "retry_failed",
+     .field = Switch{},
+     .help = "with --resume: answer anew what has no good answer, in its place (default off)"},
+    {.key = "fail_fast",
+     .field = Switch{},
+     .help = "end with the first record that fails (default off)"},
+    {.key = "max_failures",
+     .limits = {.lowest = 1, .expected = "a whole number from 1"},
+     .argument = "N",
+     .help = "end with the N-th record that fails (default none)"},
+    {.key = "dry_run",
+     .field = Switch{},
+     .help = "costs of each record instead of its answer (default off)"},
+};
+
+}  // namespace
+
+constexpr CommandRow batch_command{
+    .name = "batch",
+    .summary = "many requests, one a line; one answer a line, in their order",
+    .examples =
+        "  attn batch requests.ndjson -o results.ndjson\n"
+        "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
+        "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
+    .usage =
+        "[REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a file, "
+        "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.",
+    .ending =
+        "\nEvery flag of a mode may stand here too: a default for records that do not say "
+        "it\nthemselves. See attn self --help.\n",
+    .takes = in_batch,
+    .own = batch_options,
+    .run = run_batch_command};
 
 }  // namespace attn::cli

@@ -55,7 +55,7 @@ void check_lines(const std::string& path) {
         throw Error(ErrorKind::io, path,
                     "is a folder; expected files, as in " +
                         (std::filesystem::path(path) / "*.json").string());
-    if (value_named(mode_names, path) && !std::filesystem::exists(path, ignored))
+    if (mode_named(path) != nullptr && !std::filesystem::exists(path, ignored))
         throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
     if (::access(path.c_str(), R_OK) != 0 && !is_one_record({path, false}))
         io::fail_to_read(path, errno);

@@ -65,7 +65,7 @@ std::string Walk::source(const std::string& key) const {
     }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";
-    return "the default of --" + find_option(key)->name;
+    return "the default of " + flag_of(*find_option(key));
 }
 
 std::string Walk::seed_source() const {
@@ -75,7 +75,7 @@ std::string Walk::seed_source() const {
 std::string Walk::operand_source(const std::string& key) const {
     const auto file = request.operand_files.find(key);
     if (file == request.operand_files.end()) return "\"" + key + "\" of the request";
-    return "--" + find_option(key)->name + " " + io::one_line(file->second);
+    return flag_of(*find_option(key)) + " " + io::one_line(file->second);
 }
 
 std::string Walk::position_words() const {

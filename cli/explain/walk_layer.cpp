@@ -55,7 +55,7 @@ std::string source_of_inputs(const Walk& walk) {
 void show_input(Walk& walk) {
     const WalkArrays& arrays = walk.arrays;
     walk.page.heading(2, "Input");
-    if (walk.settings().mode == Mode::sdpa) {
+    if (!row_of(walk.settings().mode).projects) {
         std::string words =
             "The bare operator has no projections: query, key and value are given (--query, --key, "
             "--value, or a request)";
@@ -100,10 +100,10 @@ std::string source_of_weights(const Walk& walk) {
 }
 
 void show_projections(Walk& walk) {
-    if (walk.settings().mode == Mode::sdpa) return;
+    if (!row_of(walk.settings().mode).projects) return;
     const WalkArrays& arrays = walk.arrays;
     walk.page.heading(2, "Projections");
-    const bool is_cross = walk.settings().mode == Mode::cross;
+    const bool is_cross = row_of(walk.settings().mode).context;
     const std::string context = is_cross ? " Keys and values are made from the context (" +
                                                walk.operand_source("context") + ")."
                                          : "";
@@ -187,7 +187,7 @@ void walk_to_heads(Walk& walk) {
 }
 
 void walk_from_heads(Walk& walk) {
-    const bool is_joined = walk.settings().mode != Mode::sdpa || walk.sizes.packed;
+    const bool is_joined = row_of(walk.settings().mode).projects || walk.sizes.packed;
     const bool projects = walk.arrays.has("W_out");
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;

@@ -30,8 +30,8 @@ private:
         if (arrays_.has("W_query")) {
             project_query(query);
         } else {
-            page_.paragraph(std::string(s_.mode == Mode::sdpa ? "The query is given"
-                                                              : "The query is the input row") +
+            page_.paragraph(std::string(row_of(s_.mode).projects ? "The query is the input row"
+                                                                 : "The query is given") +
                             (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
             page_.formula({walk_.vector_line(name_of_queries(), query, "d_k")});
         }

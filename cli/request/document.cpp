@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/option.hpp"
+#include "cli/request/apply.hpp"
 #include "core/base/error.hpp"
 
 namespace attn::cli {
@@ -89,17 +91,16 @@ private:
     void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
         if (request_.of_batch) {
-            const auto known =
-                value_named(mode_names, value.is_string() ? value.get<std::string>() : "");
-            if (!known)
-                throw Error(ErrorKind::usage, document_.place(member),
-                            "unknown mode " + io::shortened(value.dump()) +
-                                "; expected self, causal, multihead, cross or sdpa");
-            request_.settings.mode = *known;
+            const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
+            if (known == nullptr)
+                throw Error(
+                    ErrorKind::usage, document_.place(member),
+                    "unknown mode " + io::shortened(value.dump()) + "; expected " + listed_modes());
+            request_.settings.mode = known->mode;
             request_.has_mode = true;
             return;
         }
-        const std::string mode(name_of(mode_names, request_.settings.mode));
+        const std::string mode(row_of(request_.settings.mode).name);
         if (value != mode)
             throw Error(ErrorKind::usage, document_.place(member),
                         "the request has mode " + value.dump() + "; expected \"" + mode +

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::cli {

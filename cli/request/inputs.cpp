@@ -8,9 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/option.hpp"
+#include "cli/request/apply.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
-#include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
@@ -71,15 +72,18 @@ public:
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
         read_model();
-        if (request_.settings.mode != Mode::sdpa && request_.token_ids.empty()) read_inputs();
+        if (mode().projects && request_.token_ids.empty()) read_inputs();
         for (const OperandRule& rule : operand_rules)
-            if ((rule.modes & in(request_.settings.mode)) != 0) read_operand(rule);
+            if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
         if (!request_.token_ids.empty()) embed_token_ids();
         settle_numeric_masks();
         check_tokens();
     }
 
 private:
+    /// A request of a batch may say it.
+    const ModeRow& mode() const { return row_of(request_.settings.mode); }
+
     bool reads_input() const {
         const bool given = request_.example || request_.text || !request_.token_ids.empty() ||
                            request_.has_file("query") || request_.has_file("key") ||
@@ -100,13 +104,13 @@ private:
             throw Error(ErrorKind::usage, input_->place,
                         "no mode; expected --mode, since a matrix does not say it");
         if (request_.of_batch) check_defaults(request_);
-        if (request_.settings.mode != Mode::sdpa || !input_->arrays) {
+        if (mode().projects || !input_->arrays) {
             request_.places["inputs"] = input_->place;
             if (input_->arrays && input_->array.empty()) take_result(*input_->arrays);
             return;
         }
         for (const io::StoredArray& array : input_->arrays->arrays)
-            if (is_operand(array.name, Mode::sdpa) && !request_.has(array.name)) {
+            if (is_operand(array.name, mode().mode) && !request_.has(array.name)) {
                 request_.places[array.name] = array.place();
                 stored_operands_[array.name] = &array;
             }
@@ -145,12 +149,11 @@ private:
                     "a second input beside " + place_of(request_, source) + "; expected one");
             source = key;
         }
-        if (request_.settings.mode == Mode::sdpa && request_.has("inputs"))
+        if (!mode().projects && request_.has("inputs"))
             throw Error(
                 ErrorKind::usage, place_of(request_, "inputs"),
                 "a matrix of inputs; sdpa has no projections, expected query, key and value");
-        const bool reads_tokens = reads_input() || request_.settings.mode == Mode::cross ||
-                                  request_.settings.mode == Mode::sdpa;
+        const bool reads_tokens = reads_input() || mode().context;
         for (const char* key : {"input_format", "csv_header", "csv_labels"})
             if (request_.has(key) && !reads_tokens)
                 throw Error(ErrorKind::usage, place_of(request_, key),
@@ -378,8 +381,7 @@ private:
     void check_tokens() {
         if (!request_.has("tokens")) return;
         // In sdpa the labels are those of the keys, and of the queries where there are as many.
-        const auto& shape =
-            (request_.settings.mode == Mode::sdpa ? operands_.key : operands_.inputs).shape();
+        const auto& shape = (mode().projects ? operands_.inputs : operands_.key).shape();
         const std::size_t length = shape[shape.size() - 2];
         if (request_.tokens.size() == length) return;
         if (document_.one_row_of_many) return request_.tokens.clear();

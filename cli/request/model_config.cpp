@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/request/apply.hpp"
 #include "cli/request/model_config_keys.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
@@ -78,9 +79,7 @@ private:
         const json& said = at(key).is_null() ? value : at(key);
         const std::string place =
             path_ + ": " + key + " " + io::shortened(said.is_object() ? value.dump() : said.dump());
-        const std::string problem = find_option(setting)->store(request_, value);
-        if (!problem.empty()) throw Error(ErrorKind::input, place, problem);
-        request_.places[setting] = place;
+        apply_said(request_, setting, value, place);
     }
     void fill(const std::string& setting, const std::string& key) { fill(setting, key, at(key)); }
 
@@ -327,21 +326,15 @@ void apply_saved_config(Request& request, const json& config, const std::string&
     if (config.is_null()) return;
     const bool other_heads = request.has("heads");
     request.is_saved_model = true;
-    for (const char* key : {"heads", "kv_heads", "causal", "window", "scale", "softcap", "alibi",
-                            "rope", "rope_base", "rope_dims", "rope_scaling", "sink"}) {
-        const Option& option = *find_option(key);
+    for (const Option& option : options()) {
+        const std::string key = option.key;
         const bool here = (option.modes & in(request.settings.mode)) != 0;
-        const std::string name = key;
-        // These belong to the heads that they were written for.
-        const bool of_heads = name == "kv_heads" || name == "scale" || name == "sink";
-        if (!here || !config.contains(key) || config[key].is_null() || request.has(key)) continue;
-        if (of_heads && other_heads) continue;
-        if (name.starts_with("rope_") && !request.settings.rope) continue;
-        const std::string place =
-            path + ": config " + name + " " + io::shortened(config[key].dump());
-        const std::string problem = option.store(request, config[key]);
-        if (!problem.empty()) throw Error(ErrorKind::input, place, problem);
-        request.places[name] = place;
+        if (!here || (option.use & as_saved) == 0) continue;
+        if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
+        if ((option.use & of_heads) != 0 && other_heads) continue;
+        if (key.starts_with("rope_") && !request.settings.rope) continue;
+        apply_said(request, key, config[key],
+                   path + ": config " + key + " " + io::shortened(config[key].dump()));
     }
 }
 

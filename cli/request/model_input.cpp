@@ -106,8 +106,7 @@ void ModelInput::check_said() const {
                         "; expected it, or config.json beside the weights");
     };
     // A layer of the notebooks without an output projection has one head.
-    const Mode mode = request_.settings.mode;
-    const bool may_have_heads = mode == Mode::multihead || mode == Mode::cross;
+    const bool may_have_heads = row_of(request_.settings.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file_->find(layer_.full_out(rule.out.weight)) != nullptr;
     if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
         fail("--heads", "how many heads there are");

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/request/options.hpp"
+#include "cli/request/config.hpp"
 #include "cli/request/pictures.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
     head.reserve(6);
     head.emplace_back("schema", "\"attn.result/1\"");
     if (!request.id.empty()) head.emplace_back("id", request.id);
-    head.emplace_back("mode", json_text(name_of(mode_names, request.settings.mode)));
+    head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
     if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
     head.emplace_back("config", config_of(request));
     head.emplace_back("shapes", shapes_text(shapes));
@@ -257,7 +257,7 @@ std::string cost_line(const Request& request, const Cost& cost) {
     std::string line = "{";
     io::append_member(line, "schema", "attn.cost/1");
     io::append_member(line, "id", io::JsonText{request.id});
-    io::append_member(line, "mode", name_of(mode_names, request.settings.mode));
+    io::append_member(line, "mode", row_of(request.settings.mode).name);
     ((line += ",\"shapes\":") += shapes_text(cost.shapes));
     append_whole(line, "flops", cost.flops);
     append_whole(line, "memory_bytes", cost.memory);

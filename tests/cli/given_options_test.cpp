@@ -7,9 +7,12 @@
 #include <map>
 #include <sstream>
 
-#include "cli/args/command_line.hpp"
-#include "cli/args/flags.hpp"
+#include "cli/args/parse.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/config.hpp"
 #include "cli/request/inputs.hpp"
+#include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/output.hpp"
 #include "core/layer/layer.hpp"
@@ -48,7 +51,8 @@ Settled settle(Words words) {
     for (const std::string& word : words) argv.push_back(word.c_str());
     Settled settled;
     settled.error = test::error_of([&] {
-        Request request = parse_command_line(static_cast<int>(argv.size()), argv.data()).request;
+        Request request =
+            request_of(parse(static_cast<int>(argv.size()), argv.data(), attn_program()));
         ThreadPool workers(1);
         io::LoadedModels models;
         const Operands operands = read_operands(request, workers, models);
@@ -94,25 +98,22 @@ std::vector<Question> questions_of(Mode mode) {
 
 /// Texts that a flag of this option may have, its default among them where it has one.
 Words values_of(const Option& option) {
-    if (option.argument.find('|') != std::string::npos) {
+    const std::string argument = argument_of(option);
+    if (argument.find('|') != std::string::npos) {
         Words names;
-        std::istringstream list(option.argument);
+        std::istringstream list(argument);
         for (std::string name; std::getline(list, name, '|');) names.push_back(name);
         return names;
     }
-    switch (option.kind) {
-        case Kind::whole: return {"0", "2", "50000"};
-        case Kind::seed: return {"0", "7"};
-        case Kind::real: return {"0", "0.5", "10000"};
-        case Kind::boolean:
-        case Kind::text: break;
-    }
-    return option.argument.find("...") != std::string::npos ? Words{"0", "1"} : Words{};
+    if (keeps<std::uint64_t>(option)) return {"0", "2", "50000"};
+    if (keeps<Seed>(option)) return {"0", "7"};
+    if (keeps<double>(option)) return {"0", "0.5", "10000"};
+    return argument.find("...") != std::string::npos ? Words{"0", "1"} : Words{};
 }
 
 /// The input as a flag's question has it, or in a request with more members.
 Words as_words(Mode mode, const Question& question, json members = json::object()) {
-    Words words{std::string(name_of(mode_names, mode))};
+    Words words{std::string(row_of(mode).name)};
     if (members.empty() && !question.inputs.is_null()) {
         words.push_back(question.inputs.get<std::string>());
     } else if (!members.empty()) {
@@ -131,26 +132,26 @@ TEST_CASE("options: one that needs another is refused with its default as with a
     for (const Mode mode : all_modes)
         for (const Question& question : questions_of(mode))
             for (const Option& option : options()) {
-                const bool is_here = (option.modes & in(mode)) != 0 && option.is_flag;
+                const bool is_here = (option.modes & in(mode)) != 0 && (option.use & as_flag) != 0;
+                const std::string name = flag_name(option), flag = flag_of(option);
                 // Of --format it is a value, none, that needs another.
-                if (!is_here || option.name == "format") continue;
+                if (!is_here || name == "format") continue;
                 std::vector<Settled> outcomes;
                 for (const std::string& value : values_of(option)) {
-                    const bool taken = std::count(question.more.begin(), question.more.end(),
-                                                  "--" + option.name) != 0;
+                    const bool taken =
+                        std::count(question.more.begin(), question.more.end(), flag) != 0;
                     if (taken) continue;
+                    outcomes.push_back(settle(as_words(mode, question) + Words{flag, value}));
+                    if ((option.use & as_key) == 0) continue;
                     outcomes.push_back(
-                        settle(as_words(mode, question) + Words{"--" + option.name, value}));
-                    if (!option.is_key) continue;
-                    outcomes.push_back(settle(
-                        as_words(mode, question, {{option.key, value_of(option.kind, value)}})));
+                        settle(as_words(mode, question, {{option.key, value_of(option, value)}})));
                 }
                 const bool needs = std::any_of(outcomes.begin(), outcomes.end(),
                                                [](const Settled& s) { return s.needs_another(); });
                 if (!needs) continue;
-                ++refused[option.name];
-                CAPTURE(std::string(name_of(mode_names, mode)));
-                CAPTURE(option.name);
+                ++refused[name];
+                CAPTURE(std::string(row_of(mode).name));
+                CAPTURE(name);
                 CAPTURE((question.more.empty() ? "" : question.more.back()));
                 for (const Settled& outcome : outcomes) CHECK_FALSE(outcome.error.empty());
             }
@@ -168,12 +169,12 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
     for (const Mode mode : all_modes)
         for (const Question& question : questions_of(mode))
             for (const Option& option : options()) {
-                if ((option.modes & in(mode)) == 0 || !option.is_flag) continue;
+                if ((option.modes & in(mode)) == 0 || (option.use & as_flag) == 0) continue;
                 std::vector<Words> flags;
                 for (const std::string& value : values_of(option))
-                    flags.push_back({"--" + option.name, value});
-                if (option.kind == Kind::boolean)
-                    flags.insert(flags.end(), {{"--" + option.name}, {"--no-" + option.name}});
+                    flags.push_back({flag_of(option), value});
+                if (is_boolean(option))
+                    flags.insert(flags.end(), {{flag_of(option)}, {"--no-" + flag_name(option)}});
                 for (const Words& given : flags) {
                     const Settled first = settle(as_words(mode, question) + given);
                     if (!first.error.empty()) continue;
@@ -184,9 +185,10 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
                     for (const char* kept : {"-o", "--plot", "--save-weights"})
                         if (!question.more.empty() && question.more[0] == kept)
                             again.more = question.more;
-                    if (!option.write && option.group != "Input") again.more = again.more + given;
+                    if ((option.use & in_config) == 0 && std::string_view(option.group) != "Input")
+                        again.more = again.more + given;
                     const Settled second = settle(as_words(mode, again, first.config));
-                    CAPTURE(std::string(name_of(mode_names, mode)));
+                    CAPTURE(std::string(row_of(mode).name));
                     CAPTURE(given[0]);
                     CAPTURE(given.back());
                     CHECK(second.error == "");
@@ -206,7 +208,7 @@ TEST_CASE("options: config of a json result may be written in another format") {
             Question to_file = question;
             to_file.more = {"-o", name};
             const Settled settled = settle(as_words(mode, to_file, config));
-            CAPTURE(std::string(name_of(mode_names, mode)));
+            CAPTURE(std::string(row_of(mode).name));
             CHECK(settled.error == "");
             CHECK("a." + settled.config["format"].get<std::string>() == name);
         }

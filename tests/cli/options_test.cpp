@@ -1,35 +1,165 @@
-// The option table: every option is whole, and config is a request again.
-#include "cli/request/options.hpp"
-#include "cli/args/command_line.hpp"
-
+// The tables of options, modes and commands: every row is whole, and config is a request again.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <set>
+#include <sstream>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/args/parse.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/option_values.hpp"
+#include "cli/request/options.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
 using namespace attn::cli;
+using nlohmann::json;
 
-TEST_CASE("options: every one has a name of its own, a group, a mode, help with its default") {
-    std::set<std::string> names;
+namespace {
+
+Request asked(std::vector<const char*> words) {
+    words.insert(words.begin(), "attn");
+    return request_of(parse(static_cast<int>(words.size()), words.data(), attn_program()));
+}
+
+/// With single blanks, so that it does not matter where lines break.
+std::string unwrapped(const std::string& page) {
+    std::istringstream words(page);
+    std::string text = " ";
+    for (std::string word; words >> word;) text += word + " ";
+    return text;
+}
+
+std::string page_of(const CommandRow& command) {
+    return unwrapped(help_page(attn_program(), command));
+}
+
+bool shows(const std::string& page, const std::string& text) {
+    return page.find(" " + text + " ") != std::string::npos;
+}
+
+/// As help shows it in a mode.
+std::string shown_flag(const Option& option, Mode mode) {
+    return (option.on_in & in(mode)) != 0 ? "--no-" + flag_name(option) : flag_of(option);
+}
+
+std::string value_text(const Option& option, const Request& request) {
+    std::string text;
+    append_value(text, option, request);
+    return text;
+}
+
+/// The value as a flag spells it.
+std::string spelled(const std::string& value_as_json) {
+    const json value = json::parse(value_as_json);
+    if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+    std::string list;
+    for (const json& item : value) list += (list.empty() ? "" : ",") + item.get<std::string>();
+    return list;
+}
+
+}  // namespace
+
+TEST_CASE("options: every one has a key of its own, a group, a mode, help with its default") {
+    std::set<std::string> keys;
     for (const Option& option : options()) {
-        CAPTURE(option.name);
-        CHECK(names.insert(option.name).second);
-        CHECK_FALSE(option.group.empty());
+        CAPTURE(option.key);
+        CHECK(keys.insert(option.key).second);
+        CHECK(find_option(option.key) == &option);
+        CHECK(std::string_view(option.group) != "");
         CHECK(option.modes != 0);
-        CHECK(option.store);
-        if (option.is_flag) CHECK((option.kind == Kind::boolean) == option.argument.empty());
-        const bool has_default = option.help.find("default") != std::string::npos ||
-                                 option.name == "example" || option.name == "text";
-        CHECK(has_default);
+        CHECK_FALSE(std::holds_alternative<Word>(option.field));
+        CHECK_FALSE(std::holds_alternative<Switch>(option.field));
+        if ((option.use & as_flag) != 0) CHECK(is_boolean(option) == argument_of(option).empty());
+        const std::string key = option.key;
+        CHECK((help_of(option).find("default") != std::string::npos || key == "example" ||
+               key == "text"));
+    }
+}
+
+TEST_CASE(
+    "options: every flag stands with its words in help of its modes, in no other, and in "
+    "the README") {
+    const std::string readme = test::read_text(test::data_path("../README.md"));
+    for (const CommandRow* command : attn_program().commands) {
+        if (command->mode == nullptr) continue;
+        const std::string page = page_of(*command);
+        for (const Option& option : options()) {
+            CAPTURE(std::string(command->name));
+            CAPTURE(option.key);
+            const std::string flag = shown_flag(option, command->mode->mode);
+            const bool is_here = takes(*command, option);
+            CHECK(is_here == shows(page, flag));
+            const std::string argument = argument_of(option);
+            if (is_here)
+                CHECK(shows(page, flag + " " + (argument.empty() ? "" : argument + " ") +
+                                      unwrapped(help_of(option))
+                                          .substr(1, unwrapped(help_of(option)).size() - 2)));
+            if (is_here) CHECK(readme.find("`" + flag) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("options: a default is what help says, and is the same when it is asked for") {
+    const Request fresh;
+    for (const Option& option : options()) {
+        CAPTURE(option.key);
+        const std::string value = value_text(option, fresh);
+        if (value.empty()) continue;  // not said: the default depends on the question
+        Request again;
+        CHECK(store(again, option, json::parse(value)) == "");
+        CHECK(value_text(option, again) == value);
+        if (is_boolean(option))
+            CHECK(value == "false");
+        else if (std::string_view(option.key) != "output")
+            CHECK(help_of(option).find("(default " + spelled(value)) != std::string::npos);
+    }
+}
+
+TEST_CASE("commands: every one has a help page with its summary, its words and its flags") {
+    const char* words[] = {"attn", "--help"};
+    const std::string list = unwrapped(parse(2, words, attn_program()).message);
+    for (const CommandRow* command : attn_program().commands) {
+        const std::string name(command->name), page = page_of(*command);
+        CAPTURE(name);
+        CHECK(page.starts_with(" attn " + name + ": " + command->summary));
+        CHECK(shows(list, name + " " + command->summary));
+        CHECK(shows(
+            page, unwrapped(command->examples).substr(1, unwrapped(command->examples).size() - 2)));
+        for (const Option& option : command->own) {
+            CAPTURE(option.key);
+            CHECK(shows(page, flag_of(option) +
+                                  (argument_of(option).empty() ? "" : " " + argument_of(option))));
+        }
+        for (const OwnHelp& told : command->told) CHECK(shows(page, told.help));
+        const char* help[] = {"attn", command->name.data(), "--help"};
+        CHECK(unwrapped(parse(3, help, attn_program()).message) == page);
+    }
+}
+
+TEST_CASE("modes: every one has a command, and the others name it where a mode is to be said") {
+    std::string names;
+    for (const ModeRow& row : mode_rows) {
+        CAPTURE(std::string(row.name));
+        CHECK(mode_named(row.name) == &row);
+        CHECK(std::any_of(attn_program().commands.begin(), attn_program().commands.end(),
+                          [&](const CommandRow* command) { return command->mode == &row; }));
+        names += (names.empty() ? "" : "|") + std::string(row.name);
+    }
+    for (const CommandRow* command : attn_program().commands) {
+        if (command->name == "batch") CHECK(shows(page_of(*command), "--mode " + names));
+        if (command->name == "explain")
+            CHECK(page_of(*command).find("MODE is " + listed_modes() + ";") != std::string::npos);
     }
 }
 
 TEST_CASE("options: a flag that has been given wins over the request's key") {
-    const char* argv[] = {"attn", "multihead", "x.json", "--heads", "4", "--no-qkv-bias"};
-    Request request = parse_command_line(6, argv).request;
+    Request request = asked({"multihead", "x.json", "--heads", "4", "--no-qkv-bias"});
     apply_key(request, "heads", 2, std::string("x.json:1:2"));
     apply_key(request, "qkv_bias", true, std::string("x.json:1:9"));
     apply_key(request, "seed", -5, std::string("x.json:1:20"));
@@ -41,21 +171,18 @@ TEST_CASE("options: a flag that has been given wins over the request's key") {
 
 TEST_CASE("options: seeds from -2^63 to 2^64-1 come back as they went in") {
     for (const char* text : {"0", "-1", "18446744073709551615", "-9223372036854775808", "123"}) {
-        const char* argv[] = {"attn", "self", "--example", "journey", "--seed", text};
-        const Request request = parse_command_line(6, argv).request;
-        CHECK(nlohmann::json::parse(config_of(request))["seed"].dump() == text);
+        const Request request = asked({"self", "--example", "journey", "--seed", text});
+        CHECK(json::parse(config_of(request))["seed"].dump() == text);
     }
 }
 
 TEST_CASE("options: config applied to a fresh request gives the same config") {
-    const char* argv[] = {"attn",        "causal", "--example", "journey", "--dropout",
-                          "0.25",        "--seed", "7",         "--emit",  "scores,mask",
-                          "--precision", "3",      "--pretty"};
-    const Request request = parse_command_line(13, argv).request;
+    const Request request = asked({"causal", "--example", "journey", "--dropout", "0.25", "--seed",
+                                   "7", "--emit", "scores,mask", "--precision", "3", "--pretty"});
     const std::string config = config_of(request);
     Request again;
     again.settings.mode = Mode::causal;
-    const auto members = nlohmann::json::parse(config);
+    const auto members = json::parse(config);
     for (const auto& [key, value] : members.items())
         if (key != "mode") apply_key(again, key, value, std::string("config"));
     CHECK(config_of(again) == config);

@@ -1,0 +1,66 @@
+// What an option's row says in words; see option.hpp.
+#include "cli/args/option.hpp"
+
+#include <algorithm>
+
+namespace attn::cli {
+namespace {
+
+std::string joined(const std::vector<std::string_view>& names, std::string_view between,
+                   std::string_view before_last) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i != 0) text += i + 1 == names.size() ? before_last : between;
+        text += names[i];
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string flag_name(const Option& option) {
+    std::string name = option.key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+}
+
+std::string flag_of(const Option& option) {
+    return "--" + flag_name(option);
+}
+
+std::vector<std::string_view> names_of(const Choice& choice) {
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; !choice.name(i).empty(); ++i) names.push_back(choice.name(i));
+    return names;
+}
+
+std::string argument_of(const Option& option) {
+    const auto* choice = std::get_if<Choice>(&option.field);
+    return choice == nullptr ? option.argument : joined(names_of(*choice), "|", "|");
+}
+
+std::string help_of(const Option& option) {
+    const auto* choice = std::get_if<Choice>(&option.field);
+    std::string help = option.help;
+    if (choice != nullptr && choice->has_default)
+        help += " (default " + std::string(choice->name(0)) + ")";
+    return help;
+}
+
+std::string expected_of(const Option& option) {
+    const auto* choice = std::get_if<Choice>(&option.field);
+    const std::string said = option.limits.expected;
+    return choice != nullptr && said.empty() ? listed(names_of(*choice)) : said;
+}
+
+std::string listed(const std::vector<std::string_view>& names) {
+    return joined(names, ", ", " or ");
+}
+
+std::string listed_modes() {
+    std::vector<std::string_view> names;
+    for (const ModeRow& row : mode_rows) names.push_back(row.name);
+    return listed(names);
+}
+
+}  // namespace attn::cli

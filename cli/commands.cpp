@@ -1,0 +1,77 @@
+// The table of commands; see commands.hpp. A mode's words stand here, a command's in its room.
+#include "cli/commands.hpp"
+
+#include "cli/batch/batch_command.hpp"
+#include "cli/compare/compare_command.hpp"
+#include "cli/explain/explain_command.hpp"
+#include "cli/plot/plot_command.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/version.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr const char* input_of_operator =
+    "a request as JSON, or npz or safetensors, with query, key and value; - or nothing: standard "
+    "input";
+constexpr const char* input_of_layer =
+    "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
+    "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
+
+constexpr CommandRow of_mode(Mode mode, const char* summary, const char* examples) {
+    const ModeRow& row = row_of(mode);
+    return {.name = row.name,
+            .summary = summary,
+            .examples = examples,
+            .input = row.projects ? input_of_layer : input_of_operator,
+            .mode = &row,
+            .takes = as_flag};
+}
+
+constexpr CommandRow self_command = of_mode(
+    Mode::self, "one head, every token attends to every token",
+    "  attn self --example journey --d-out 2 --seed 789\n"
+    "  attn self tokens.csv --init none --format table\n"
+    "  attn self --text \"Life is short, eat dessert first\" --embed-seed 123 --format torch\n");
+constexpr CommandRow causal_command =
+    of_mode(Mode::causal, "one head, a token attends to itself and to the tokens before it",
+            "  attn causal --example journey --d-out 2 --seed 789 --format torch\n"
+            "  attn causal tokens.json --dropout 0.5 --seed 123 -o result.json\n"
+            "  attn self tokens.json | attn causal - --emit scores,mask,attention_weights\n");
+constexpr CommandRow multihead_command =
+    of_mode(Mode::multihead, "h heads, causal unless --no-causal, output projection",
+            "  attn multihead --example pair --heads 2 --seed 789\n"
+            "  attn multihead tokens.json --heads 4 --init mha --no-causal --qkv-bias\n"
+            "  attn multihead tokens.csv --heads 2 --style wrapper --d-out 2 --format table\n");
+constexpr CommandRow cross_command =
+    of_mode(Mode::cross, "queries from INPUT, keys and values from --context",
+            "  attn cross tokens.csv --context tokens.json --d-out 4\n"
+            "  attn cross tokens.json --context tokens.json --heads 2 --causal --format table\n");
+constexpr CommandRow sdpa_command = of_mode(
+    Mode::sdpa, "the bare operator softmax(scale Q K^T + bias) V, no projections",
+    "  attn sdpa --query q.json --key k.json --value v.json\n"
+    "  attn sdpa --query q.json --key k.json --value v.json --causal --window 1 --softcap 30\n"
+    "  echo '{\"query\": [[1]], \"key\": [[0.1], [0.5]], \"value\": [[0], [1]]}' | attn sdpa\n");
+
+constexpr const CommandRow* commands[] = {&self_command,    &causal_command,  &multihead_command,
+                                          &cross_command,   &sdpa_command,    &batch_command,
+                                          &explain_command, &compare_command, &plot_command};
+
+}  // namespace
+
+const Program& attn_program() {
+    static const Program program{
+        .summary = "attention from the shell, with PyTorch's numbers",
+        .examples =
+            "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
+            "  attn causal tokens.csv --d-out 2 --seed 123 --emit all\n"
+            "  attn multihead request.json --heads 4 -o result.json\n"
+            "  attn plot result.json -o heads.html\n"
+            "  attn explain self --example journey --token 1\n",
+        .version = version_text,
+        .commands = commands,
+        .options = options()};
+    return program;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,142 @@
+// Flags, keys and the environment; see apply.hpp.
+#include "cli/request/apply.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/option_values.hpp"
+#include "cli/request/options.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+/// How errors name a flag: "--heads 5", "--no-causal".
+std::string flag_place(const Given& given) {
+    if (is_boolean(*given.option))
+        return given.text == "true" ? flag_of(*given.option) : "--no-" + flag_name(*given.option);
+    return flag_of(*given.option) + " " + (given.text.empty() ? "''" : io::shortened(given.text));
+}
+
+void store_at(Request& request, const Option& option, const json& value, ErrorKind kind,
+              const std::string& place) {
+    const std::string problem = store(request, option, value);
+    if (!problem.empty()) throw Error(kind, place, problem);
+    request.places[option.key] = place;
+}
+
+/// The same flag twice, or with and without its "no".
+void check_once(const Given& given, const Given& next) {
+    if (given.option != next.option) return;
+    if (is_boolean(*given.option))
+        throw Error(ErrorKind::usage, flag_of(*given.option),
+                    "contradicts --no-" + flag_name(*given.option) + "; expected one of them");
+    throw Error(ErrorKind::usage, flag_of(*given.option), "given twice; expected once");
+}
+
+std::vector<std::string> known_keys(Mode mode) {
+    std::vector<std::string> keys{"mode", "id", "inputs", "tokens"};
+    for (const Option& option : options())
+        if ((option.use & as_key) != 0 && (option.modes & in(mode)) != 0)
+            keys.emplace_back(option.key);
+    return keys;
+}
+
+}  // namespace
+
+void apply_flags(Request& request, const Args& args) {
+    for (std::size_t i = 0; i < args.given.size(); ++i) {
+        const Given& given = args.given[i];
+        // A command reads its own.
+        if (find_option(given.option->key) != given.option) continue;
+        if (i + 1 < args.given.size()) check_once(given, args.given[i + 1]);
+        if (io::find_invalid_utf8(given.text) != std::string::npos)
+            throw Error(ErrorKind::usage, flag_of(*given.option), "not UTF-8; expected UTF-8 text");
+        store_at(request, *given.option, value_of(*given.option, given.text), ErrorKind::usage,
+                 flag_place(given));
+    }
+}
+
+void apply_key(Request& request, const std::string& key, const json& value, const Place& place) {
+    const Option* option = find_option(key);
+    const Mode mode = request.settings.mode;
+    const auto fail = [&](const std::string& message) {
+        Place key_place = place;
+        key_place.value = {};
+        throw Error(ErrorKind::usage, text_of(request, key, key_place), message);
+    };
+    const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
+    if (positive != nullptr && is_boolean(*positive))
+        fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
+    if (option == nullptr || (option->use & as_key) == 0)
+        fail("unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
+             did_you_mean(key, known_keys(mode)) + "\"");
+    if ((option->modes & in(mode)) == 0)
+        fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; expected mode " +
+             text_of(option->modes));
+    const bool flag_wins = request.has(key) && !request.of_batch;
+    if (flag_wins || value.is_null()) return;
+    const std::string problem = store(request, *option, value);
+    if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
+    request.places[key] = place;
+}
+
+void apply_said(Request& request, const std::string& key, const json& value,
+                const std::string& place) {
+    store_at(request, *find_option(key), value, ErrorKind::input, place);
+}
+
+void check_defaults(const Request& request) {
+    for (const auto& [key, place] : request.places) {
+        const Option* option = find_option(key);
+        if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
+            throw Error(ErrorKind::usage, text_of(request, key, place),
+                        "mode " + std::string(row_of(request.settings.mode).name) +
+                            " has no such setting; expected mode " + text_of(option->modes));
+    }
+}
+
+void apply_environment(Request& request) {
+    const char* kernel = std::getenv("ATTN_KERNEL");
+    if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;
+    store_at(request, *find_option("kernel"), kernel, ErrorKind::usage,
+             "ATTN_KERNEL=" + io::shortened(kernel));
+}
+
+Request request_of(const Args& args) {
+    Request request;
+    request.settings.mode = args.command->mode->mode;
+    for (const std::string& word : args.words) {
+        if (word.starts_with("-:") && request.input.empty())
+            request.input = word;  // an array of standard input, which looks like a flag
+        else if (word.starts_with('-') && word != "-")
+            args.fail_unknown(word);
+        else
+            throw Error(ErrorKind::usage, word, "a second input; expected one");
+    }
+    apply_flags(request, args);
+    if (!args.input) return request;
+    if (!request.input.empty()) throw Error(ErrorKind::usage, "-", "a second input; expected one");
+    if (args.input->empty())
+        throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
+    request.input = *args.input;
+    return request;
+}
+
+bool waits_for_keyboard(const Request& request) {
+    const bool given = !request.input.empty() || request.example || request.text ||
+                       !request.token_ids.empty() || request.has_file("query") ||
+                       request.has_file("key") || request.has_file("value");
+    return !given && ::isatty(STDIN_FILENO) != 0;
+}
+
+}  // namespace attn::cli

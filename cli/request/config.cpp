@@ -1,0 +1,34 @@
+// A request's settings as JSON; see config.hpp.
+#include "cli/request/config.hpp"
+
+#include "cli/request/option_values.hpp"
+#include "cli/request/options.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+
+std::string config_of(const Request& request) {
+    const Mode mode = request.settings.mode;
+    const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
+    std::string config;
+    config.reserve(1024);  // longer than most
+    config = '{';
+    io::append_member(config, "mode", row_of(mode).name);
+    if (!request.id.empty()) io::append_member(config, "id", io::JsonText{request.id});
+    const bool tokens_of_text = request.text && !request.has("tokens");
+    if (!request.tokens.empty() && !tokens_of_text)
+        io::append_member(config, "tokens", request.tokens);
+    for (const Option& option : options()) {
+        const bool is_here = (option.modes & in(mode)) != 0 && (option.use & in_config) != 0 &&
+                             (option.use & elsewhere) == 0;
+        if (!is_here) continue;
+        const std::size_t before = config.size();
+        ((config += ",\"") += option.key) += "\":";
+        const std::size_t without_value = config.size();
+        append_value(config, option, request);
+        if (config.size() == without_value) config.resize(before);
+    }
+    return config += '}';
+}
+
+}  // namespace attn::cli

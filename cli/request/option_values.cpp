@@ -1,0 +1,296 @@
+// Values of options by their type; see option_values.hpp.
+#include "cli/request/option_values.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/request.hpp"
+#include "io/text/json_text.hpp"
+#include "io/text/number_array.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+bool is_within(double number, const Limits& limits) {
+    return number >= limits.lowest && number <= limits.highest;
+}
+
+/// 2.0 is the whole number 2, as in JSON Schema; any other number stays what it is.
+json as_integer(const json& value) {
+    constexpr double exact = 0x1p53;
+    if (!value.is_number_float()) return value;
+    const auto number = value.get<double>();
+    if (number != std::floor(number) || std::abs(number) > exact) return value;
+    return number < 0 ? json(static_cast<std::int64_t>(number))
+                      : json(static_cast<std::uint64_t>(number));
+}
+
+// How a field of each type takes a value: it says what is wrong and stays as it is, or says
+// nothing.
+
+std::string take(bool& field, const json& value, const Limits&) {
+    if (!value.is_boolean()) return "not a boolean; expected true or false";
+    field = value.get<bool>();
+    return {};
+}
+
+std::string take(std::uint64_t& field, const json& value, const Limits& limits) {
+    const json number = as_integer(value);
+    const bool fits = number.is_number_unsigned() &&
+                      is_within(static_cast<double>(number.get<std::uint64_t>()), limits);
+    if (!fits) {
+        const auto text = [](double limit) {
+            return std::to_string(static_cast<std::uint64_t>(limit));
+        };
+        return std::string(number.is_number() ? "out of range" : "not a whole number") +
+               "; expected a whole number " +
+               (std::isinf(limits.highest)
+                    ? "of at least " + text(limits.lowest)
+                    : "from " + text(limits.lowest) + " to " + text(limits.highest));
+    }
+    field = number.get<std::uint64_t>();
+    return {};
+}
+
+std::string take(Seed& field, const json& value, const Limits&) {
+    const json number = as_integer(value);
+    if (!number.is_number_integer())
+        return "not a seed; expected a whole number from -2^63 to 2^64-1";
+    const bool negative = !number.is_number_unsigned() && number.get<std::int64_t>() < 0;
+    field = {negative ? static_cast<std::uint64_t>(number.get<std::int64_t>())
+                      : number.get<std::uint64_t>(),
+             negative};
+    return {};
+}
+
+std::string take(double& field, const json& value, const Limits& limits) {
+    const std::string expected = std::string("; expected ") + limits.expected;
+    if (!value.is_number()) return "not a number" + expected;
+    if (!is_within(value.get<double>(), limits)) return "out of range" + expected;
+    field = value.get<double>();
+    return {};
+}
+
+std::string take(std::string& field, const json& value, const Limits&) {
+    if (!value.is_string() || value.get<std::string>().empty())
+        return "not a text; expected a string that is not empty";
+    field = value.get<std::string>();
+    return {};
+}
+
+std::string take(std::vector<std::string>& field, const json& value, const Limits&) {
+    const bool strings =
+        value.is_array() && !value.empty() &&
+        std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); });
+    if (strings)
+        field = value.get<std::vector<std::string>>();
+    else if (value.is_string() && !value.get<std::string>().empty())
+        field = split_list(value.get<std::string>());
+    else
+        return "not a list of names; expected one name or more";
+    return {};
+}
+
+std::string take(TensorShapes& field, const json& value, const Limits&) {
+    if (!value.is_object()) return "not an object; expected {\"tensor\": [rows, columns]}";
+    for (const auto& [tensor, shape] : value.items()) field[tensor] = shape.dump();
+    return {};
+}
+
+bool may_stand(const json& number, const Limits&, const std::vector<std::uint64_t>&) {
+    return number.is_number_unsigned();
+}
+bool may_stand(const json& number, const Limits& limits, const std::vector<std::int64_t>&) {
+    return number.is_number_integer() &&
+           is_within(static_cast<double>(number.get<std::int64_t>()), limits);
+}
+bool may_stand(const json& number, const Limits&, const std::vector<double>&) {
+    return number.is_number();
+}
+
+/// Numbers parted by commas, or a JSON list of them.
+template <class T>
+std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
+    json list = value;
+    if (value.is_string()) {
+        list = json::array();
+        for (const std::string& part : split_list(value.get<std::string>()))
+            list.push_back(json::accept(part) ? json::parse(part) : json(part));
+    } else if (!value.is_array()) {
+        list = json::array({value});
+    }
+    const bool good = !list.empty() && list.size() <= limits.longest &&
+                      std::all_of(list.begin(), list.end(), [&](const json& number) {
+                          return may_stand(number, limits, field);
+                      });
+    if (!good) return std::string("not such a list; expected ") + limits.expected;
+    field = list.get<std::vector<T>>();
+    return {};
+}
+
+template <class T>
+std::string take(std::optional<T>& field, const json& value, const Limits& limits) {
+    T said{};
+    std::string problem = take(said, value, limits);
+    if (problem.empty()) field = std::move(said);
+    return problem;
+}
+
+std::string choose(Request& request, const Option& option, const Choice& choice,
+                   const json& value) {
+    for (std::size_t place = 0; !choice.name(place).empty(); ++place)
+        if (value == choice.name(place)) {
+            choice.choose(request, place);
+            return {};
+        }
+    return "unknown; expected " + argument_of(option);
+}
+
+std::string name_file(Request& request, const Option& option, const json& value) {
+    if (!value.is_string() || value.get<std::string>().empty())
+        return "not an array or a path; expected one of them";
+    request.operand_files[option.key] = value.get<std::string>();
+    return {};
+}
+
+// How a field of each type shows itself.
+
+template <class T>
+void append_field(std::string& out, const T& field) {
+    io::append_json(out, field);
+}
+void append_field(std::string& out, const Seed& seed) {
+    if (seed.negative)
+        io::append_json(out, static_cast<std::int64_t>(seed.bits));
+    else
+        io::append_json(out, seed.bits);
+}
+void append_field(std::string& out, const TensorShapes& shapes) {
+    out += '{';
+    for (const auto& [tensor, shape] : shapes) {
+        if (out.back() != '{') out += ',';
+        io::append_json_string(out, tensor);
+        (out += ':') += shape;
+    }
+    out += '}';
+}
+template <class T>
+void append_field(std::string& out, const std::vector<T>& list) {
+    if (!list.empty()) io::append_json(out, list);
+}
+template <class T>
+void append_field(std::string& out, const std::optional<T>& field) {
+    if (field) append_field(out, *field);
+}
+
+/// Hands the row's field on to the function for its type.
+template <class OnChoice, class OnOperand, class OnField>
+void visit_field(const Option& option, const OnChoice& on_choice, const OnOperand& on_operand,
+                 const OnField& on_field) {
+    std::visit(
+        [&](const auto& field) {
+            using F = std::remove_cvref_t<decltype(field)>;
+            if constexpr (std::is_same_v<F, Choice>)
+                on_choice(field);
+            else if constexpr (std::is_same_v<F, Operand>)
+                on_operand();
+            else if constexpr (std::is_pointer_v<F>)
+                on_field(field);
+        },
+        option.field);
+}
+
+// What a flag's text is, by the type of the field: numbers where all of it is one.
+
+template <class Number>
+json parsed(const std::string& text) {
+    Number number{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    return error == std::errc{} && stop == end ? json(number) : json(text);
+}
+
+json spelled(const std::string& text, const std::uint64_t*) {
+    return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
+}
+json spelled(const std::string& text, const Seed*) {
+    return spelled(text, static_cast<const std::uint64_t*>(nullptr));
+}
+json spelled(const std::string& text, const double*) {
+    const io::ParsedNumber number = io::parse_loose_number(text);
+    return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
+}
+json spelled(const std::string& text, const bool*) {
+    return text == "true";
+}
+template <class T>
+json spelled(const std::string& text, const T*) {
+    return text;
+}
+template <class T>
+json spelled(const std::string& text, const std::optional<T>*) {
+    return spelled(text, static_cast<const T*>(nullptr));
+}
+
+}  // namespace
+
+std::string store(Request& request, const Option& option, const json& value) {
+    std::string problem;
+    visit_field(
+        option, [&](const Choice& choice) { problem = choose(request, option, choice, value); },
+        [&] { problem = name_file(request, option, value); },
+        [&](auto field) { problem = take(field(request), value, option.limits); });
+    return problem;
+}
+
+void append_value(std::string& out, const Option& option, const Request& request) {
+    visit_field(
+        option,
+        [&](const Choice& choice) {
+            const std::string_view name = choice.chosen(request);
+            if (!name.empty()) io::append_json(out, name);
+        },
+        [&] {
+            const auto path = request.operand_files.find(option.key);
+            if (path != request.operand_files.end()) io::append_json(out, path->second);
+        },
+        // Fields are only handed out; reading through one is const.
+        [&](auto field) {
+            append_field(out, std::as_const(field(const_cast<Request&>(request))));
+        });
+}
+
+json value_of(const Option& option, const std::string& text) {
+    json value = text;
+    visit_field(
+        option, [](const Choice&) {}, [] {},
+        [&](auto field) {
+            using T = std::remove_reference_t<decltype(field(std::declval<Request&>()))>;
+            value = spelled(text, static_cast<const T*>(nullptr));
+        });
+    return value;
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', from), text.size());
+        std::string part = text.substr(from, comma - from);
+        part.erase(0, part.find_first_not_of(' '));
+        part.erase(part.find_last_not_of(' ') + 1);
+        parts.push_back(std::move(part));
+        from = comma + 1;
+    }
+    return parts;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,26 @@
+// Where the settings of a request were given; see request.hpp.
+#include "cli/request/request.hpp"
+
+#include "cli/request/options.hpp"
+
+namespace attn::cli {
+
+std::string text_of(const Request& request, const std::string& key, const Place& place) {
+    if (!place.in_document) return place.text;
+    const std::string where = request.document->place(place.offset);
+    return place.value.empty() ? where : where + ": " + key + " " + io::shortened(place.value);
+}
+
+void settle_places(Request& request) {
+    for (auto& [key, place] : request.places) place = Place(text_of(request, key, place));
+    request.document.reset();
+}
+
+std::string place_of(const Request& request, const std::string& key) {
+    const auto found = request.places.find(key);
+    if (found != request.places.end()) return text_of(request, key, found->second);
+    const Option* option = find_option(key);
+    return option != nullptr ? flag_of(*option) : key;
+}
+
+}  // namespace attn::cli
