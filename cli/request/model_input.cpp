@@ -7,11 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/model_config.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/bytes.hpp"
+#include "io/model/config.hpp"
 #include "io/model/embeddings.hpp"
+#include "io/model/other_tensors.hpp"
 #include "io/model/read_weights.hpp"
 #include "io/read/input_file.hpp"
 #include "io/text/json_text.hpp"
@@ -43,6 +46,49 @@ std::string config_beside(const Request& request, const std::string& path) {
     return !path.empty() && fs::exists(beside, ignored) ? beside.string() : "";
 }
 
+/// The settings that the config of a model fills in.
+class RequestSettings final : public io::SettingStore {
+public:
+    explicit RequestSettings(Request& request) : request_(request) {}
+    bool has(std::string_view setting) const override { return request_.has(setting); }
+    void store(std::string_view setting, const nlohmann::json& value,
+               const std::string& place) override {
+        apply_said(request_, std::string(setting), value, place);
+    }
+    const Settings& settings() const override { return request_.settings; }
+
+private:
+    Request& request_;
+};
+
+/// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they
+/// belong to. `config` is the file's, and null where it has none.
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path) {
+    if (config.is_null()) return;
+    const bool other_heads = request.has("heads");
+    request.is_saved_model = true;
+    for (const Option& option : options()) {
+        const std::string key = option.key;
+        const bool here = (option.modes & in(request.settings.mode)) != 0;
+        if (!here || (option.use & as_saved) == 0) continue;
+        if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
+        if ((option.use & of_heads) != 0 && other_heads) continue;
+        if (key.starts_with("rope_") && !request.settings.rope) continue;
+        apply_said(request, key, config[key],
+                   path + ": config " + key + " " + io::shortened(config[key].dump()));
+    }
+}
+
+/// What holds for the whole family where neither a flag nor the file said anything.
+void apply_family_defaults(Request& request, const io::Family& family) {
+    Settings& settings = request.settings;
+    if (!family.causal && settings.mode == Mode::multihead && !request.has("causal"))
+        settings.causal = false;
+    const bool rotates = family.rotates != io::Rotates::none && !request.is_saved_model;
+    if (rotates && !request.has("rope")) settings.rope = Rope::half;
+    request.norm_eps = request.norm_eps.value_or(family.eps);
+}
+
 }  // namespace
 
 ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::string& path)
@@ -68,27 +114,27 @@ void ModelInput::find_layer(const std::string& prefix) {
 }
 
 void ModelInput::settle(const std::string& config_path) {
-    const io::FamilyRule& rule = *layer_.rule;
+    const io::Family& family = *layer_.family;
     const bool wants_eps = request_.has("norm_eps");
     const bool wants_rope = request_.has("rope_base") || request_.has("rope_scaling");
     const bool wants_dims = request_.has("rope_dims");
-    request_.family = rule.family;
+    request_.family = &family;
     if (layer_.number) request_.layer = layer_.number;
     request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
     check_shapes();
     // The other families have no config of their own; one that stands there is another program's.
-    const bool has_config = rule.family != io::Family::mha && rule.family != io::Family::notebook;
+    const bool has_config = !family.model_types.empty();
+    RequestSettings store(request_);
     if (!config_path.empty() && has_config)
-        apply_model_config(request_, *file_, layer_, config_path, *files_.config(config_path));
+        io::read_model_config(store, *file_, layer_, config_path, *files_.config(config_path));
     else if (request_.model_config && *request_.model_config != "none")
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
-                    "family " + std::string(name_of(io::family_names, rule.family)) +
-                        " has no config; expected none");
+                    "family " + std::string(family.name) + " has no config; expected none");
     apply_saved_config(request_, file_->config(), file_->name);
-    apply_family_defaults(request_, rule.family);
+    apply_family_defaults(request_, family);
     check_said();
     check_rope(wants_rope, wants_dims);
-    if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !rule.norm.empty();
+    if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !family.norm.empty();
     if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
         if (wants_eps)
             throw Error(ErrorKind::usage, place_of(request_, "norm_eps"),
@@ -99,7 +145,6 @@ void ModelInput::settle(const std::string& config_path) {
 
 /// What the tensors do not say and nothing else has said; a guess would give other numbers.
 void ModelInput::check_said() const {
-    const io::FamilyRule& rule = *layer_.rule;
     const auto fail = [&](const std::string& flag, const std::string& what) {
         throw Error(ErrorKind::usage, flag,
                     "is missing, and " + file_->name + " does not say " + what +
@@ -107,10 +152,11 @@ void ModelInput::check_said() const {
     };
     // A layer of the notebooks without an output projection has one head.
     const bool may_have_heads = row_of(request_.settings.mode).heads_axis != HeadsAxis::never;
-    const bool has_out = file_->find(layer_.full_out(rule.out.weight)) != nullptr;
+    const bool has_out = file_->find(layer_.full_out(layer_.names->out.weight)) != nullptr;
     if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
         fail("--heads", "how many heads there are");
-    if (rule.family == io::Family::neox && !request_.is_saved_model && !request_.settings.rope_dims)
+    if (layer_.family->rotates == io::Rotates::part_of_heads && !request_.is_saved_model &&
+        !request_.settings.rope_dims)
         fail("--rope-dims", "which part of a head is rotated");
 }
 
@@ -118,10 +164,10 @@ void ModelInput::check_said() const {
 void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
     const Settings& s = request_.settings;
     if (!s.rope) return;
-    const io::FamilyRule& rule = *layer_.rule;
-    const std::vector<std::size_t>& shape = file_->find(layer_.full(rule.query.weight))->shape;
+    const io::LayerNames& names = *layer_.names;
+    const std::vector<std::size_t>& shape = file_->find(layer_.full(names.query.weight))->shape;
     const std::size_t outputs = shape.size() == 2 ? shape[layer_.in_out ? 1 : 0] : 0;
-    const std::size_t parts = rule.packing == io::Packing::separate ? 1 : 3;
+    const std::size_t parts = names.packing == io::Packing::separate ? 1 : 3;
     const std::size_t head = outputs / parts / std::max<std::size_t>(1, s.heads.value_or(1));
     io::check_frequencies(*file_, layer_,
                           rope_frequencies(s.rope_base.value_or(default_rope_base),
@@ -162,9 +208,8 @@ AnyLayerWeights ModelInput::read_weights() const {
     if (path_.empty()) return read();
     // All that the numbers depend on; the prefix comes last, since it may hold anything.
     const std::string key =
-        path_ + "\n" + std::string(name_of(io::family_names, layer_.rule->family)) + " " +
-        std::to_string(heads) + (single ? " f32 " : " f64 ") +
-        (layer_.in_out ? "in-out " : "out-in ") +
+        path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) +
+        (single ? " f32 " : " f64 ") + (layer_.in_out ? "in-out " : "out-in ") +
         (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
     return files_.weights(key, read);
 }

@@ -6,6 +6,7 @@
 
 #include "cli/request/request.hpp"
 #include "core/layer/layer.hpp"
+#include "io/model/embeddings.hpp"
 #include "io/model/loaded_models.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"

@@ -54,6 +54,25 @@ constexpr Choice among{Named<names, path...>::name, Named<names, path...>::choos
 template <const auto& names, auto member>
 constexpr Choice setting_among = among<names, &Request::settings, member>;
 
+/// A field that points to a family of models, or to none.
+template <const io::Family* Request::*member>
+struct NamedFamily {
+    static std::string_view name(std::size_t place) {
+        const auto all = io::all_families();
+        return place < all.size() ? all[place]->name : std::string_view();
+    }
+    static void choose(Request& request, std::size_t place) {
+        request.*member = io::all_families()[place];
+    }
+    static std::string_view chosen(const Request& request) {
+        return request.*member != nullptr ? (request.*member)->name : std::string_view();
+    }
+};
+
+template <const io::Family* Request::*member>
+constexpr Choice family{NamedFamily<member>::name, NamedFamily<member>::choose,
+                        NamedFamily<member>::chosen, false};
+
 constexpr Modes multihead = in(Mode::multihead), sdpa = in(Mode::sdpa), cross = in(Mode::cross);
 constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead;
 constexpr Modes layers = one_input | cross;
@@ -149,7 +168,7 @@ constexpr Option table[] = {
      "d_out"},
     {"weights", weights, layers, Operand{}, {}, "FILE",
      "parameters from a file of a model instead of drawn ones (default none)"},
-    {"family", weights, layers, among<io::family_names, &R::family>, {}, "",
+    {"family", weights, layers, family<&R::family>, {}, "",
      "whose names the tensors have (default: found by the names)", everywhere | of_model},
     {"layer", weights, layers, kept<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
@@ -165,7 +184,7 @@ constexpr Option table[] = {
      "else off)"},
     {"norm_eps", weights, one_input, kept<&R::norm_eps>, at_least_0, "E",
      "epsilon of the model's norms (default: of its config, else its family's)"},
-    {"save_family", weights, layers, among<io::family_names, &R::save_family>, {}, "",
+    {"save_family", weights, layers, family<&R::save_family>, {}, "",
      "whose names --save-weights gives (default --family; else notebook, or mha after --init mha)",
      as_flag},
     {"save_weights", weights, layers, kept<&R::save_weights>, {}, "FILE",

@@ -14,7 +14,7 @@
 #include "cli/request/pictures.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
-#include "io/model/read_weights.hpp"
+#include "io/model/name_weights.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/report.hpp"
 
@@ -89,21 +89,25 @@ io::Format format_of_weights(const Request& request) {
                              true);
 }
 
-/// The parameters under the names of the family that was asked for, or of their initialiser.
+/// The family that was asked for, else that of the weights, else of their initialiser.
+io::LayerName saved_layer(const Request& request) {
+    const auto number = static_cast<std::size_t>(request.layer.value_or(0));
+    if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
+    if (request.family != nullptr) return {*request.family, number, "family"};
+    const bool is_mha = request.settings.init == Init::mha;
+    return {is_mha ? io::families::mha : io::families::notebook, number, "family"};
+}
+
 io::Report weights_report(const Request& request, const Result& result) {
     if (!result.weights)
         throw Error(ErrorKind::usage, place_of(request, "save_weights"),
                     "init none has no parameters; expected another init, or --weights");
-    const io::Family by_init =
-        request.settings.init == Init::mha ? io::Family::mha : io::Family::notebook;
     io::Report report;
     report.head.emplace_back("schema", "\"attn.weights/1\"");
     report.head.emplace_back("config", config_of(request));
     report.arrays = std::visit(
         [&](const auto& weights) {
-            return io::name_layer_weights(
-                *weights, request.save_family.value_or(request.family.value_or(by_init)),
-                static_cast<std::size_t>(request.layer.value_or(0)), result.shapes.heads);
+            return io::name_layer_weights(*weights, saved_layer(request), result.shapes.heads);
         },
         *result.weights);
     return report;
@@ -111,7 +115,7 @@ io::Report weights_report(const Request& request, const Result& result) {
 
 void check_saved(const Request& request) {
     if (request.save_weights.empty()) {
-        if (request.save_family)
+        if (request.save_family != nullptr)
             throw Error(ErrorKind::usage, place_of(request, "save_family"),
                         "nothing is saved; expected --save-weights beside it");
         return;

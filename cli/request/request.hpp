@@ -12,7 +12,7 @@
 
 #include "core/plan/settings.hpp"
 #include "io/file/source.hpp"
-#include "io/model/family.hpp"
+#include "io/model/families.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/input_file.hpp"
@@ -60,7 +60,7 @@ struct Request {
     std::optional<Seed> embed_seed;
 
     /// A model's file of weights: which layer of it, and what the model does before the layer.
-    std::optional<io::Family> family;
+    const io::Family* family = nullptr;  ///< null: found by the names
     std::optional<std::uint64_t> layer;
     std::optional<WeightsLayout> weights_layout;
     /// As JSON, by tensor; empty where they may be any.
@@ -72,7 +72,7 @@ struct Request {
     bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
     bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
     std::string save_weights;     ///< a path, or empty
-    std::optional<io::Family> save_family;
+    const io::Family* save_family = nullptr;  ///< null: `family`, else by the initialiser
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string, std::less<>> operand_files;

@@ -6,7 +6,7 @@
 
 #include "core/base/tensor.hpp"
 #include "core/layer/norm.hpp"
-#include "io/model/family.hpp"
+#include "io/model/find_layer.hpp"
 
 namespace attn::io {
 
@@ -22,12 +22,5 @@ Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
 /// The norm that the model has before this attention layer. Errors: SettingError with key
 /// "pre_norm", where the family has none; else as above.
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps);
-
-/// Frequencies of the rotary embedding that older files hold must be those that are computed,
-/// within the rounding of the type that they are stored in. Other ones are meant where
-/// `may_differ`, another number of them where `may_differ_in_number`. Errors: kind input.
-void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
-                       const std::vector<double>& computed, bool may_differ,
-                       bool may_differ_in_number);
 
 }  // namespace attn::io

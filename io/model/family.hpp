@@ -1,26 +1,15 @@
-// How published models name the tensors of their attention layers, and which layer a file's names
-// show. Sources: Hugging Face transformers' modules, torch.nn.MultiheadAttention, the notebooks.
+// What is known of a family of published models: how it names the tensors of its attention layers,
+// what it computes, and what its config.json says. Each family stands in the file of its name;
+// families.hpp lists them. Sources: Hugging Face transformers' modules and configuration classes,
+// torch.nn.MultiheadAttention, the notebooks.
 #pragma once
 
-#include <cstddef>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
-
-#include "core/plan/settings.hpp"
-#include "io/read/array_file.hpp"
 
 namespace attn::io {
 
-enum class Family { gpt2, llama, bert, neox, mha, notebook };
-inline constexpr Names<Family, 6> family_names{{{Family::gpt2, "gpt2"},
-                                                {Family::llama, "llama"},
-                                                {Family::bert, "bert"},
-                                                {Family::neox, "neox"},
-                                                {Family::mha, "mha"},
-                                                {Family::notebook, "notebook"}}};
+class ConfigReader;
 
 /// How queries, keys and values lie in their tensors.
 enum class Packing {
@@ -31,6 +20,7 @@ enum class Packing {
 
 struct ProjectionNames {
     std::string_view weight = {}, bias = {};
+    bool stacks = false;  ///< may hold independent heads too: (heads, rows, columns)
 };
 
 /// What a tensor must look like to be the one that is meant by its name.
@@ -48,11 +38,9 @@ struct HarmlessTensor {
     Form form = Form::any;
 };
 
-/// The names of one kind of layer. Names are relative to the layer's own, `layer`.
-struct FamilyRule {
-    Family family = Family::notebook;
-    std::string_view layer = {};      ///< '#' is a number: the layer's, or of a head in a wrapper
-    std::string_view published = {};  ///< what stands before it in published files
+/// One form of a family's layers. Names are relative to the layer's own, `layer`.
+struct LayerNames {
+    std::string_view layer = {};  ///< '#' is a number: the layer's, or of a head in a wrapper
     Packing packing = Packing::separate;
     bool in_out = false;      ///< weights are (d_in, d_out), else (d_out, d_in)
     bool is_open = false;     ///< ... unless attn's metadata or the query says otherwise
@@ -60,51 +48,76 @@ struct FamilyRule {
     bool is_wrapper = false;  ///< independent heads
     bool needs_out = true;    ///< always has an output projection
     ProjectionNames query = {}, key = {}, value = {}, out = {};
-    std::vector<HarmlessTensor> others = {};
-    std::string_view norm = {};  ///< of the layer's input, with its number as '#'; empty: none
-    bool is_rms_norm = false;
-    std::string_view embedding = {};                ///< the module of the embeddings; empty: none
-    std::vector<std::string_view> embeddings = {};  ///< of token ids; of positions; of segment 0
-    std::string_view embedding_norm = {};           ///< after them
+    std::span<const HarmlessTensor> others = {};
 };
 
-const std::vector<FamilyRule>& family_rules();
+/// What older files hold beside the parameters: the causal mask, the number that masked scores
+/// become, the frequencies of the rotary embedding.
+inline constexpr HarmlessTensor causal_buffer{"bias", Form::lower_mask},
+    masked_score{"masked_bias", Form::one_number},
+    rotary_buffer{"rotary_emb.inv_freq", Form::frequencies};
 
-/// One attention layer that a file's names show.
-struct ModelLayer {
-    const FamilyRule* rule = nullptr;
-    std::string prefix;                 ///< before the rule's `layer`
-    std::optional<std::size_t> number;  ///< empty where the names have none
-    std::size_t heads = 0;              ///< of a wrapper
-    bool in_out = false;                ///< weights are (d_in, d_out), else (d_out, d_in)
-
-    /// The full name of a tensor of the layer; of head `head` of a wrapper.
-    std::string full(std::string_view name, std::size_t head = 0) const;
-    /// The full name of a tensor of the output projection, of which a wrapper has one for all
-    /// heads.
-    std::string full_out(std::string_view name) const;
-    /// The same for names that are not below the layer, with '#' as its number.
-    std::string beside(std::string_view name) const;
+/// A key of config.json that changes nothing in the attention, or nothing while it has one of these
+/// values.
+struct ConfigKey {
+    std::string_view name;
+    std::string_view values = {};  ///< as a JSON list; empty: any
 };
 
-struct LayerQuery {
-    std::optional<Family> family;
-    std::optional<std::size_t> number;  ///< empty: layer 0, or the only one
-    std::string prefix;                 ///< empty: any
-    std::optional<bool> in_out;         ///< for names that leave it open
+/// Which projections have a bias; `said`: unless attention_bias says otherwise of all of them.
+struct Biases {
+    bool inputs = false, out = false, said = false;
 };
 
-/// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
-/// where a tensor that the layer needs is missing, or one is there that is not understood.
-ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
+/// The keys of the rotary embedding; without `base` there is none.
+struct RopeKeys {
+    std::string_view base = {}, part = "partial_rotary_factor";
+    double default_part = 1;  ///< of a head that is rotated
+};
 
-/// A mask that the layer keeps beside its parameters may be passed over only if it is the causal
-/// one. Errors: kind input, naming the tensor.
-void check_causal_masks(const ArrayFile& file, const ModelLayer& layer);
+/// Which layers see no further back than sliding_window says.
+enum class Windows {
+    none,
+    all,   ///< where sliding_window is a number
+    upper  ///< where use_sliding_window is on: from max_window_layers on, or by layer_types
+};
 
-/// Errors: kind input with the whole name of a tensor below `module` that is none of `known`, full
-/// names: it may change what the `part` computes.
-void check_nothing_else(const ArrayFile& file, const std::string& module,
-                        const std::vector<std::string>& known, const std::string& part);
+/// One value of model_type: what its configuration class calls the settings, and means by them.
+struct ModelType {
+    std::string_view name;
+    std::string_view heads = "num_attention_heads", kv_heads = {}, width = "hidden_size", eps = {};
+    RopeKeys rope = {};
+    Windows windows = Windows::none;
+    Biases biases = {};
+    std::span<const ConfigKey> others = {};        ///< that it has, or other programs give it
+    void (*read_others)(ConfigReader&) = nullptr;  ///< those that are settings
+};
+
+/// What of queries and keys is rotated by their position.
+enum class Rotates {
+    none,
+    heads,         ///< all of each head
+    part_of_heads  ///< as much as the config or --rope-dims says
+};
+
+/// Tables that are added up for each token; without `ids` there are none.
+struct EmbeddingNames {
+    std::string_view module = {};  ///< that all of them are in; empty: each in its own
+    std::string_view ids = {}, positions = {}, segments = {};
+    std::string_view norm = {};  ///< after them
+};
+
+struct Family {
+    std::string_view name;
+    std::string_view published = {};     ///< what stands before `layer` in published files
+    std::span<const LayerNames> layers;  ///< the first is the one that errors show
+    std::string_view norm = {};          ///< of the layer's input, '#' its number; empty: none
+    EmbeddingNames embedding = {};
+    double eps = 0;    ///< of the norms, unless a config says it
+    bool rms = false;  ///< the norm is by the root mean square
+    bool causal = true;
+    Rotates rotates = Rotates::none;
+    std::span<const ModelType> model_types = {};  ///< empty: it has no config.json
+};
 
 }  // namespace attn::io

@@ -1,0 +1,33 @@
+// The list of families; see families.hpp. Each stands in the file of its name.
+#include "io/model/families.hpp"
+
+#include <algorithm>
+
+namespace attn::io {
+
+namespace families {
+extern const Family gpt2, llama, bert, neox, mha, notebook;
+constexpr const Family* all[] = {&gpt2, &llama, &bert, &neox, &mha, &notebook};
+}  // namespace families
+
+std::span<const Family* const> all_families() {
+    return families::all;
+}
+
+const Family* find_family(std::string_view name) {
+    const auto found = std::find_if(std::begin(families::all), std::end(families::all),
+                                    [&](const Family* family) { return family->name == name; });
+    return found == std::end(families::all) ? nullptr : *found;
+}
+
+std::string names_of(std::span<const Family* const> families, std::string_view between,
+                     std::string_view last) {
+    std::string text;
+    for (const Family* family : families) {
+        if (family != families.front()) text += family == families.back() ? last : between;
+        text += family->name;
+    }
+    return text;
+}
+
+}  // namespace attn::io

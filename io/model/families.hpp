@@ -1,0 +1,26 @@
+// The families of published models, in the order in which help lists them.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "io/model/family.hpp"
+
+namespace attn::io {
+
+std::span<const Family* const> all_families();
+
+/// The family of this name, or null.
+const Family* find_family(std::string_view name);
+
+/// Names of families one after the other: `between` two of them, but `last` before the last one.
+std::string names_of(std::span<const Family* const> families, std::string_view between,
+                     std::string_view last);
+
+namespace families {
+/// Whose names attn gives to parameters that it drew: those of nn.MultiheadAttention after its
+/// initialiser, else those of the notebooks.
+extern const Family mha, notebook;
+}  // namespace families
+
+}  // namespace attn::io

@@ -1,0 +1,219 @@
+// Which attention layer of a model a file's names show; see find_layer.hpp.
+#include "io/model/find_layer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/model/families.hpp"
+#include "io/model/other_tensors.hpp"
+
+namespace attn::io {
+namespace {
+
+std::string with_number(std::string_view pattern, std::size_t number) {
+    std::string text(pattern);
+    const std::size_t at = text.find('#');
+    if (at != std::string::npos) text.replace(at, 1, std::to_string(number));
+    return text;
+}
+
+std::optional<std::size_t> to_number(std::string_view digits) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())
+        return std::nullopt;
+    return number;
+}
+
+struct NameMatch {
+    std::string prefix;
+    std::optional<std::size_t> number;
+};
+
+/// Whether `name` ends with `pattern` at the start of a component, and what '#' stands for.
+std::optional<NameMatch> match(std::string_view name, std::string_view pattern) {
+    const std::size_t hash = pattern.find('#');
+    const std::string_view tail =
+        hash == std::string_view::npos ? pattern : pattern.substr(hash + 1);
+    if (!name.ends_with(tail)) return std::nullopt;
+    std::string_view rest = name.substr(0, name.size() - tail.size());
+    NameMatch found;
+    if (hash != std::string_view::npos) {
+        const std::size_t digits = rest.find_last_not_of("0123456789") + 1;
+        found.number = to_number(rest.substr(digits));
+        if (!found.number) return std::nullopt;
+        rest = rest.substr(0, digits);
+        const std::string_view head = pattern.substr(0, hash);
+        if (!rest.ends_with(head)) return std::nullopt;
+        rest.remove_suffix(head.size());
+    }
+    if (!rest.empty() && rest.back() != '.') return std::nullopt;
+    found.prefix = rest;
+    return found;
+}
+
+/// "trf_blocks.3.att." is of layer 3.
+std::optional<std::size_t> last_number(const std::string& prefix) {
+    std::optional<std::size_t> number;
+    for (std::size_t from = 0; from < prefix.size();) {
+        const std::size_t dot = std::min(prefix.find('.', from), prefix.size());
+        if (const auto found = to_number(std::string_view(prefix).substr(from, dot - from)))
+            number = found;
+        from = dot + 1;
+    }
+    return number;
+}
+
+/// A head of a wrapper is no layer by itself, not even where head 0 is missing.
+bool is_head(const ModelLayer& layer) {
+    if (layer.names->is_wrapper) return false;
+    return std::any_of(layer.family->layers.begin(), layer.family->layers.end(),
+                       [&](const LayerNames& names) {
+                           return names.is_wrapper && match(layer.prefix, names.layer).has_value();
+                       });
+}
+
+/// The layers whose tensors have the names of this form.
+void add_layers(const ArrayFile& file, const Family& family, const LayerNames& names,
+                std::vector<ModelLayer>& layers) {
+    const std::string anchor = std::string(names.layer) + std::string(names.query.weight);
+    for (const StoredArray& array : file.arrays) {
+        std::optional<NameMatch> found = match(array.name, anchor);
+        if (!found) continue;
+        ModelLayer layer{&family, &names, found->prefix, found->number, 0, names.in_out};
+        if (names.is_wrapper || names.layer.empty()) layer.number = last_number(found->prefix);
+        if (names.is_wrapper) {
+            // Counted from 0 on, so that a gap shows as a missing tensor's absence from it.
+            if (*found->number != 0) continue;
+            while (file.find(layer.full(names.query.weight, layer.heads)) != nullptr) ++layer.heads;
+        }
+        if (!is_head(layer)) layers.push_back(std::move(layer));
+    }
+}
+
+std::vector<ModelLayer> layers_of(const ArrayFile& file) {
+    std::vector<ModelLayer> layers;
+    for (const Family* family : all_families())
+        for (const LayerNames& names : family->layers) add_layers(file, *family, names, layers);
+    return layers;
+}
+
+[[noreturn]] void fail_in(const ArrayFile& file, const std::string& message) {
+    throw Error(ErrorKind::input, file.name, message);
+}
+
+[[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
+    std::string examples;
+    for (const Family* family : all_families()) {
+        if (query.family != nullptr && query.family != family) continue;
+        const LayerNames& names = family->layers.front();
+        examples += (examples.empty() ? "" : ", ") + std::string(family->name) + ": " +
+                    with_number(names.layer, 0) + std::string(names.query.weight);
+    }
+    fail_in(file, "no attention layer in it; it has " + list_of(file.arrays) +
+                      "; expected names as in " + examples);
+}
+
+/// "0 to 11", or "0, 2": the numbers of the layers.
+std::string numbers_text(const std::vector<ModelLayer>& layers) {
+    std::vector<std::size_t> numbers;
+    for (const ModelLayer& layer : layers)
+        if (layer.number) numbers.push_back(*layer.number);
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    if (numbers.empty()) return "layers without numbers";
+    const bool is_range = numbers.back() - numbers.front() + 1 == numbers.size();
+    if (is_range && numbers.size() > 1)
+        return "layers " + std::to_string(numbers.front()) + " to " +
+               std::to_string(numbers.back());
+    std::string text = "layer";
+    for (std::size_t number : numbers) text += " " + std::to_string(number);
+    return text;
+}
+
+void check_present(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    std::vector<std::string_view> needed{names.query.weight};
+    if (names.packing == Packing::separate) {
+        needed.push_back(names.key.weight);
+        needed.push_back(names.value.weight);
+    }
+    if (names.needs_out) needed.push_back(names.out.weight);  // of no wrapper
+    for (std::string_view name : needed)
+        for (std::size_t head = 0; head < layer.groups(); ++head)
+            if (const std::string full = layer.full(name, head); file.find(full) == nullptr)
+                fail_in(file, "has no tensor \"" + full + "\", which " +
+                                  std::string(layer.family->name) + " needs; it has " +
+                                  list_of(file.arrays));
+}
+
+/// attn keeps the parameters that it drew as their initialiser lays them out.
+void settle_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
+    if (!layer.names->is_open) {
+        if (query.in_out.value_or(layer.in_out) != layer.in_out)
+            throw SettingError(ErrorKind::usage, "weights_layout",
+                               "the names in " + file.name + " say " +
+                                   (layer.in_out ? "in-out" : "out-in") + "; expected that");
+        return;
+    }
+    if (const nlohmann::json config = file.config(); !config.is_null()) {
+        layer.in_out = config.contains("weights_layout")
+                           ? config["weights_layout"] == "in-out"
+                           : config.contains("init") && config["init"] == "rand";
+    }
+    layer.in_out = query.in_out.value_or(layer.in_out);
+}
+
+}  // namespace
+
+std::string ModelLayer::full(std::string_view name, std::size_t head) const {
+    const std::size_t filled = names->is_wrapper ? head : number.value_or(0);
+    return prefix + with_number(names->layer, filled) + std::string(name);
+}
+
+std::string ModelLayer::full_out(std::string_view name) const {
+    return names->is_wrapper ? prefix + std::string(name) : full(name);
+}
+
+std::string ModelLayer::beside(std::string_view name) const {
+    return prefix + with_number(name, number.value_or(0));
+}
+
+ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
+    std::vector<ModelLayer> layers = layers_of(file);
+    std::erase_if(layers, [&](const ModelLayer& layer) {
+        return (query.family != nullptr && query.family != layer.family) ||
+               !layer.full("").starts_with(query.prefix);
+    });
+    if (layers.empty()) fail_to_fit(file, query);
+    const bool numbered = std::any_of(layers.begin(), layers.end(), [](const ModelLayer& layer) {
+        return layer.number.has_value();
+    });
+    std::vector<ModelLayer> fitting;
+    for (const ModelLayer& layer : layers)
+        if (query.number ? layer.number == query.number
+                         : layers.size() == 1 || !numbered || layer.number == 0u)
+            fitting.push_back(layer);
+    if (fitting.empty())
+        throw SettingError(ErrorKind::usage, "layer",
+                           "no such layer in " + file.name + "; it has " + numbers_text(layers));
+    if (fitting.size() > 1) {
+        std::string list;
+        for (const ModelLayer& layer : fitting)
+            list += (list.empty() ? "" : ", ") + layer.full(layer.names->query.weight);
+        fail_in(file, "several attention layers fit: " + list + "; expected one, named as in " +
+                          file.name + ":PREFIX");
+    }
+    ModelLayer& layer = fitting.front();
+    settle_layout(file, query, layer);
+    check_present(file, layer);
+    check_others(file, layer);
+    return layer;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,47 @@
+// Which attention layer of a model a file's names show.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/model/family.hpp"
+#include "io/read/array_file.hpp"
+
+namespace attn::io {
+
+/// One attention layer that a file's names show.
+struct ModelLayer {
+    const Family* family = nullptr;
+    const LayerNames* names = nullptr;  ///< the form of the family's that it has
+    std::string prefix;                 ///< before the names' `layer`
+    std::optional<std::size_t> number;  ///< empty where the names have none
+    std::size_t heads = 0;              ///< of a wrapper
+    bool in_out = false;                ///< weights are (d_in, d_out), else (d_out, d_in)
+
+    /// The full name of a tensor of the layer; of head `head` of a wrapper.
+    std::string full(std::string_view name, std::size_t head = 0) const;
+    /// The full name of a tensor of the output projection, of which a wrapper has one for all
+    /// heads.
+    std::string full_out(std::string_view name) const;
+    /// The same for names that are not below the layer, with '#' as its number.
+    std::string beside(std::string_view name) const;
+    /// The module that all tensors of the layer are in.
+    std::string module() const { return names->is_wrapper ? prefix : full(""); }
+    /// One, or as many as the wrapper has heads.
+    std::size_t groups() const { return heads == 0 ? 1 : heads; }
+};
+
+struct LayerQuery {
+    const Family* family = nullptr;     ///< null: any
+    std::optional<std::size_t> number;  ///< empty: layer 0, or the only one
+    std::string prefix;                 ///< empty: any
+    std::optional<bool> in_out;         ///< for names that leave it open
+};
+
+/// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
+/// where a tensor that the layer needs is missing, or one is there that is not understood.
+ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
+
+}  // namespace attn::io

@@ -1,0 +1,21 @@
+// torch.nn.MultiheadAttention, which keeps the projections apart where their inputs differ in
+// width.
+#include "io/model/families.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr LayerNames mha_layers[] = {{.packing = Packing::joined,
+                                      .query = {"in_proj_weight", "in_proj_bias"},
+                                      .out = {"out_proj.weight", "out_proj.bias"}},
+                                     {.joins_bias = true,
+                                      .query = {"q_proj_weight", "in_proj_bias"},
+                                      .key = {"k_proj_weight", "in_proj_bias"},
+                                      .value = {"v_proj_weight", "in_proj_bias"},
+                                      .out = {"out_proj.weight", "out_proj.bias"}}};
+
+}  // namespace
+
+constinit const Family families::mha{.name = "mha", .layers = mha_layers};
+
+}  // namespace attn::io

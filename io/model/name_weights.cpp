@@ -1,0 +1,156 @@
+// A layer's parameters under the names of a family; see name_weights.hpp.
+#include "io/model/name_weights.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/model/find_layer.hpp"
+
+namespace attn::io {
+namespace {
+
+template <class T>
+class LayerNamer {
+public:
+    LayerNamer(const LayerWeights<T>& weights, const LayerName& name, std::size_t heads)
+        : weights_(weights), heads_(heads), setting_(name.setting) {
+        layer_.family = &name.family;
+        layer_.number = name.number;
+        for (const LayerNames& names : name.family.layers)
+            if (names.is_wrapper == (weights_.query.groups() > 1) &&
+                (layer_.names == nullptr || fit(names) > fit(*layer_.names)))
+                layer_.names = &names;
+        if (layer_.names == nullptr)
+            fail("has no independent heads",
+                 [](const LayerNames& names) { return names.is_wrapper; });
+        layer_.prefix = name.family.published;
+        layer_.in_out = layer_.names->in_out;
+    }
+
+    std::vector<NamedArray> names() {
+        const LayerNames& names = *layer_.names;
+        if (names.needs_out && !weights_.out)
+            fail("always has an output projection",
+                 [](const LayerNames& other) { return !other.needs_out; });
+        for (std::size_t group = 0; group < weights_.query.groups(); ++group) {
+            if (names.packing == Packing::separate) {
+                add(names.query, {&weights_.query}, group, !names.joins_bias);
+                add(names.key, {&weights_.key}, group, !names.joins_bias);
+                add(names.value, {&weights_.value}, group, !names.joins_bias);
+                if (names.joins_bias) add_bias(names.query.bias, all(), group);
+            } else {
+                check_equal_widths();
+                add(names.query, all(), group, true);
+            }
+        }
+        if (weights_.out) add(names.out, {&*weights_.out}, {}, true);
+        return std::move(named_);
+    }
+
+private:
+    using Parts = std::vector<const Projection<T>*>;
+
+    Parts all() const { return {&weights_.query, &weights_.key, &weights_.value}; }
+
+    /// What is wrong with the family, and those that have a form of which `is_right` holds.
+    [[noreturn]] void fail(const std::string& message,
+                           bool (*is_right)(const LayerNames& names)) const {
+        std::vector<const Family*> right;
+        for (const Family* family : all_families())
+            if (std::any_of(family->layers.begin(), family->layers.end(), is_right))
+                right.push_back(family);
+        throw SettingError(ErrorKind::usage, std::string(setting_),
+                           std::string(layer_.family->name) + " " + message + "; expected " +
+                               names_of(right, ", ", " or "));
+    }
+
+    /// Of the forms of one family these parameters have the one that can hold their widths, and
+    /// then the one that has their layout.
+    int fit(const LayerNames& names) const {
+        const bool holds_widths = names.packing == Packing::separate || has_one_width();
+        return (holds_widths ? 2 : 0) + (names.in_out == weights_.query.in_out ? 1 : 0);
+    }
+
+    bool has_one_width() const {
+        return weights_.key.d_out() == weights_.query.d_out() &&
+               weights_.value.d_out() == weights_.query.d_out() &&
+               weights_.key.d_in() == weights_.query.d_in();
+    }
+
+    void check_equal_widths() const {
+        if (has_one_width()) return;
+        fail("joins queries, keys and values of one width", [](const LayerNames& names) {
+            return names.packing == Packing::separate && !names.joins_bias;
+        });
+    }
+
+    /// Without a group it is the output projection's.
+    void keep(std::string_view name, std::optional<std::size_t> group, Array<T> values) {
+        named_.push_back(
+            {group ? layer_.full(name, *group) : layer_.full_out(name), std::move(values), {}});
+    }
+
+    /// The tensor of one projection, or of three in one.
+    void add(const ProjectionNames& names, const Parts& parts, std::optional<std::size_t> group,
+             bool with_bias) {
+        const bool in_out = layer_.in_out;
+        const std::size_t width = parts[0]->d_out(), columns = parts[0]->d_in();
+        const std::size_t all_outputs = parts.size() * width;
+        Array<T> weight =
+            Array<T>::from_shape(in_out ? std::vector<std::size_t>{columns, all_outputs}
+                                        : std::vector<std::size_t>{all_outputs, columns});
+        for (std::size_t part = 0; part < parts.size(); ++part)
+            for (std::size_t o = 0; o < width; ++o)
+                for (std::size_t i = 0; i < columns; ++i) {
+                    const Projection<T>& p = *parts[part];
+                    const std::size_t to = place(part, o, parts.size(), width);
+                    weight.data()[in_out ? i * all_outputs + to : to * columns + i] =
+                        p.in_out ? p.weight(group.value_or(0), i, o)
+                                 : p.weight(group.value_or(0), o, i);
+                }
+        keep(names.weight, group, std::move(weight));
+        if (with_bias) add_bias(names.bias, parts, group);
+    }
+
+    void add_bias(std::string_view name, const Parts& parts, std::optional<std::size_t> group) {
+        if (!parts[0]->has_bias()) return;
+        const std::size_t width = parts[0]->d_out();
+        Array<T> bias = Array<T>::from_shape({parts.size() * width});
+        for (std::size_t part = 0; part < parts.size(); ++part)
+            for (std::size_t o = 0; o < width; ++o)
+                bias.data()[place(part, o, parts.size(), width)] =
+                    parts[part]->bias(group.value_or(0), o);
+        keep(name, group, std::move(bias));
+    }
+
+    /// Where output `o` of a part stands in the tensor of all parts.
+    std::size_t place(std::size_t part, std::size_t o, std::size_t parts, std::size_t width) const {
+        if (parts == 1 || layer_.names->packing != Packing::by_head) return part * width + o;
+        const std::size_t of_head = width / heads_;
+        return (3 * (o / of_head) + part) * of_head + o % of_head;
+    }
+
+    const LayerWeights<T>& weights_;
+    std::size_t heads_;
+    std::string_view setting_;
+    ModelLayer layer_;
+    std::vector<NamedArray> named_;
+};
+
+}  // namespace
+
+template <class T>
+std::vector<NamedArray> name_layer_weights(const LayerWeights<T>& weights, const LayerName& name,
+                                           std::size_t heads) {
+    return LayerNamer<T>(weights, name, heads).names();
+}
+
+template std::vector<NamedArray> name_layer_weights(const LayerWeights<float>&, const LayerName&,
+                                                    std::size_t);
+template std::vector<NamedArray> name_layer_weights(const LayerWeights<double>&, const LayerName&,
+                                                    std::size_t);
+
+}  // namespace attn::io

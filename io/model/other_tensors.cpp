@@ -1,0 +1,145 @@
+// Tensors beside a layer's parameters; see other_tensors.hpp.
+#include "io/model/other_tensors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/layer/result.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+bool has_form(const StoredArray& array, Form form) {
+    const std::vector<std::size_t>& shape = array.shape;
+    switch (form) {
+        case Form::any: return true;
+        case Form::lower_mask:
+        case Form::upper_mask: return shape.size() > 1 && shape.back() == shape[shape.size() - 2];
+        case Form::one_number: return array.elements() == 1;
+        case Form::frequencies: return shape.size() == 1;
+    }
+    return false;
+}
+
+/// Whether the numbers are those of the form, lower_mask or upper_mask.
+bool is_causal_mask(const StoredArray& mask, Form form) {
+    const std::size_t n = mask.shape.back();
+    bool is_causal = true;
+    read_elements<double>(
+        mask, 0, mask.elements(), [&](std::size_t before, std::span<const double> piece) {
+            for (std::size_t i = 0; i < piece.size(); ++i) {
+                std::size_t row = (before + i) / n % n, column = (before + i) % n;
+                if (mask.fortran_order) std::swap(row, column);
+                const bool is_set = piece[i] != 0, is_lower = column <= row;
+                is_causal = is_causal && is_set == (is_lower == (form == Form::lower_mask));
+            }
+        });
+    return is_causal;
+}
+
+}  // namespace
+
+std::vector<double> read_vector(const StoredArray& array) {
+    ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.lowest_rank = rules.highest_rank = 1;
+    const Array<double> values = read_array<double>(array, rules);
+    return {values.begin(), values.end()};
+}
+
+void check_others(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    if (file.find(layer.full_out(names.out.bias)) != nullptr &&
+        file.find(layer.full_out(names.out.weight)) == nullptr)
+        throw Error(ErrorKind::input, file.name,
+                    "has a tensor \"" + layer.full_out(names.out.bias) + "\" without \"" +
+                        layer.full_out(names.out.weight) + "\"; expected both");
+    std::vector<std::string> known{layer.full_out(names.out.weight),
+                                   layer.full_out(names.out.bias)};
+    const auto add_harmless = [&](const std::string& full, Form form) {
+        const StoredArray* array = file.find(full);
+        if (array != nullptr && has_form(*array, form)) known.push_back(full);
+    };
+    for (std::size_t head = 0; head < layer.groups(); ++head) {
+        for (const ProjectionNames& part : {names.query, names.key, names.value})
+            for (std::string_view name : {part.weight, part.bias})
+                if (!name.empty()) known.push_back(layer.full(name, head));
+        for (const HarmlessTensor& other : names.others)
+            add_harmless(layer.full(other.name, head), other.form);
+    }
+    const std::string module = layer.module();
+    for (const HarmlessTensor& other : names.others)
+        if (names.is_wrapper) add_harmless(module + std::string(other.name), other.form);
+    // A result of attn's own holds every step beside the parameters.
+    if (names.is_open && module.empty())
+        known.insert(known.end(), array_names.begin(), array_names.end());
+    check_nothing_else(file, module, known, "attention");
+}
+
+void check_causal_masks(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    // A result of attn's own says in its config what made its mask.
+    if (names.is_open && layer.module().empty() && !file.config().is_null()) return;
+    const auto check = [&](const std::string& name, Form form) {
+        const StoredArray* mask = file.find(name);
+        if (mask == nullptr || !has_form(*mask, form) || is_causal_mask(*mask, form)) return;
+        throw Error(ErrorKind::input, mask->place(),
+                    "another mask than the causal one, which would be ignored; expected a file "
+                    "without it, and the mask by --mask");
+    };
+    for (const HarmlessTensor& other : names.others) {
+        if (other.form != Form::lower_mask && other.form != Form::upper_mask) continue;
+        for (std::size_t head = 0; head < layer.groups(); ++head)
+            check(layer.full(other.name, head), other.form);
+        if (names.is_wrapper) check(layer.module() + std::string(other.name), other.form);
+    }
+}
+
+void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
+                       const std::vector<double>& computed, bool may_differ,
+                       bool may_differ_in_number) {
+    for (const HarmlessTensor& other : layer.names->others) {
+        const StoredArray* array = file.find(layer.full(other.name));
+        if (other.form != Form::frequencies || array == nullptr) continue;
+        const std::vector<double> stored = read_vector(*array);
+        if (stored.size() != computed.size()) {
+            if (may_differ_in_number) continue;
+            throw Error(ErrorKind::input, array->place(),
+                        std::to_string(stored.size()) + " frequencies, but the settings rotate " +
+                            std::to_string(2 * computed.size()) +
+                            " dimensions of a head; expected --rope-dims " +
+                            std::to_string(2 * stored.size()) + ", or --rope-dims " +
+                            std::to_string(2 * computed.size()) + " to overrule the file");
+        }
+        if (may_differ) continue;
+        // Half an ulp of bfloat16, the coarsest type, and of float16's subnormals; other settings
+        // give other numbers by far.
+        const double relative = 1.0 / 256, smallest = 1.0 / (1 << 24);
+        bool is_near = true;
+        for (std::size_t i = 0; is_near && i < stored.size(); ++i)
+            is_near = std::abs(stored[i] - computed[i]) <= relative * computed[i] + smallest;
+        if (!is_near)
+            throw Error(ErrorKind::input, array->place(),
+                        "other frequencies than those of the rotary embedding that is computed; "
+                        "expected the same, or --rope-base or --rope-scaling to overrule them");
+    }
+}
+
+void check_nothing_else(const ArrayFile& file, const std::string& module,
+                        const std::vector<std::string>& known, const std::string& part) {
+    constexpr std::size_t longest_name = 1000;
+    for (const StoredArray& array : file.arrays)
+        if (array.name.starts_with(module) &&
+            std::find(known.begin(), known.end(), array.name) == known.end())
+            throw Error(ErrorKind::input, file.name,
+                        "the " + part + " has a tensor \"" +
+                            one_line(shortened(array.name, longest_name)) +
+                            "\", which would be ignored; expected a file without it");
+}
+
+}  // namespace attn::io
