@@ -53,7 +53,7 @@ void check_line(const Record& record) {
 }  // namespace
 
 void check_answer_format(const Request& request) {
-    if (request.format != io::Format::json && request.format != io::Format::ndjson)
+    if (!request.format->json)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "is no line of a batch; expected json or ndjson");
     if (request.pretty)

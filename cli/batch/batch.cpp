@@ -142,7 +142,7 @@ std::optional<std::pair<dev_t, ino_t>> identity(const std::string& path, int sta
     return std::pair(status.st_dev, status.st_ino);
 }
 
-void check_output(const BatchRequest& request) {
+void check_output_is_no_input(const BatchRequest& request) {
     const auto output = identity(request.output, STDOUT_FILENO);
     for (const BatchInput& input : request.inputs)
         if (output && identity(input.path, STDIN_FILENO) == output)
@@ -210,7 +210,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 }  // namespace
 
 bool run_batch(const BatchRequest& request) {
-    check_output(request);
+    check_output_is_no_input(request);
     Stop stop;
     io::LoadedModels models;
     RecordReader records(request.inputs, request.shard, stop);

@@ -36,18 +36,14 @@ std::optional<Shard> shard_of(const std::string& text) {
     return fits ? std::optional(shard) : std::nullopt;
 }
 
-constexpr Names<io::Format, 2> line_format_names{
-    {{io::Format::ndjson, "ndjson"}, {io::Format::json, "json"}}};
-
 /// A name that promises another format.
 void check_output(const BatchRequest& batch) {
-    const io::OutputName name{
-        batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
-        "answers of a batch are lines of JSON", ", or --format ndjson beside it"};
+    const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
+                          "answers of a batch are lines of JSON", ", or --format ndjson beside it"};
     if (batch.defaults.has("format"))
         check_promise(batch.defaults, name);
     else
-        io::named_format(line_format_names, name);
+        named_format(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
 /// Settings that no record of a batch can have.

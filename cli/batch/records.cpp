@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -16,8 +15,9 @@
 #include "core/plan/settings.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/descriptor.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/ndjson.hpp"
 #include "io/text/json_text.hpp"
@@ -39,10 +39,10 @@ bool is_one_record(const BatchInput& input) {
     if (input.is_record) return true;
     if (input.path == "-") return false;
     try {
-        const std::optional<io::InputFormat> format = io::format_of_name(input.path);
-        if (!format || format == io::InputFormat::ndjson) return false;
+        const io::InputFormat* format = io::format_of_name(input.path);
+        if (format == nullptr || format == io::ndjson_input) return false;
         io::require_regular_file(input.path);
-        return format != io::InputFormat::json || !holds_lines(input.path);
+        return format != io::json_input || !holds_lines(input.path);
     } catch (const Error&) {
         return true;  // one that cannot be read: its answer says why
     }
@@ -50,12 +50,10 @@ bool is_one_record(const BatchInput& input) {
 
 /// Now, not when its turn comes after hours.
 void check_lines(const std::string& path) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored))
+    if (io::is_folder(path))
         throw Error(ErrorKind::io, path,
-                    "is a folder; expected files, as in " +
-                        (std::filesystem::path(path) / "*.json").string());
-    if (mode_named(path) != nullptr && !std::filesystem::exists(path, ignored))
+                    "is a folder; expected files, as in " + io::path_in(path, "*.json"));
+    if (mode_named(path) != nullptr && !io::path_exists(path))
         throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
     if (::access(path.c_str(), R_OK) != 0 && !is_one_record({path, false}))
         io::fail_to_read(path, errno);

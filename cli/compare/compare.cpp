@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -36,7 +35,7 @@ struct Row {
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-const Array<double>* find(const ResultFile& side, const std::string& name) {
+const Array<double>* find_in(const ResultFile& side, const std::string& name) {
     for (const ResultArray& array : side.arrays)
         if (array.name == name) return &array.values;
     return nullptr;
@@ -58,9 +57,9 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
         rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
     } else {
         for (const ResultArray& array : a.arrays)
-            rows.push_back({array.name, &array.values, find(b, array.name), {}});
+            rows.push_back({array.name, &array.values, find_in(b, array.name), {}});
         for (const ResultArray& array : b.arrays)
-            if (find(a, array.name) == nullptr)
+            if (find_in(a, array.name) == nullptr)
                 rows.push_back({array.name, nullptr, &array.values, {}});
     }
     for (Row& row : rows)

@@ -10,7 +10,6 @@
 #include "core/layer/layer.hpp"
 #include "core/operator/walk_steps.hpp"
 #include "io/file/output_file.hpp"
-#include "io/write/output_name.hpp"
 
 namespace attn::cli {
 namespace {
@@ -20,14 +19,14 @@ constexpr std::uint64_t default_precision = 4;
 /// Without --head; the pages of more of them are long.
 constexpr std::size_t most_heads = 4;
 
-PageFormat format_of(const std::optional<PageFormat>& given, const Request& request) {
-    const io::OutputName name{request.output, place_of(request, "output"),
-                              "the walk is text or Markdown", ", or --format beside it"};
-    if (!given) return io::named_format(page_format_names, name).value_or(PageFormat::text);
-    const std::optional<PageFormat> promised = io::promised_format(page_format_names, name);
-    if (promised && promised != given)
-        io::refuse_format("--format " + std::string(name_of(page_format_names, *given)), name,
-                          name_of(page_format_names, *promised));
+const PageFormat& format_of(const PageFormat* given, const Request& request) {
+    const OutputName name{request.output, place_of(request, "output"),
+                          "the walk is text or Markdown", ", or --format beside it"};
+    const PageFormat* promised = given == nullptr ? named_format(page_formats, name)
+                                                  : promised_format(page_formats, name.path);
+    if (given == nullptr) return promised == nullptr ? page_formats.front() : *promised;
+    if (promised != nullptr && promised != given)
+        refuse_format("--format " + std::string(given->name), name, promised->name);
     return *given;
 }
 
@@ -63,7 +62,7 @@ std::vector<std::string> additive_masks(const Operands& operands) {
 }  // namespace
 
 void explain(const ExplainRequest& explain, Request& request) {
-    const PageFormat format = format_of(explain.format, request);
+    const PageFormat& format = format_of(explain.format, request);
     ThreadPool workers;
     io::LoadedModels models;
     Operands operands = read_operands(request, workers, models);

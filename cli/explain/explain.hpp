@@ -9,8 +9,10 @@
 
 namespace attn::cli {
 
+inline constexpr auto page_format_names = names_of(page_formats);
+
 struct ExplainRequest {
-    std::optional<PageFormat> format;  ///< empty: the output's suffix says
+    const PageFormat* format = nullptr;  ///< null: the output's suffix says
     std::optional<std::uint64_t> head, batch;
 };
 

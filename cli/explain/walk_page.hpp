@@ -4,18 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/settings.hpp"
+#include "cli/request/output_name.hpp"
 #include "io/text/columns.hpp"
 
 namespace attn::cli {
 
-enum class PageFormat { text, markdown };
-inline constexpr Names<PageFormat, 2> page_format_names{
-    {{PageFormat::text, "text"}, {PageFormat::markdown, "markdown"}}};
-
 class Page {
 public:
-    explicit Page(PageFormat format) : is_markdown_(format == PageFormat::markdown) {}
+    explicit Page(const PageFormat& format) : is_markdown_(format.is_markdown) {}
 
     /// Level 1 is the title.
     void heading(std::size_t level, const std::string& words);

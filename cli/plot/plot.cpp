@@ -16,6 +16,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/path.hpp"
 #include "io/text/row_text.hpp"
 
 namespace attn::cli {
@@ -134,6 +135,16 @@ void take_tokens(io::Report& report, const ResultFile& result) {
                         " queries; expected a token for each");
 }
 
+/// Where a layer's parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
+std::string origin_of(const json& config) {
+    const json weights = said(config, "weights"), layer = said(config, "layer"),
+               seed = said(config, "seed");
+    if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
+    const std::string model =
+        weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
+    return model + (layer.is_null() ? "" : "  layer " + layer.dump());
+}
+
 /// As if attn had just computed it. Takes the arrays out of the result.
 io::Report report_of(ResultFile& result) {
     io::Report report;
@@ -145,15 +156,15 @@ io::Report report_of(ResultFile& result) {
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
     }
     const json mode = said(*result.head, "mode");
-    if (mode.is_string()) report.head.emplace_back("mode", mode.dump());
-    if (config_in(result).is_object()) report.head.emplace_back("config", config_in(result).dump());
+    if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
+    report.title_end = origin_of(config_in(result));
     constexpr std::size_t largest = std::size_t{1} << 31;
     report.first_query = std::min(size_in(config_in(result), "token"), largest);
     take_tokens(report, result);
     return report;
 }
 
-const NamedArray* find(const io::Report& report, std::string_view name) {
+const NamedArray* find_array(const io::Report& report, std::string_view name) {
     const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
                                     [&](const NamedArray& array) { return array.name == name; });
     return found == report.arrays.end() ? nullptr : &*found;
@@ -220,13 +231,13 @@ Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
 /// may have made it.
 io::IsBlocked blocked_of(const io::Report& report, const ResultFile& result) {
     const std::size_t first = report.first_query;
-    if (const NamedArray* mask = find(report, "mask")) {
+    if (const NamedArray* mask = find_array(report, "mask")) {
         check_mask(*mask, report, result);
         return [mask, first](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
             return element(*mask, b, h, q - first, k) == 0;
         };
     }
-    const NamedArray* weights = find(report, "attention_weights");
+    const NamedArray* weights = find_array(report, "attention_weights");
     if (weights == nullptr || weights->axes.size() < 2 || !config_in(result).is_object())
         return nullptr;
     const auto [q_len, kv_len] = lengths_of(report, result);
@@ -253,8 +264,8 @@ io::IsBlocked blocked_of(const io::Report& report, const ResultFile& result) {
 void plot(const PlotRequest& request) {
     const bool to_file = !request.output.empty();
     const std::string where = request.arrays.empty() ? request.result : "--array";
-    const PlotFormat format =
-        to_file ? plot_format(request.output, "--output " + request.output) : PlotFormat::svg;
+    const io::PictureFormat* format =
+        to_file ? &picture_format(request.output, "--output " + request.output) : nullptr;
     ThreadPool workers;
     // All of a result: its other arrays say which cells are blocked.
     ResultFile result = read_result_file(request.result, workers, true);
@@ -265,10 +276,10 @@ void plot(const PlotRequest& request) {
         throw Error(ErrorKind::input, result.place,
                     "holds no array of rank 2 to 4; expected one that can be drawn");
     const io::IsBlocked is_blocked = blocked_of(report, result);
-    const auto arrays = arrays_to_draw(report, names, to_file && format == PlotFormat::html, where);
+    const auto arrays = arrays_to_draw(report, names, to_file && format->holds_all, where);
     io::OutputFile out(to_file ? request.output : "-");
     if (to_file)
-        write_plot(out, report, arrays, is_blocked, request.scale, format);
+        write_plot(out, report, arrays, is_blocked, request.scale, *format);
     else
         out << terminal_text(report, arrays, is_blocked, request.scale, STDOUT_FILENO);
     out.commit();

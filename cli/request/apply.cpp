@@ -133,10 +133,7 @@ Request request_of(const Args& args) {
 }
 
 bool waits_for_keyboard(const Request& request) {
-    const bool given = !request.input.empty() || request.example || request.text ||
-                       !request.token_ids.empty() || request.has_file("query") ||
-                       request.has_file("key") || request.has_file("value");
-    return !given && ::isatty(STDIN_FILENO) != 0;
+    return !request.names_input() && ::isatty(STDIN_FILENO) != 0;
 }
 
 }  // namespace attn::cli

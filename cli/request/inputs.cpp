@@ -2,7 +2,6 @@
 #include "cli/request/inputs.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
 #include "io/file/bytes.hpp"
+#include "io/file/path.hpp"
 #include "io/read/examples.hpp"
 #include "io/read/input_file.hpp"
 
@@ -84,12 +84,7 @@ private:
     /// A request of a batch may say it.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
 
-    bool reads_input() const {
-        const bool given = request_.example || request_.text || !request_.token_ids.empty() ||
-                           request_.has_file("query") || request_.has_file("key") ||
-                           request_.has_file("value");
-        return !request_.input.empty() || !given;
-    }
+    bool reads_input() const { return !request_.input.empty() || !request_.names_input(); }
 
     /// INPUT's settings; its arrays wait until the dtype is known.
     void take_input() {
@@ -346,14 +341,14 @@ private:
         }
         const bool from_flag = request_.places.at(key).text.starts_with("--");
         if (from_flag || !input_ || input_->name == "<stdin>") return path;
-        return (std::filesystem::path(input_->name).parent_path() / path).string();
+        return io::path_beside(input_->name, path);
     }
 
     /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
     /// caches.
     io::InputFile open_operand(const std::string& key, bool of_tokens) {
         io::InputFile file =
-            io::open_input_file(path_of(key), of_tokens ? request_.input_format : std::nullopt);
+            io::open_input_file(path_of(key), of_tokens ? request_.input_format : nullptr);
         request_.places[key] = file.name;
         return file;
     }
@@ -363,7 +358,7 @@ private:
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
         io::NumberArray read =
             io::read_one_array(file, allowed, &workers_, rule.required ? request_.csv : plain);
-        check_polarity(read, rule, file.format == io::InputFormat::csv || read.integers);
+        check_polarity(read, rule, !file.format->booleans || read.integers);
         return read;
     }
 

@@ -2,7 +2,6 @@
 #include "cli/request/model_input.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/bytes.hpp"
+#include "io/file/path.hpp"
 #include "io/model/config.hpp"
 #include "io/model/embeddings.hpp"
 #include "io/model/other_tensors.hpp"
@@ -22,15 +22,11 @@
 namespace attn::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// The weights in a folder that holds a model as Hugging Face's hub lays it out.
 std::string file_in_folder(const std::string& path) {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) return path;
+    if (!io::is_folder(path)) return path;
     for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
-        if (const fs::path file = fs::path(path) / name; fs::exists(file, ignored))
-            return file.string();
+        if (std::string file = io::path_in(path, name); io::path_exists(file)) return file;
     throw Error(ErrorKind::io, path,
                 "is a folder without model.safetensors and model.safetensors.index.json; expected "
                 "one of them, or a file");
@@ -41,9 +37,8 @@ std::string file_in_folder(const std::string& path) {
 std::string config_beside(const Request& request, const std::string& path) {
     if (request.model_config && request.of_batch) io::require_regular_file(*request.model_config);
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
-    const fs::path beside = fs::path(path).parent_path() / "config.json";
-    std::error_code ignored;
-    return !path.empty() && fs::exists(beside, ignored) ? beside.string() : "";
+    const std::string beside = io::path_beside(path, "config.json");
+    return !path.empty() && io::path_exists(beside) ? beside : "";
 }
 
 /// The settings that the config of a model fills in.

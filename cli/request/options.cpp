@@ -247,7 +247,7 @@ constexpr Option table[] = {
 
     {"output", output, all_modes, kept<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain, 0, 'o'},
-    {"format", output, all_modes, among<io::format_names, &R::format>, {}, "",
+    {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
      "without it -o's suffix says", of_arrays},
     {"emit", output, all_modes, setting<&S::emit>, {}, "LIST",

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,8 +14,9 @@
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/model/name_weights.hpp"
+#include "io/plot/picture_formats.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -56,37 +56,24 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
     return head;
 }
 
-bool holds_one_array(io::Format format) {
-    return format == io::Format::csv || format == io::Format::tsv || format == io::Format::npy;
-}
-
-bool is_binary(io::Format format) {
-    return format == io::Format::npy || format == io::Format::npz ||
-           format == io::Format::safetensors;
-}
-
 /// Settings of one format that another would ignore.
 void check_style(const Request& request) {
-    const bool json = request.format == io::Format::json;
     const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
         throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
     };
-    if (request.pretty && !json) refuse("pretty", "shapes JSON", "format json beside it");
-    if (request.nonfinite && !json && request.format != io::Format::ndjson)
+    if (request.pretty && !request.format->breaks_lines)
+        refuse("pretty", "shapes JSON", "format json beside it");
+    if (request.nonfinite && !request.format->json)
         refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
-    if (request.precision && (is_binary(request.format) || request.format == io::Format::none))
+    if (request.precision && !request.format->decimals)
         refuse("precision", "shapes text", "a text format beside it");
 }
 
-constexpr Names<io::Format, 3> weights_format_names{{{io::Format::safetensors, "safetensors"},
-                                                     {io::Format::npz, "npz"},
-                                                     {io::Format::json, "json"}}};
-
-io::Format format_of_weights(const Request& request) {
-    return *io::named_format(weights_format_names,
-                             {request.save_weights, place_of(request, "save_weights"),
-                              "names no format that holds several arrays"},
-                             true);
+const io::OutputFormat& format_of_weights(const Request& request) {
+    return *named_format(io::output_formats,
+                         {request.save_weights, place_of(request, "save_weights"),
+                          "names no format that holds several arrays"},
+                         true, &io::OutputFormat::holds_weights);
 }
 
 /// The family that was asked for, else that of the weights, else of their initialiser.
@@ -129,14 +116,11 @@ void check_files(const Request& request) {
         {{"output", &request.output},
          {"save_weights", &request.save_weights},
          {"plot", &request.plot}}};
-    std::error_code ignored;
-    const auto place = [&](const std::string& path) {
-        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
-    };
     for (const auto& [key, path] : files)
         for (const auto& [other_key, other] : files) {
             if (key == other_key) break;  // each pair once
-            if (!path->empty() && !other->empty() && *other != "-" && place(*path) == place(*other))
+            if (!path->empty() && !other->empty() && *other != "-" &&
+                io::is_same_place(*path, *other))
                 throw Error(
                     ErrorKind::usage, place_of(request, key),
                     "the same file as " + place_of(request, other_key) + "; expected another");
@@ -145,15 +129,12 @@ void check_files(const Request& request) {
 
 }  // namespace
 
-void check_promise(const Request& request, const io::OutputName& name) {
-    const std::optional<io::Format> promised = io::promised_format(io::format_names, name);
-    const auto is_json = [](io::Format format) {
-        return format == io::Format::json || format == io::Format::ndjson;
-    };
-    if (!promised || promised == request.format || request.format == io::Format::none) return;
-    const bool is_one_line = is_json(*promised) && is_json(request.format) && !request.pretty;
-    if (!is_one_line)
-        io::refuse_format(place_of(request, "format"), name, name_of(io::format_names, *promised));
+void check_promise(const Request& request, const OutputName& name) {
+    const io::OutputFormat& format = *request.format;
+    const io::OutputFormat* promised = promised_format(io::output_formats, name.path);
+    if (promised == nullptr || promised == &format || format.write == nullptr) return;
+    const bool is_one_line = promised->json && format.json && !request.pretty;
+    if (!is_one_line) refuse_format(place_of(request, "format"), name, promised->name);
 }
 
 namespace {
@@ -161,17 +142,17 @@ namespace {
 /// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
 void settle_format(Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
-    const bool is_picture =
-        value_named(plot_format_names, io::format_of_suffix(suffix)).has_value();
-    const io::OutputName name{request.output, place_of(request, "output"),
-                              "a result cannot be written as " + suffix,
-                              is_picture ? ", --plot FILE for a picture, or --format beside it"
-                                         : ", or --format beside it"};
+    const bool is_picture = promised_format(io::picture_formats, request.output) != nullptr;
+    const OutputName name{request.output, place_of(request, "output"),
+                          "a result cannot be written as " + suffix,
+                          is_picture ? ", --plot FILE for a picture, or --format beside it"
+                                     : ", or --format beside it"};
     const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
     if (by_flag) return check_promise(request, name);
-    const auto promised = request.has("format") ? io::promised_format(io::format_names, name)
-                                                : io::named_format(io::format_names, name);
-    request.format = promised.value_or(request.format);
+    const io::OutputFormat* promised = request.has("format")
+                                           ? promised_format(io::output_formats, name.path)
+                                           : named_format(io::output_formats, name);
+    if (promised != nullptr) request.format = promised;
 }
 
 }  // namespace
@@ -182,28 +163,41 @@ void settle_output(Request& request) {
     check_saved(request);
     check_files(request);
     check_pictures(request);
-    if (is_binary(request.format) && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
+    if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
     std::vector<std::string>& emit = request.settings.emit;
-    if (request.format == io::Format::none && !wants_pictures(request)) emit.clear();
-    if (!holds_one_array(request.format)) return;
+    if (request.format->write == nullptr && !wants_pictures(request)) emit.clear();
+    if (!request.format->one_array) return;
     if (!request.has("emit")) emit = {"context_vectors"};
     if (emit.size() != 1 || emit.front() == "all")
         throw Error(ErrorKind::usage, place_of(request, "emit"),
-                    std::string(name_of(io::format_names, request.format)) +
+                    std::string(request.format->name) +
                         " holds one array; expected one name, or npz, safetensors or json");
 }
 
 bool takes_streams(const Request& request) {
-    return request.format != io::Format::torch && request.format != io::Format::table &&
-           !wants_pictures(request);
+    return request.format->streams && !wants_pictures(request);
 }
 
 namespace {
 
+/// Where the parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
+std::string origin_of(const Request& request) {
+    const auto weights = request.operand_files.find("weights");
+    if (weights == request.operand_files.end()) {
+        const Seed& seed = request.settings.seed;
+        return "  seed " + (seed.negative ? std::to_string(static_cast<std::int64_t>(seed.bits))
+                                          : std::to_string(seed.bits));
+    }
+    const std::string layer = request.layer ? "  layer " + std::to_string(*request.layer) : "";
+    return "  " + io::last_part(weights->second) + layer;
+}
+
 io::Report report_of(const Request& request, Result result, ThreadPool& workers) {
     io::Report report;
+    report.title_start = std::string(name_of(mode_names, request.settings.mode)) + "  ";
+    report.title_end = origin_of(request);
     report.head = head_of(request, result.shapes);
     report.arrays = std::move(result.arrays);
     report.tokens = request.tokens;
@@ -217,11 +211,12 @@ io::Report report_of(const Request& request, Result result, ThreadPool& workers)
 }
 
 void write(io::Output& out, const Request& request, const io::Report& report) {
+    if (request.format->write == nullptr) return;
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
     style.pretty = request.pretty;
-    io::writer_for(request.format)(out, report, style);
+    request.format->write(out, report, style);
 }
 
 }  // namespace
@@ -284,7 +279,7 @@ void write_report(const Request& request, Result result, ThreadPool& workers,
     if (!request.save_weights.empty()) {
         const io::Report saved = weights_report(request, result);
         weights = std::make_unique<io::OutputFile>(request.save_weights);
-        io::writer_for(format_of_weights(request))(*weights, saved, {});
+        format_of_weights(request).write(*weights, saved, {});
     }
     result.weights.reset();
     const io::Report report = report_of(request, std::move(result), workers);

@@ -3,19 +3,19 @@
 
 #include <string>
 
+#include "cli/request/output_name.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/result.hpp"
 #include "core/plan/cost.hpp"
 #include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
-#include "io/write/output_name.hpp"
 
 namespace attn::cli {
 
 /// Holds the request's format, which was given, against the name of the file that it is written
 /// to. Errors: kind usage, where the name promises another.
-void check_promise(const Request& request, const io::OutputName& name);
+void check_promise(const Request& request, const OutputName& name);
 
 /// Settles the output's format by the flag or the file's suffix, and what is emitted where a format
 /// holds one array. Errors: kind usage, for settings that the format would ignore and names that

@@ -8,16 +8,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cli/request/output_name.hpp"
 #include "core/base/error.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/output_file.hpp"
-#include "io/plot/html.hpp"
 #include "io/plot/picture.hpp"
-#include "io/plot/png.hpp"
-#include "io/plot/svg.hpp"
 #include "io/plot/terminal.hpp"
 #include "io/text/row_text.hpp"
-#include "io/write/output_name.hpp"
 
 namespace attn::cli {
 namespace {
@@ -33,7 +30,7 @@ io::Terminal terminal_at(int descriptor) {
 
 /// Whether nothing but the heat map goes to standard output.
 bool has_free_output(const Request& request) {
-    if (request.format == io::Format::none) return true;
+    if (request.format->write == nullptr) return true;
     if (request.output == "-") return false;
     struct stat file {
     }, standard{};
@@ -50,8 +47,8 @@ bool can_be_drawn(const NamedArray& array) {
     return rank >= 2 && rank <= 4;
 }
 
-PlotFormat plot_format(const std::string& path, const std::string& where) {
-    return *io::named_format(plot_format_names, {path, where, "names no format of pictures"}, true);
+const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
+    return *named_format(io::picture_formats, {path, where, "names no format of pictures"}, true);
 }
 
 bool wants_pictures(const Request& request) {
@@ -64,17 +61,17 @@ void check_pictures(const Request& request) {
             if (request.has(key))
                 throw Error(ErrorKind::usage, place_of(request, key),
                             "nothing is drawn; expected --heatmap or --plot beside it");
-    if (!request.plot.empty()) plot_format(request.plot, place_of(request, "plot"));
-    if (request.format == io::Format::none && !wants_pictures(request) &&
+    if (!request.plot.empty()) picture_format(request.plot, place_of(request, "plot"));
+    if (request.format->write == nullptr && !wants_pictures(request) &&
         request.save_weights.empty())
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "leaves nothing to write; expected --heatmap, --plot or --save-weights beside "
                     "it");
-    if (request.format == io::Format::none && !wants_pictures(request) && request.has("emit"))
+    if (request.format->write == nullptr && !wants_pictures(request) && request.has("emit"))
         throw Error(ErrorKind::usage, place_of(request, "emit"),
                     "format none writes no array; expected --heatmap or --plot beside it, or "
                     "another format");
-    if (request.format == io::Format::none && request.output != "-")
+    if (request.format->write == nullptr && request.output != "-")
         throw Error(ErrorKind::usage, place_of(request, "output"),
                     "format none writes nothing; expected no file, or another format");
 }
@@ -126,18 +123,14 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
 
 void write_plot(io::Output& out, const io::Report& report,
                 const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
-                io::ColorScale scale, PlotFormat format) {
+                io::ColorScale scale, const io::PictureFormat& format) {
     std::vector<io::HeatMap> maps;
     maps.reserve(arrays.size());
     for (const NamedArray* array : arrays)
-        maps.push_back(io::make_heat_map(
-            report, *array, is_blocked, scale,
-            format == PlotFormat::html ? io::HeatMapLimits{} : io::picture_limits(*array)));
-    switch (format) {
-        case PlotFormat::svg: io::write_svg(out, maps); break;
-        case PlotFormat::png: io::write_png(out, maps); break;
-        case PlotFormat::html: io::write_html(out, maps); break;
-    }
+        maps.push_back(
+            io::make_heat_map(report, *array, is_blocked, scale,
+                              format.holds_all ? io::HeatMapLimits{} : io::picture_limits(*array)));
+    format.write(out, maps);
 }
 
 Pictures::Pictures(const Request& request, const io::Report& report,
@@ -148,9 +141,8 @@ Pictures::Pictures(const Request& request, const io::Report& report,
                                                 : request.heatmap         ? "heatmap"
                                                                           : "plot");
     if (!request.plot.empty()) {
-        const PlotFormat format = plot_format(request.plot, where);
-        const auto arrays =
-            arrays_to_draw(report, request.plot_array, format == PlotFormat::html, where);
+        const io::PictureFormat& format = picture_format(request.plot, where);
+        const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);
         file_.emplace(request.plot);
         write_plot(*file_, report, arrays, is_blocked, scale, format);
     }

@@ -8,16 +8,13 @@
 #include "cli/request/request.hpp"
 #include "io/file/output_file.hpp"
 #include "io/plot/heat_map.hpp"
+#include "io/plot/picture_formats.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::cli {
 
-enum class PlotFormat { svg, png, html };
-inline constexpr Names<PlotFormat, 3> plot_format_names{
-    {{PlotFormat::svg, "svg"}, {PlotFormat::png, "png"}, {PlotFormat::html, "html"}}};
-
 /// By the suffix. Errors: kind usage at `where`.
-PlotFormat plot_format(const std::string& path, const std::string& where);
+const io::PictureFormat& picture_format(const std::string& path, const std::string& where);
 
 /// Arrays of rank 2 to 4 can.
 bool can_be_drawn(const NamedArray& array);
@@ -39,7 +36,7 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
 
 void write_plot(io::Output& out, const io::Report& report,
                 const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
-                io::ColorScale scale, PlotFormat format);
+                io::ColorScale scale, const io::PictureFormat& format);
 
 /// All that a request asks for.
 class Pictures {

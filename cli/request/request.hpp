@@ -15,20 +15,28 @@
 #include "io/model/families.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/read/csv.hpp"
-#include "io/read/input_file.hpp"
-#include "io/write/report.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 
-/// What an input may be said to be; without a format its name or first bytes say.
-inline constexpr Names<std::optional<io::InputFormat>, 7> input_format_names{
-    {{std::nullopt, "auto"},
-     {io::InputFormat::json, "json"},
-     {io::InputFormat::ndjson, "ndjson"},
-     {io::InputFormat::csv, "csv"},
-     {io::InputFormat::npy, "npy"},
-     {io::InputFormat::npz, "npz"},
-     {io::InputFormat::safetensors, "safetensors"}}};
+/// The names of a table's rows, for the option that chooses one.
+template <class Row, std::size_t N>
+constexpr Names<const Row*, N> names_of(const std::array<Row, N>& rows) {
+    Names<const Row*, N> names{};
+    for (std::size_t i = 0; i < N; ++i) names[i] = {&rows[i], rows[i].name};
+    return names;
+}
+inline constexpr auto format_names = names_of(io::output_formats);
+
+/// What an input may be said to be; where it is not, its name or first bytes say.
+inline constexpr auto input_format_names = [] {
+    constexpr auto rows = names_of(io::input_formats);
+    Names<const io::InputFormat*, rows.size() + 1> names{};
+    names[0] = {nullptr, "auto"};
+    for (std::size_t i = 0; i < rows.size(); ++i) names[i + 1] = rows[i];
+    return names;
+}();
 
 enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
@@ -52,7 +60,7 @@ struct Request {
     Settings settings;
 
     std::string input;  ///< a path, "-", or empty where standard input or nothing is read
-    std::optional<io::InputFormat> input_format;
+    const io::InputFormat* input_format = nullptr;
     io::CsvStyle csv;
     std::optional<std::string> example;
     std::optional<std::string> text;
@@ -83,7 +91,7 @@ struct Request {
     std::vector<std::string> plot_array;  ///< that are drawn; empty: the weights, else all
 
     std::string output = "-";
-    io::Format format = io::Format::json;
+    const io::OutputFormat* format = io::default_format;
     std::optional<std::uint64_t> precision;
     std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
@@ -102,6 +110,12 @@ struct Request {
 
     bool has(std::string_view setting) const { return places.contains(setting); }
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
+
+    /// Whether it says where the input comes from; else that is standard input.
+    bool names_input() const {
+        return !input.empty() || example || text || !token_ids.empty() || has_file("query") ||
+               has_file("key") || has_file("value");
+    }
 };
 
 /// The place of the setting `key` as an error shows it.

@@ -43,7 +43,7 @@ std::optional<Dtype> dtype_of(std::optional<io::ElementType> type) {
     return std::nullopt;
 }
 
-json head_of(const io::InputFile& file) {
+json head_in(const io::InputFile& file) {
     json head = json::object();
     for (const char* key : head_keys) {
         if (file.arrays && file.arrays->metadata != nullptr) {
@@ -101,7 +101,7 @@ ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool w
     result.place = file.name;
     result.named = file.array;
     result.is_text = !file.arrays;
-    result.head = std::make_shared<const json>(head_of(file));
+    result.head = std::make_shared<const json>(head_in(file));
     if (holds_one_array(file, whole, result))
         read_one(file, result, workers);
     else

@@ -7,6 +7,8 @@
 
 namespace attn::io {
 
+inline constexpr unsigned new_file_mode = 0666;  ///< less the umask, as every program
+
 struct Written {
     std::size_t bytes;  ///< of the text
     int error;          ///< that ended it early, or 0

@@ -14,8 +14,6 @@
 namespace attn::io {
 namespace {
 
-constexpr mode_t new_file_mode = 0666;  // less the umask, as every program
-
 bool is_regular(int fd) {
     struct stat status {};
     return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);

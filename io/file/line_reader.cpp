@@ -17,7 +17,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t piece = std::size_t{1} << 17;
+constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
 
 }  // namespace
 
@@ -68,15 +68,15 @@ Next LineReader::read_more(bool may_wait) {
     }
     if (const Next ready = wait(may_wait); ready != Next::found) return ready;
     try {
-        buffer_.resize(buffer_.size() + piece);
+        buffer_.resize(buffer_.size() + bytes_at_once);
     } catch (const std::bad_alloc&) {  // then the line is too long for this machine
         skipped_ += std::exchange(buffer_, {}).size();
-        buffer_.resize(piece);
+        buffer_.resize(bytes_at_once);
     }
-    const std::size_t before = buffer_.size() - piece;
+    const std::size_t before = buffer_.size() - bytes_at_once;
     ssize_t count;
     do {
-        count = ::read(fd_, buffer_.data() + before, piece);
+        count = ::read(fd_, buffer_.data() + before, bytes_at_once);
     } while (count < 0 && errno == EINTR && wait(true) == Next::found);
     const int error = errno;
     buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));

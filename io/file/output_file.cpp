@@ -17,7 +17,6 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 18;
-constexpr mode_t new_file_mode = 0666;  // less the umask, as every program
 
 /// The file behind a symbolic link, so that the link itself survives the rename.
 std::string real_target(const std::string& path) {

@@ -91,11 +91,6 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
     return checked({bytes->name(), {memory->data(), size}, memory});
 }
 
-Source make_source(std::string name, std::string text) {
-    const auto memory = std::make_shared<const std::string>(std::move(text));
-    return checked({std::move(name), *memory, memory});
-}
-
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
     refuse_zero_bytes(name + ":" + std::to_string(line), text, 0);
     return checked({std::move(name), text, nullptr, line});

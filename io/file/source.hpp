@@ -27,9 +27,6 @@ Source read_source(const std::string& path);
 /// The same from bytes that are open already.
 Source read_source(const std::shared_ptr<const Bytes>& bytes);
 
-/// A source from a text of the program's own. Errors: as read_source.
-Source make_source(std::string name, std::string text);
-
 /// A source from the one line of a file that `line` is the number of. The text must outlive it.
 /// Errors: as read_source.
 Source source_of_line(std::string name, std::string_view text, std::size_t line);

@@ -16,7 +16,8 @@ namespace attn::io {
 namespace {
 
 constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, end_mark = 0x06054b50,
-                        end64_mark = 0x06064b50, locator_mark = 0x07064b50;
+                        end64_mark = 0x06064b50, locator_mark = 0x07064b50,
+                        descriptor_mark = 0x08074b50;
 constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64_size = 56,
                       locator_size = 20;
 
@@ -195,6 +196,53 @@ private:
     std::uint64_t count_ = 0, start_ = 0, length_ = 0;
 };
 
+// What is written: entries as they are.
+
+constexpr std::uint64_t short_limit = 0xffffffff;  // from here on the 64-bit fields
+
+bool is_large(const ZipEntry& entry) {
+    return entry.size >= short_limit;
+}
+
+std::string u16(std::uint64_t value) {
+    return bytes_of_number(value, 2);
+}
+std::string u32(std::uint64_t value) {
+    return bytes_of_number(value, 4);
+}
+std::string u64(std::uint64_t value) {
+    return bytes_of_number(value, 8);
+}
+
+/// From the version needed to the checksum: flags say that a descriptor with the checksum follows
+/// the data and that names are UTF-8, stored, 1 January 1980 as in NumPy's own files.
+std::string common_fields(const ZipEntry& entry) {
+    constexpr std::uint64_t descriptor_follows = 0x08, utf8 = 0x800, new_year_1980 = 0x21;
+    return u16(is_large(entry) ? 45 : 20) + u16(descriptor_follows | utf8) + u16(0) + u16(0) +
+           u16(new_year_1980);
+}
+
+/// Sizes are known at once and stand here too, for readers that go from entry to entry.
+std::string local_header(const ZipEntry& entry) {
+    const std::uint64_t shown = std::min(entry.size, short_limit);
+    const std::string extra =
+        is_large(entry) ? u16(1) + u16(16) + u64(entry.size) + u64(entry.size) : "";
+    return u32(local_mark) + common_fields(entry) + u32(0) + u32(shown) + u32(shown) +
+           u16(entry.name.size()) + u16(extra.size()) + entry.name + extra;
+}
+
+std::string directory_entry(const ZipEntry& entry) {
+    const std::uint64_t size = std::min(entry.size, short_limit);
+    std::string extra;
+    if (is_large(entry)) extra += u64(entry.size) + u64(entry.size);
+    if (entry.offset >= short_limit) extra += u64(entry.offset);
+    if (!extra.empty()) extra = u16(1) + u16(extra.size()) + extra;
+    return u32(directory_mark) + u16(extra.empty() ? 20 : 45) + common_fields(entry) +
+           u32(entry.crc32) + u32(size) + u32(size) + u16(entry.name.size()) + u16(extra.size()) +
+           u16(0) + u16(0) + u16(0) + u32(0) + u32(std::min(entry.offset, short_limit)) +
+           entry.name + extra;
+}
+
 }  // namespace
 
 std::vector<ZipEntry> read_zip_directory(const Bytes& bytes) {
@@ -261,6 +309,49 @@ void ZipStream::read(std::size_t count, char* to) {
     }
     if (taken_ == entry_.size && crc_ != entry_.crc32)
         throw Error(ErrorKind::input, place_, "fails its checksum; the file is damaged");
+}
+
+void ZipWriter::begin(const std::string& name, std::uint64_t size) {
+    entries_.push_back({.name = name, .size = size, .offset = written_});
+    put(local_header(entries_.back()));
+}
+
+void ZipWriter::write(std::string_view piece) {
+    std::uint32_t& checksum = entries_.back().crc32;
+    for (std::string_view rest = piece; !rest.empty();) {
+        const std::size_t step = std::min(rest.size(), std::size_t{1} << 30);
+        checksum = static_cast<std::uint32_t>(::crc32(
+            checksum, reinterpret_cast<const Bytef*>(rest.data()), static_cast<uInt>(step)));
+        rest.remove_prefix(step);
+    }
+    put(piece);
+}
+
+void ZipWriter::end() {
+    const ZipEntry& entry = entries_.back();
+    const std::string size = is_large(entry) ? u64(entry.size) : u32(entry.size);
+    put(u32(descriptor_mark) + u32(entry.crc32) + size + size);
+}
+
+void ZipWriter::finish() {
+    const std::uint64_t start = written_;
+    for (const ZipEntry& entry : entries_) put(directory_entry(entry));
+    const std::uint64_t length = written_ - start, count = entries_.size();
+    constexpr std::uint64_t most_entries = 0xffff;
+    if (start >= short_limit || count >= most_entries) {
+        const std::uint64_t end64 = written_;
+        put(u32(end64_mark) + u64(44) + u16(45) + u16(45) + u32(0) + u32(0) + u64(count) +
+            u64(count) + u64(length) + u64(start));
+        put(u32(locator_mark) + u32(0) + u64(end64) + u32(1));
+    }
+    const std::uint64_t shown = std::min(count, most_entries);
+    put(u32(end_mark) + u16(0) + u16(0) + u16(shown) + u16(shown) + u32(length) +
+        u32(std::min(start, short_limit)) + u16(0));
+}
+
+void ZipWriter::put(std::string_view bytes) {
+    out_ << bytes;
+    written_ += bytes.size();
 }
 
 }  // namespace attn::io

@@ -1,13 +1,15 @@
-// The directory of a zip file (PKWARE's APPNOTE 6.3, with its 64-bit sizes) and the bytes of an
-// entry.
+// Zip files (PKWARE's APPNOTE 6.3, with its 64-bit sizes): the directory and the bytes of an entry,
+// and a writer of entries that are stored as they are.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file/bytes.hpp"
+#include "io/file/output.hpp"
 
 namespace attn::io {
 
@@ -49,6 +51,27 @@ private:
     std::uint64_t taken_ = 0;             // bytes given out
     std::uint64_t read_ = 0;              // bytes read from the file
     std::uint32_t crc_ = 0;
+};
+
+/// Writes entries one after the other; sizes of 4 GiB and more take the 64-bit fields.
+class ZipWriter {
+public:
+    explicit ZipWriter(Output& out) : out_(out) {}
+
+    /// An entry: begin, pieces of `size` bytes in all, end.
+    void begin(const std::string& name, std::uint64_t size);
+    void write(std::string_view piece);
+    void end();
+
+    /// The directory, after the last entry.
+    void finish();
+
+private:
+    void put(std::string_view bytes);
+
+    Output& out_;
+    std::uint64_t written_ = 0;
+    std::vector<ZipEntry> entries_;  // `offset` is that of their headers
 };
 
 }  // namespace attn::io

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {
@@ -18,7 +18,7 @@ using nlohmann::json;
 ArrayFile open_weights(const std::string& path) {
     const InputFile file = open_input_file(path);
     if (file.holds_object()) return arrays_of(*file.document, file.name);
-    const bool named = file.arrays && (file.format != InputFormat::npy);
+    const bool named = file.arrays && file.format->named;
     if (!named)
         throw Error(
             ErrorKind::input, file.name,

@@ -5,11 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/plot/label_text.hpp"
@@ -19,7 +16,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t widest_title = 200, most_panels = 4096;
+constexpr std::size_t widest_map_title = 200, most_panels = 4096;
 
 bool is_weights(std::string_view array) {
     constexpr std::array<std::string_view, 5> weights{"attention_weights", "weights_before_dropout",
@@ -44,22 +41,6 @@ std::string rounded_text(double value) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.3g", value);
     return text.data();
-}
-
-/// Where a layer's parameters come from: "  seed 123", "  gpt2 layer 3".
-std::string origin_of(const nlohmann::json& config) {
-    const auto said = [&](const char* key) {
-        return config.is_object() && config.contains(key) ? config[key] : nlohmann::json();
-    };
-    const nlohmann::json weights = said("weights"), layer = said("layer"), seed = said("seed");
-    if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
-    std::string origin;
-    if (weights.is_string()) {
-        std::filesystem::path path = weights.get<std::string>();
-        if (!path.has_filename()) path = path.parent_path();
-        origin += "  " + path.filename().string();
-    }
-    return origin + (layer.is_null() ? "" : "  layer " + layer.dump());
 }
 
 class Builder {
@@ -140,19 +121,12 @@ private:
     }
 
     void set_texts() {
-        const auto head = [&](std::string_view key) -> std::string {
-            for (const auto& [name, value] : report_.head)
-                if (name == key) return value;
-            return {};
-        };
         std::string shape = "(";
         for (std::size_t i = 0; i < shape_.size(); ++i)
             shape += (i == 0 ? "" : ", ") + std::to_string(shape_[i]);
-        const nlohmann::json mode = nlohmann::json::parse(head("mode"), nullptr, false);
-        const nlohmann::json config = nlohmann::json::parse(head("config"), nullptr, false);
-        map_.title = array_.name + " " + shape + ")";
-        if (mode.is_string()) map_.title = mode.get<std::string>() + "  " + map_.title;
-        map_.title = label_text(map_.title + origin_of(config), widest_title);
+        map_.title =
+            label_text(report_.title_start + array_.name + " " + shape + ")" + report_.title_end,
+                       widest_map_title);
         if (map_.row_step * map_.column_step > 1)
             map_.note = "each cell is the mean of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) + " elements";

@@ -7,8 +7,6 @@
 namespace attn::io {
 namespace {
 
-constexpr char32_t replacement = 0xfffd;
-
 /// Two code points of UTF-8 are not allowed in XML.
 bool is_character(char32_t code) {
     return code != 0xfffe && code != 0xffff;

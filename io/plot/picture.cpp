@@ -11,7 +11,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t widest_label = 16, widest_panel_title = 40, widest_title = 120;
+constexpr std::size_t widest_picture_label = 16, widest_panel_title = 40, widest_title = 120;
 constexpr int tick = 4, bar_step = 3, bar_steps = 60;
 
 int to_int(std::size_t value) {
@@ -23,7 +23,7 @@ int text_width(const std::string& text, const PictureStyle& style) {
 }
 
 std::string short_label(const std::string& label) {
-    return label_text(label, widest_label);
+    return label_text(label, widest_picture_label);
 }
 
 struct Grid {

@@ -20,7 +20,7 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t most_numbered = 24;  // tokens whose cells hold a number
-constexpr std::size_t widest_label = 12, widest_cell = 8;
+constexpr std::size_t widest_terminal_label = 12, widest_cell = 8;
 constexpr std::string_view reset = "\033[0m";
 
 /// The label, cut where it takes more than `columns` and padded to exactly so many.
@@ -31,7 +31,7 @@ std::string fitted(const std::string& label, std::size_t columns) {
 
 /// Columns that labels beside the map may take.
 std::size_t label_room(const Terminal& terminal) {
-    return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_label);
+    return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_terminal_label);
 }
 
 /// For a magnitude of 0 to 1.

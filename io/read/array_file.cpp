@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
-[[noreturn]] void fail(const StoredArray& array, const std::string& message) {
+[[noreturn]] void fail_at(const StoredArray& array, const std::string& message) {
     throw Error(ErrorKind::input, array.place(), message);
 }
 
@@ -38,19 +38,19 @@ bool holds_whole_numbers(const StoredArray& array) {
 
 void check_type(const StoredArray& array) {
     if (!array.type)
-        fail(array, "elements of type " + one_line(shortened(array.type_name)) +
+        fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
                         "; expected float16, bfloat16, float32, float64, integers or booleans");
 }
 
 void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
     const std::size_t rank = array.shape.size();
     if (rank < rules.lowest_rank || rank > rules.highest_rank)
-        fail(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
+        fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
                         "; expected rank " + rank_range(rules));
     if (array.elements() == 0)
-        fail(array, "shape " + shape_text(array.shape) + "; expected at least one element");
+        fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
     if (array.type == ElementType::boolean && !rules.boolean)
-        fail(array, "booleans; expected numbers");
+        fail_at(array, "booleans; expected numbers");
     const double copies = array.fortran_order && rank > 1 ? 2 : 1;
     require_memory(
         copies * static_cast<double>(element_size) * static_cast<double>(array.elements()),
@@ -70,7 +70,7 @@ void check_numbers(const StoredArray& array, const Array<T>& values, const Array
         const std::string where = "element " + index_text(i, array.shape) + " is ";
         std::string text;
         if (finite) append_number(text, data[i], std::nullopt);
-        fail(array, finite ? where + text +
+        fail_at(array, finite ? where + text +
                                  " and overflows float32; expected at most 3.4028235e38, or dtype "
                                  "float64"
                            : where + (std::isnan(data[i]) ? "NaN" : "infinite") +

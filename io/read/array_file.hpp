@@ -57,7 +57,7 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
 
 /// model.safetensors.index.json: the arrays of all the files that it names, which stand beside it.
-ArrayFile open_safetensors_index(const std::string& path);
+ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index);
 
 /// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
 /// and the number of elements before it. Errors: kind input where the bytes are damaged or the type

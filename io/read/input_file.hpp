@@ -13,11 +13,7 @@
 
 namespace attn::io {
 
-enum class InputFormat { json, ndjson, csv, npy, npz, safetensors };
-
-/// The format that a file's name promises. Errors: kind unsupported, for formats that are known by
-/// name but not read.
-std::optional<InputFormat> format_of_name(const std::string& path);
+struct InputFormat;  // input_formats.hpp
 
 /// "file.npz:name" is the array `name` of file.npz, unless a file has that whole name.
 struct DataPath {
@@ -26,12 +22,12 @@ struct DataPath {
 };
 DataPath split_data_path(const std::string& path);
 
-/// Exactly one of `document`, `csv` and `arrays` is there, or none for lines of NDJSON.
+/// Exactly one of `document` and `arrays` is there, or none for CSV and for lines of NDJSON.
 struct InputFile {
     std::string name;   ///< the path, or <stdin>
     std::string place;  ///< what errors call it: the name, or "name:line" of a line
     std::string array;  ///< the array that the path names, or empty
-    InputFormat format = InputFormat::json;
+    const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::unique_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
     std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
@@ -42,7 +38,7 @@ struct InputFile {
 /// Opens a file; nothing of its arrays is read yet. Without `format` the name's suffix says what it
 /// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
 /// its format.
-InputFile open_input_file(const std::string& path, std::optional<InputFormat> format = {});
+InputFile open_input_file(const std::string& path, const InputFormat* format = nullptr);
 
 /// A line of JSON that is here already, as a file. Errors: kind input.
 InputFile input_file_of_line(Source line);

@@ -40,9 +40,9 @@ std::size_t end_of_first(std::string_view line) {
 }
 
 /// Line by line, for the value or the exact error.
-class LineReader {
+class NdjsonReader {
 public:
-    LineReader(const Source& source, const ArrayRules& rules) : source_(source), rules_(rules) {
+    NdjsonReader(const Source& source, const ArrayRules& rules) : source_(source), rules_(rules) {
         rules_.lowest_rank = std::max<std::size_t>(rules.lowest_rank, 2) - 1;
         rules_.highest_rank = rules.highest_rank - 1;
     }
@@ -121,7 +121,7 @@ NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, Thr
     auto regular =
         read_json_rows(trimmed(source.text), rules, Outermost::lines, workers, piece_size);
     if (regular) return std::move(*regular);
-    return LineReader(source, rules).read();
+    return NdjsonReader(source, rules).read();
 }
 
 }  // namespace attn::io

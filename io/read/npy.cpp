@@ -11,7 +11,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t longest_header = 65536;  // NumPy's own limit for reading is 10000
+constexpr std::size_t longest_npy_header = 65536;  // NumPy's own limit for reading is 10000
 
 /// The dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in any order of keys.
 class DictionaryReader {
@@ -157,9 +157,9 @@ std::uint64_t read_npy_header(
              "; expected 1.0, 2.0 or 3.0");
     const std::size_t prefix = major == 1 ? 10 : 12;
     const std::size_t length = number_at(start, 8, prefix - 8);
-    if (length > longest_header || prefix + length > size)
+    if (length > longest_npy_header || prefix + length > size)
         fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
-             "; expected at most " + std::to_string(longest_header) + ", and all of them there");
+             "; expected at most " + std::to_string(longest_npy_header) + ", and all of them there");
     const std::string header = read(prefix, length);
     DictionaryReader(header, place, array).read();
 

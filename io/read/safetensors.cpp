@@ -1,7 +1,6 @@
 // Hugging Face's safetensors: eight bytes of length, a JSON header, and the tensors side by side.
 // What the format's own reader refuses is refused here, with the quirk of the writer named.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
@@ -16,7 +16,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::uint64_t longest_header = 100'000'000;  // the format's own limit
+constexpr std::uint64_t longest_safetensors_header = 100'000'000;  // the format's own limit
 
 struct Tensor {
     StoredArray array;
@@ -170,7 +170,7 @@ private:
             fail(std::to_string(bytes_->size()) +
                  " bytes, too few for the length of a header; expected at least 8");
         const std::uint64_t length = number_at(bytes_->read(0, prefix), 0, prefix);
-        if (length > longest_header)
+        if (length > longest_safetensors_header)
             fail("a header of " + std::to_string(length) + " bytes; expected at most 100000000");
         if (length > bytes_->size() - prefix)
             fail("a header of " + std::to_string(length) + " bytes in a file of " +
@@ -254,8 +254,9 @@ ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes) {
     return SafetensorsReader(bytes).read();
 }
 
-ArrayFile open_safetensors_index(const std::string& path) {
-    const Source source = read_source(path);
+ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
+    const std::string& path = index->name();
+    const Source source = read_source(index);
     const JsonDocument document(source);
     const JsonMember* map = document.find("weight_map");
     if (map == nullptr || !document.holds_object(*map))
@@ -277,16 +278,16 @@ ArrayFile open_safetensors_index(const std::string& path) {
                         "\"" + one_line(shortened(name)) + "\" is in " +
                             io::shortened(file.dump(-1, ' ', true)) +
                             "; expected the name of a file beside the index");
-        const auto beside = std::filesystem::path(path).parent_path() / shard;
+        const std::string beside = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
-            ArrayFile opened = open_safetensors(Bytes::open(beside.string()));
+            ArrayFile opened = open_safetensors(Bytes::open(beside));
             for (StoredArray& array : opened.arrays)
                 found->second.emplace(array.name, std::move(array));
         }
         const auto array = found->second.find(name);
         if (array == found->second.end())
-            throw Error(ErrorKind::input, beside.string(),
+            throw Error(ErrorKind::input, beside,
                         "has no tensor \"" + one_line(shortened(name)) + "\", which " + path +
                             " says it has; expected the files that the index was made for");
         all.arrays.push_back(array->second);

@@ -2,11 +2,6 @@
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
-namespace {
-
-constexpr char32_t replacement = 0xfffd;
-
-}  // namespace
 
 std::size_t character_size(std::string_view text) {
     const auto byte = [&](std::size_t i) {

@@ -7,6 +7,9 @@
 
 namespace attn::io {
 
+/// What stands for a character that cannot be shown.
+inline constexpr char32_t replacement = 0xfffd;
+
 /// Bytes of the character at the front of a text; 0 where they are no UTF-8. Source: RFC 3629.
 std::size_t character_size(std::string_view text);
 

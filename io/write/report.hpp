@@ -1,4 +1,5 @@
-// The formats of a result, behind one interface, and the table that names them.
+// A result as it is written, and the writers of its formats behind one interface; the table that
+// names them is in output_formats.hpp.
 #pragma once
 
 #include <array>
@@ -28,7 +29,10 @@ struct Report {
     std::size_t first_query = 0;      ///< the token that query row 0 belongs to
     bool queries_are_tokens = true;   ///< the labels name the queries
     bool keys_are_tokens = true;      ///< the labels name the keys
-    ThreadPool* workers = nullptr;    ///< that may help to write; null: none
+    /// What titles of pictures say before an array's name and behind it: "causal  " and
+    /// "  seed 123".
+    std::string title_start, title_end;
+    ThreadPool* workers = nullptr;  ///< that may help to write; null: none
 };
 
 /// The head as a JSON object.
@@ -66,21 +70,7 @@ void write_npy(Output& out, const Report& report, const NumberStyle& style);
 void write_npz(Output& out, const Report& report, const NumberStyle& style);
 void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
 
-/// ndjson is the same document as json, on one line; none writes nothing.
-enum class Format { json, ndjson, csv, tsv, npy, npz, safetensors, torch, table, none };
-inline constexpr Names<Format, 10> format_names{{{Format::json, "json"},
-                                                 {Format::ndjson, "ndjson"},
-                                                 {Format::csv, "csv"},
-                                                 {Format::tsv, "tsv"},
-                                                 {Format::npy, "npy"},
-                                                 {Format::npz, "npz"},
-                                                 {Format::safetensors, "safetensors"},
-                                                 {Format::torch, "torch"},
-                                                 {Format::table, "table"},
-                                                 {Format::none, "none"}}};
-
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
-Writer writer_for(Format format);
 
 /// A tensor's text as PyTorch prints it, "tensor([...])".
 std::string torch_text(const AnyArray& array, int decimals);

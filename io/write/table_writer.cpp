@@ -11,12 +11,12 @@
 namespace attn::io {
 namespace {
 
-constexpr int default_decimals = 4;
+constexpr int table_decimals = 4;
 
 class TableWriter {
 public:
     TableWriter(Output& out, const Report& report, const NumberStyle& style)
-        : out_(out), report_(report), decimals_(style.decimals.value_or(default_decimals)) {}
+        : out_(out), report_(report), decimals_(style.decimals.value_or(table_decimals)) {}
 
     void write(const NamedArray& array) {
         array_ = &array;

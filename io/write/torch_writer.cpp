@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t line_width = 80;
 constexpr std::size_t summary_threshold = 1000;  // elements
 constexpr std::size_t edge_items = 3;
-constexpr int default_decimals = 4;
+constexpr int torch_decimals = 4;
 
 struct Values {
     std::vector<std::size_t> shape;
@@ -186,7 +186,7 @@ void write_torch(Output& out, const Report& report, const NumberStyle& style) {
     for (const NamedArray& array : report.arrays) {
         if (!first) out << "\n";
         out << array.name << "\n"
-            << torch_text(array.values, style.decimals.value_or(default_decimals)) << "\n";
+            << torch_text(array.values, style.decimals.value_or(torch_decimals)) << "\n";
         first = false;
     }
 }

@@ -139,8 +139,8 @@ void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
     for (const Spelling& spelling : spellings()) {
         const Matrix matrix = make_matrix(rows, columns, spelling);
         const auto count = static_cast<double>(matrix.values.size());
-        const io::Source csv = io::make_source("matrix.csv", matrix.csv);
-        const io::Source json = io::make_source("matrix.json", matrix.json);
+        const io::Source csv = io::read_source(io::Bytes::of("matrix.csv", matrix.csv));
+        const io::Source json = io::read_source(io::Bytes::of("matrix.json", matrix.json));
         const std::string path = "attn_text_bench.csv";
         std::ofstream(path) << matrix.csv;
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};

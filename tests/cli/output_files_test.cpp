@@ -9,12 +9,16 @@
 #include <map>
 
 #include "core/layer/layer.hpp"
+#include "io/plot/picture_formats.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/write/output_formats.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
 using attn::Array;
+namespace io = attn::io;
 
 namespace {
 
@@ -142,6 +146,22 @@ TEST_CASE("names: each command writes what a suffix promises, in any case, or no
             std::filesystem::remove(path);
         }
     }
+}
+
+TEST_CASE("names: help offers every row of the tables of formats, and the README tells of it") {
+    const std::string help = run_attn({"self", "--help"}).out;
+    const std::string readme = read_text(data_path("../README.md"));
+    const auto check = [&](const std::string& flag, std::string choices, const auto& rows) {
+        for (const auto& row : rows) {
+            choices += (choices.empty() ? "" : "|") + std::string(row.name);
+            CHECK(readme.find(row.name) != std::string::npos);
+        }
+        CHECK(help.find(flag + " " + choices + "\n") != std::string::npos);
+    };
+    check("--format", "", io::output_formats);
+    check("--input-format", "auto", io::input_formats);
+    for (const io::PictureFormat& row : io::picture_formats)
+        CHECK(help.find(row.suffixes.front()) != std::string::npos);
 }
 
 TEST_CASE("names: a format that was given is written under any name that promises no other") {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/read/array_file.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/npy.hpp"
 #include "io/write/report.hpp"
 #include "tests/support/support.hpp"
@@ -30,18 +30,14 @@ ArrayRules anything() {
     return rules;
 }
 
-InputFormat format_of(const std::string& file) {
-    return *format_of_name(file);
-}
-
-ArrayFile open_bytes(InputFormat format, const std::string& bytes) {
-    const auto shared = Bytes::of("damaged", bytes);
-    if (format == InputFormat::npy) return open_npy(shared);
-    return format == InputFormat::npz ? open_npz(shared) : open_safetensors(shared);
+ArrayFile open_bytes(const InputFormat& format, const std::string& bytes) {
+    InputFile file;
+    format.open(file, Bytes::of("damaged", bytes));
+    return *file.arrays;
 }
 
 /// Reads all that can be read; an Error is a fine outcome, anything else is not.
-void read_all(InputFormat format, const std::string& bytes) {
+void read_all(const InputFormat& format, const std::string& bytes) {
     try {
         for (const StoredArray& array : open_bytes(format, bytes).arrays)
             static_cast<void>(read_numbers(array, anything()));
@@ -128,7 +124,7 @@ TEST_CASE("array files: cut short at any byte they are refused or read, never wo
         const std::string bytes = read_text(data_path(std::string("arrays/") + name));
         for (std::size_t length = 0; length < bytes.size(); ++length) {
             const std::string cut = bytes.substr(0, length);
-            const bool accepted = error_of([&] { open_bytes(format_of(name), cut); }).empty();
+            const bool accepted = error_of([&] { open_bytes(*format_of_name(name), cut); }).empty();
             CAPTURE(name);
             CAPTURE(length);
             CHECK_FALSE(accepted);
@@ -145,7 +141,7 @@ TEST_CASE("array files: damaged bytes give an error or numbers, never worse") {
             for (unsigned i = 0; i <= random() % 3; ++i)
                 damaged[random() % std::min<std::size_t>(damaged.size(), 4096)] =
                     static_cast<char>(random());
-            read_all(format_of(name), damaged);
+            read_all(*format_of_name(name), damaged);
         }
     }
 }

@@ -13,7 +13,7 @@ using attn::test::numbers_of;
 namespace {
 
 LabelledMatrix read(const std::string& text) {
-    return read_csv(make_source("f.csv", text), {});
+    return read_csv(test::make_source("f.csv", text), {});
 }
 
 std::string error(const std::string& text) {
@@ -70,7 +70,7 @@ TEST_CASE("csv: where the text does not say, the reader asks, and the style answ
     CHECK(error("0,1\n1,2\n3,4\n") ==
           "f.csv:1: 0, 1, ... may be a header or a row; expected --csv-header yes or no");
     const auto styled = [](const std::string& text, CsvStyle style) {
-        return read_csv(make_source("f.csv", text), {}, style);
+        return read_csv(test::make_source("f.csv", text), {}, style);
     };
     CHECK(numbers_of(styled("0,1\n1,2\n3,4\n", {Guess::yes, Guess::automatic}).matrix.values) ==
           one_to_four);
@@ -137,6 +137,6 @@ TEST_CASE("csv: numbers that do not fit") {
           "f.csv:1:3: 3.5e38 overflows float32; expected at most 3.4028235e38, or dtype float64");
     CHECK(error("1,1e999999999\n") ==
           "f.csv:1:3: 1e999999999 overflows float64; expected at most 1.7976931348623157e308");
-    const auto as_float64 = read_csv(make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
+    const auto as_float64 = read_csv(test::make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
     CHECK(numbers_of(as_float64.matrix.values) == std::vector<double>{3.5e38, 0});
 }

@@ -4,6 +4,8 @@
 #include <limits>
 #include <memory>
 
+#include <nlohmann/json.hpp>
+
 #include "io/read/csv.hpp"
 #include "io/text/row_text.hpp"
 #include "io/write/report.hpp"
@@ -78,7 +80,7 @@ TEST_CASE("csv writer: what is written is read back") {
         const Array<float> array = counting(shape);
         const std::string text = text_of(report_of(array));
         const NumberArray read =
-            read_csv(make_source("f.csv", text), rules, {Guess::no, Guess::no}).matrix;
+            read_csv(test::make_source("f.csv", text), rules, {Guess::no, Guess::no}).matrix;
         CHECK(read.shape() == shape);
         for (std::size_t i = 0; i < array.size(); ++i)
             CHECK(static_cast<float>(read.values.data()[i]) == array.data()[i]);
@@ -89,10 +91,10 @@ TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a st
     for (const std::vector<std::size_t>& shape :
          {std::vector<std::size_t>{1, 1}, {130}, {7, 65}, {3, 5, 64}, {40, 1}, {2, 2, 3, 2}}) {
         const Array<float> array = counting(shape);
-        for (Format format : {Format::json, Format::csv}) {
+        for (const Writer write : {write_json, write_csv}) {
             Report report = report_of(array);
             const auto text = [&] {
-                return test::written([&](Output& out) { writer_for(format)(out, report, {}); });
+                return test::written([&](Output& out) { write(out, report, {}); });
             };
             const std::string expected = text();
             for (std::size_t threads : {1u, 2u, 3u, 4u, 5u}) {

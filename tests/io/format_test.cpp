@@ -117,8 +117,8 @@ Report report_of(std::vector<NamedArray> arrays, ThreadPool* workers = nullptr) 
     return report;
 }
 
-std::string text_of(Format format, const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](Output& out) { writer_for(format)(out, report, style); });
+std::string text_of(Writer write, const Report& report, const NumberStyle& style = {}) {
+    return test::written([&](Output& out) { write(out, report, style); });
 }
 
 template <class T>
@@ -276,14 +276,14 @@ void check_binary(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
     for (std::size_t rows : {0u, 1u, 3u, 1000u}) {
         const Report report = report_of(arrays.named(rows), workers);
-        const DecodedFile npz = test::decode_npz(text_of(Format::npz, report));
+        const DecodedFile npz = test::decode_npz(text_of(write_npz, report));
         for_each_read(npz, arrays, rows, check_bytes);
         CHECK(npz.at("__metadata__").bytes == head_text(report));
         const Report again = report_of(arrays.named(rows), workers);
-        for_each_read(test::decode_safetensors(text_of(Format::safetensors, again)), arrays, rows,
+        for_each_read(test::decode_safetensors(text_of(write_safetensors, again)), arrays, rows,
                       check_bytes);
         for (const NamedArray& array : arrays.named(rows)) {
-            const Decoded npy = test::decode_npy(text_of(Format::npy, report_of({array})));
+            const Decoded npy = test::decode_npy(text_of(write_npy, report_of({array})));
             const bool is_ids = array.name == "token_ids";
             if (is_ids)
                 check_bytes(npy, arrays.ids);
@@ -297,16 +297,15 @@ void check_binary(std::mt19937_64& random, ThreadPool* workers) {
 template <class T>
 void check_json(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
-    for (const NumberStyle& style : styles())
-        for (const Format format : {Format::json, Format::ndjson}) {
-            const std::size_t rows = random() % 4;
-            const std::string text = text_of(format, report_of(arrays.named(rows), workers), style);
-            if (!style.pretty) CHECK(text.find('\n') == text.size() - 1);
-            for_each_read(test::decode_json(text), arrays, rows,
-                          [&](const Decoded& read, const auto& values) {
-                              check_words(read, values, style, true);
-                          });
-        }
+    for (const NumberStyle& style : styles()) {
+        const std::size_t rows = random() % 4;
+        const std::string text = text_of(write_json, report_of(arrays.named(rows), workers), style);
+        if (!style.pretty) CHECK(text.find('\n') == text.size() - 1);
+        for_each_read(test::decode_json(text), arrays, rows,
+                      [&](const Decoded& read, const auto& values) {
+                          check_words(read, values, style, true);
+                      });
+    }
 }
 
 template <class T>
@@ -315,7 +314,7 @@ void check_separated(std::mt19937_64& random, ThreadPool* workers) {
     for (const NumberStyle& style : styles()) {
         if (style.nonfinite != Nonfinite::string || style.pretty) continue;
         const std::size_t rows = random() % 4;
-        for (const auto& [format, separator] : {std::pair(Format::csv, ','), {Format::tsv, '\t'}})
+        for (const auto& [format, separator] : {std::pair(&write_csv, ','), {&write_tsv, '\t'}})
             for (const NamedArray& array : arrays.named(rows)) {
                 const std::string text = text_of(format, report_of({array}, workers), style);
                 const Decoded read = test::decode_separated(text, separator);
@@ -333,7 +332,7 @@ void check_separated(std::mt19937_64& random, ThreadPool* workers) {
                 rules.nonfinite = true;
                 rules.lowest_rank = 1;
                 rules.highest_rank = 4;
-                const NumberArray own = read_csv(make_source("f.csv", text), rules).matrix;
+                const NumberArray own = read_csv(test::make_source("f.csv", text), rules).matrix;
                 REQUIRE(own.shape() == Shape(values.shape().begin(), values.shape().end()));
                 std::size_t wrong = 0;
                 for (std::size_t i = 0; i < values.size(); ++i) {
@@ -352,9 +351,9 @@ void check_for_people(std::mt19937_64& random) {
     const Arrays<T> arrays = make_arrays<T>(random);
     const Report report = report_of(arrays.named(0));
     for_each_read(
-        test::decode_table(text_of(Format::table, report)), arrays, 0,
+        test::decode_table(text_of(write_table, report)), arrays, 0,
         [](const Decoded& read, const auto& values) { check_shown(read, values, false); });
-    for_each_read(test::decode_torch(text_of(Format::torch, report)), arrays, 0,
+    for_each_read(test::decode_torch(text_of(write_torch, report)), arrays, 0,
                   [](const Decoded& read, const auto& values) {
                       check_shown(read, values, true);
                       using V = typename std::decay_t<decltype(values)>::value_type;
@@ -409,7 +408,7 @@ TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
         rules.lowest_rank = 1;
         rules.highest_rank = 4;
         const Source source =
-            make_source("f.json", text_of(Format::json, report_of(arrays.named(2), workers)));
+            test::make_source("f.json", text_of(write_json, report_of(arrays.named(2), workers)));
         const JsonDocument document(source);
         for (std::size_t i = 0; i < arrays.values.size(); ++i) {
             const NumberArray read =
@@ -436,11 +435,11 @@ TEST_CASE("formats: a zero keeps its sign however JSON, NDJSON and CSV write it"
     };
     for (const char* row : {"-0,-0,-0,0", "-0.0,-0.00,-0e5,0e-5", "-0.0e+3,-1e-400,-0,0.0"}) {
         const std::string list = "[" + std::string(row) + "]";
-        const Source json = make_source("f.json", "[" + list + "]");
+        const Source json = test::make_source("f.json", "[" + list + "]");
         check(row, JsonDocument(json).read_array({}, nullptr));
-        check(row, read_ndjson_array(make_source("f.ndjson", list), {}));
-        check(row,
-              read_csv(make_source("f.csv", std::string(row) + "\n"), {}, {Guess::no, Guess::no})
-                  .matrix);
+        check(row, read_ndjson_array(test::make_source("f.ndjson", list), {}));
+        check(row, read_csv(test::make_source("f.csv", std::string(row) + "\n"), {},
+                            {Guess::no, Guess::no})
+                       .matrix);
     }
 }

@@ -15,7 +15,7 @@ using attn::test::numbers_of;
 namespace {
 
 NumberArray read(const std::string& text, const ArrayRules& rules = {}) {
-    const Source source = make_source("f.json", text);
+    const Source source = test::make_source("f.json", text);
     return JsonDocument(source).read_array(rules);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("json: a hundred thousand brackets are refused, not followed") {
 }
 
 TEST_CASE("json: members keep their text until they are asked for") {
-    const Source source = make_source(
+    const Source source = test::make_source(
         "f.json",
         "{\"in\\u0070uts\": [[1, 2]], \"note\": \"a ] b\", \"list\": [\"x\", {\"y\": 2}]}");
     const JsonDocument document(source);
@@ -127,7 +127,7 @@ TEST_CASE("json: members keep their text until they are asked for") {
 }
 
 TEST_CASE("json: a broken value is found when it is read, at its place") {
-    const Source source = make_source("f.json", "{\"a\": true, \"b\": [1, x]}");
+    const Source source = test::make_source("f.json", "{\"a\": true, \"b\": [1, x]}");
     const JsonDocument document(source);
     CHECK(error("{\"a\": tru}") == "f.json:1:10: found '}'; expected a JSON value");
     CHECK(error_of([&] { document.read_value(*document.find("b")); }) ==

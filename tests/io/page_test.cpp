@@ -20,7 +20,7 @@ const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std:
 
 HeatMap map_of(Array<float> values, std::vector<std::string> tokens = {}) {
     Report report;
-    report.head = {{"mode", R"("self")"}};
+    report.title_start = "self  ";
     report.tokens = std::move(tokens);
     const NamedArray array{"attention_weights", std::move(values), {"heads", "q_len", "kv_len"}};
     return make_heat_map(report, array, is_future, ColorScale::row, {});

@@ -8,6 +8,8 @@
 
 #include <png.h>
 
+#include <nlohmann/json.hpp>
+
 #include "io/plot/fixed_font.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/png.hpp"
@@ -31,7 +33,7 @@ HeatMap causal_map(std::size_t heads, const std::vector<std::string>& tokens, st
             column > row ? 0 : static_cast<float>(i % 97) / 97 / static_cast<float>(1 + column);
     }
     Report report;
-    report.head = {{"mode", R"("self")"}};
+    report.title_start = "self  ";
     report.tokens = tokens;
     const NamedArray array{
         "attention_weights", std::move(values), {"batch", "heads", "q_len", "kv_len"}};

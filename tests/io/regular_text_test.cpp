@@ -123,7 +123,7 @@ bool agree_json(const std::string& text, const ArrayRules& rules, ThreadPool* wo
 /// A comment at the end stops the fast reader, and nothing else.
 LabelledMatrix read_csv_one_by_one(const std::string& text, const ArrayRules& rules,
                                    const CsvStyle& style) {
-    return read_csv(make_source("f", text + "\n# end"), rules, style);
+    return read_csv(test::make_source("f", text + "\n# end"), rules, style);
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ TEST_CASE("regular text: csv with every separator, line end and piece size is re
                         CAPTURE(text);
                         const CsvStyle& style = labelled ? labels : numbers;
                         const LabelledMatrix read =
-                            read_csv(make_source("f", text), {}, style, &workers, piece);
+                            read_csv(test::make_source("f", text), {}, style, &workers, piece);
                         const LabelledMatrix expected = read_csv_one_by_one(text, {}, style);
                         CHECK(same(read.matrix, expected.matrix));
                         CHECK(read.labels == expected.labels);
@@ -212,8 +212,9 @@ TEST_CASE("regular text: csv with something else in it is taken right or not at 
         LabelledMatrix read, expected;
         const std::size_t piece = 1 + random() % 40;
         const auto outcome = [&](const std::string& given, LabelledMatrix& matrix) {
-            return error_of(
-                [&] { matrix = read_csv(make_source("f", given), rules, style, &workers, piece); });
+            return error_of([&] {
+                matrix = read_csv(test::make_source("f", given), rules, style, &workers, piece);
+            });
         };
         const std::string error = outcome(text, read);
         const std::string expected_error = outcome(text + "\n# end", expected);
@@ -227,7 +228,7 @@ TEST_CASE("regular text: csv with something else in it is taken right or not at 
 
 TEST_CASE("csv: a comment says the shape of the array") {
     const auto read = [](const std::string& text, const ArrayRules& rules) {
-        return read_csv(make_source("f.csv", text), rules).matrix;
+        return read_csv(test::make_source("f.csv", text), rules).matrix;
     };
     const std::string rows = "1,2\n3,4\n5,6\n7,8\n";
     for (const char* comment :
@@ -264,7 +265,7 @@ TEST_CASE("csv: a comment says the shape of the array") {
 
 TEST_CASE("ndjson: lines are the first axis") {
     const auto read = [](const std::string& text, const ArrayRules& rules = rules_of(1, 4, true)) {
-        const Source source = make_source("f.ndjson", text);
+        const Source source = test::make_source("f.ndjson", text);
         NumberArray array = read_ndjson_array(source, rules);
         ThreadPool workers(3);
         CHECK(same(read_ndjson_array(source, rules, &workers, 3), array));

@@ -1,6 +1,8 @@
 // Tables for people.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "io/write/report.hpp"
 #include "tests/support/support.hpp"
 

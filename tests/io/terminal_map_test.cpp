@@ -20,7 +20,8 @@ const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std:
 
 Report small_report(std::vector<std::string> tokens = {"Your", "way"}) {
     Report report;
-    report.head = {{"mode", R"("causal")"}, {"config", R"({"seed":7})"}};
+    report.title_start = "causal  ";
+    report.title_end = "  seed 7";
     report.tokens = std::move(tokens);
     Array<float> weights = Array<float>::from_shape({2, 2});
     weights(0, 0) = 1;

@@ -21,7 +21,7 @@ HeatMap weights_map(const Report& report) {
 std::vector<HeatMap> small_maps() {
     constexpr std::size_t batch = 2, heads = 3, tokens = 6;
     Report report;
-    report.head = {{"mode", R"("multihead")"}};
+    report.title_start = "multihead  ";
     report.tokens = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
     Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}),
                  scores = Array<float>::from_shape({batch, heads, tokens, tokens});

@@ -52,6 +52,10 @@ std::string data_path(const std::string& name) {
     return std::string(ATTN_DATA) + "/" + name;
 }
 
+io::Source make_source(std::string name, std::string_view text) {
+    return io::read_source(io::Bytes::of(std::move(name), text));
+}
+
 nlohmann::json load_data(const std::string& name) {
     return nlohmann::json::parse(read_text(data_path(name)));
 }

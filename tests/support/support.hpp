@@ -38,6 +38,9 @@ inline std::vector<double> numbers_of(const Array<double>& array) {
     return {array.begin(), array.end()};
 }
 
+/// A text as a file that was read.
+io::Source make_source(std::string name, std::string_view text);
+
 /// What `write` writes, as text.
 template <class Write>
 std::string written(Write write) {

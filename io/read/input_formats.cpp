@@ -1,0 +1,190 @@
+// The table of input formats; see input_formats.hpp.
+#include "io/read/input_formats.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/read/ndjson.hpp"
+#include "io/read/npy.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::string_view index_suffix = ".safetensors.index.json";
+constexpr std::size_t longest_start = 65536;
+
+/// Known by name only.
+constexpr std::array<std::string_view, 8> unread_suffixes{".parquet", ".pt", ".pth",  ".bin",
+                                                          ".pkl",     ".h5", ".gguf", ".onnx"};
+
+const InputFormat* format_of_suffix(const std::string& suffix) {
+    const auto has = [&](const InputFormat& row) {
+        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+    };
+    const auto found = std::find_if(input_formats.begin(), input_formats.end(), has);
+    return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
+}
+
+/// "json, ndjson or npy".
+std::string list_of_formats() {
+    std::string list;
+    for (const InputFormat& row : input_formats)
+        (list += list.empty() ? "" : &row == &input_formats.back() ? " or " : ", ") += row.name;
+    return list;
+}
+
+/// A bracket first; blanks before it are passed over, as many as a start may have.
+bool starts_with_bracket(std::string_view text) {
+    text = text.substr(0, longest_start);
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
+}
+
+[[noreturn]] void fail_to_choose(const std::string& place, const std::string& list) {
+    throw Error(ErrorKind::input, place,
+                "several arrays: " + list + "; expected one, named as in " + place + ":NAME");
+}
+
+const StoredArray& the_array(const InputFile& file) {
+    const ArrayFile& all = *file.arrays;
+    if (all.arrays.empty())
+        throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
+    if (!file.array.empty()) {
+        if (const StoredArray* found = all.find(file.array)) return *found;
+        if (!file.format->named)
+            throw Error(ErrorKind::input, file.name,
+                        "holds one array without a name; expected no \":" +
+                            one_line(shortened(file.array)) + "\"");
+        throw Error(ErrorKind::input, file.name,
+                    "has no array \"" + one_line(shortened(file.array)) + "\"; there are " +
+                        list_of(all.arrays));
+    }
+    if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
+    return all.arrays.front();
+}
+
+NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
+    const JsonDocument& document = *file.document;
+    std::string list;
+    for (const JsonMember& member : document.members())
+        if (document.holds_array(member) && member.key != "tokens")
+            list += (list.empty() ? "" : ", ") + shortened(member.key);
+    if (file.array.empty()) {
+        if (list.empty())
+            throw Error(ErrorKind::input, file.name,
+                        "an object without arrays; expected a matrix [[...], ...]");
+        throw Error(ErrorKind::input, file.name,
+                    "an object that holds " + list +
+                        "; expected a matrix [[...], ...], or one of " + "them, named as in " +
+                        file.name + ":NAME");
+    }
+    const JsonMember* member = document.find(file.array);
+    if (member == nullptr || !document.holds_array(*member))
+        throw Error(ErrorKind::input, file.name,
+                    "has no array \"" + shortened(file.array) + "\"; there are " +
+                        (list.empty() ? "none" : list));
+    return document.read_array(*member, rules, workers);
+}
+
+}  // namespace
+
+bool starts_as_json(std::string_view text) {
+    return starts_with_bracket(text) && !looks_like_ndjson(text);
+}
+
+bool starts_as_ndjson(std::string_view text) {
+    return starts_with_bracket(text) && looks_like_ndjson(text);
+}
+
+bool starts_as_csv(std::string_view) {
+    return true;
+}
+
+bool starts_as_npy(std::string_view text) {
+    return text.starts_with(npy_magic);
+}
+
+bool starts_as_npz(std::string_view text) {
+    return text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06");
+}
+
+/// A length below 2^32, then the header.
+bool starts_as_safetensors(std::string_view text) {
+    return text.size() > 8 && text[8] == '{' &&
+           text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+}
+
+void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
+    file.document = std::make_unique<const JsonDocument>(*file.source);
+}
+
+/// Lines are read when they are asked for; one object is a document.
+void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
+    const std::string_view text = file.source->text;
+    if (!looks_like_ndjson(text) && !is_one_line_of_list(text)) open_json_file(file, bytes);
+}
+
+void open_csv_file(InputFile&, const std::shared_ptr<const Bytes>&) {}
+
+void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
+    file.arrays = open_npy(bytes);
+}
+
+void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
+    file.arrays = open_npz(bytes);
+}
+
+void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
+    const bool is_index = bytes->name().ends_with(index_suffix);
+    file.arrays = is_index ? open_safetensors_index(bytes) : open_safetensors(bytes);
+}
+
+NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                           const CsvStyle&, std::vector<std::string>*) {
+    if (file.document == nullptr) return read_ndjson_array(*file.source, rules, workers);
+    if (file.holds_object()) return read_member(file, rules, workers);
+    return file.document->read_array(rules, workers);
+}
+
+NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                          const CsvStyle& style, std::vector<std::string>* labels) {
+    LabelledMatrix read = read_csv(*file.source, rules, style, workers);
+    if (labels != nullptr) *labels = std::move(read.labels);
+    return std::move(read.matrix);
+}
+
+NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool*,
+                             const CsvStyle&, std::vector<std::string>*) {
+    return read_numbers(the_array(file), rules);
+}
+
+const InputFormat* format_of_name(const std::string& path) {
+    if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
+    const std::string suffix = suffix_of_name(path);
+    if (std::find(unread_suffixes.begin(), unread_suffixes.end(), suffix) != unread_suffixes.end())
+        throw Error(ErrorKind::unsupported, path,
+                    suffix + " files cannot be read; expected " + list_of_formats());
+    return format_of_suffix(suffix);
+}
+
+bool may_hold_names(const std::string& path) {
+    const InputFormat* format = format_of_suffix(suffix_of_name(path));
+    return format != nullptr && format->named;
+}
+
+const InputFormat* format_of_bytes(const Bytes& bytes) {
+    const std::string start =
+        bytes.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), 64)));
+    for (const InputFormat& row : input_formats)
+        if (!row.text && row.starts(start)) return &row;
+    return nullptr;
+}
+
+const InputFormat& format_of_text(std::string_view text) {
+    return *std::find_if(input_formats.begin(), input_formats.end(),
+                         [&](const InputFormat& row) { return row.text && row.starts(text); });
+}
+
+}  // namespace attn::io

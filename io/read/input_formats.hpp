@@ -1,0 +1,88 @@
+// The formats that arrays are read from, one row each: what tells a format, and how a file of it is
+// opened and read.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/read/input_file.hpp"
+
+namespace attn::io {
+
+struct InputFormat {
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;
+    bool text;      ///< UTF-8, read whole
+    bool named;     ///< its arrays have names, FILE:NAME
+    bool booleans;  ///< tells true and false from 1 and 0
+    /// Whether it can be one: asked of the first bytes, or of a text's all, in the table's order.
+    bool (*starts)(std::string_view text);
+    void (*open)(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+    NumberArray (*read)(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                        const CsvStyle& style, std::vector<std::string>* labels);
+};
+
+// What the rows are made of.
+bool starts_as_json(std::string_view text);
+bool starts_as_ndjson(std::string_view text);
+bool starts_as_csv(std::string_view text);  ///< any text may be
+bool starts_as_npy(std::string_view text);
+bool starts_as_npz(std::string_view text);
+bool starts_as_safetensors(std::string_view text);
+
+void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_csv_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+
+NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                           const CsvStyle& style, std::vector<std::string>* labels);
+NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                          const CsvStyle& style, std::vector<std::string>* labels);
+NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                             const CsvStyle& style, std::vector<std::string>* labels);
+
+inline constexpr std::array<InputFormat, 6> input_formats{
+    {{"json", {".json"}, true, true, true, starts_as_json, open_json_file, read_json_file},
+     {"ndjson",
+      {".ndjson", ".jsonl"},
+      true,
+      true,
+      true,
+      starts_as_ndjson,
+      open_ndjson_file,
+      read_json_file},
+     {"csv", {".csv", ".tsv"}, true, false, false, starts_as_csv, open_csv_file, read_csv_file},
+     {"npy", {".npy"}, false, false, true, starts_as_npy, open_npy_file, read_stored_file},
+     {"npz", {".npz"}, false, true, true, starts_as_npz, open_npz_file, read_stored_file},
+     {"safetensors",
+      {".safetensors"},
+      false,
+      true,
+      true,
+      starts_as_safetensors,
+      open_safetensors_file,
+      read_stored_file}}};
+
+inline constexpr const InputFormat *json_input = &input_formats[0],
+                                   *ndjson_input = &input_formats[1];
+
+/// The format that a file's name promises, or null. Errors: kind unsupported, for formats that are
+/// known by name but not read.
+const InputFormat* format_of_name(const std::string& path);
+
+/// Whether FILE:NAME may name an array of this file.
+bool may_hold_names(const std::string& path);
+
+/// What the bytes say where the name says nothing: the binary formats by their first ones, or null.
+const InputFormat* format_of_bytes(const Bytes& bytes);
+
+/// The same of a text.
+const InputFormat& format_of_text(std::string_view text);
+
+}  // namespace attn::io

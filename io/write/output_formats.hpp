@@ -1,0 +1,78 @@
+// The formats that a result is written in, one row each: all that is known about a format stands in
+// its row, and its writer in a file of its own.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "io/write/report.hpp"
+
+namespace attn::io {
+
+struct OutputFormat {
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes{};  ///< errors name the first
+    Writer write = nullptr;                      ///< null: nothing is written
+    bool one_array = false;                      ///< it holds one array
+    bool binary = false;                         ///< bytes that no terminal shows
+    bool streams = false;                        ///< arrays are written while they are computed
+    bool decimals = false;                       ///< numbers are text, whose digits can be chosen
+    bool json = false;                           ///< non-finite numbers can be shown in its ways
+    bool breaks_lines = false;                   ///< may be written with a line for each row
+    bool holds_weights = false;                  ///< several arrays that a model is read from
+};
+
+inline constexpr std::array<OutputFormat, 10> output_formats{{
+    {.name = "json",
+     .suffixes = {".json"},
+     .write = write_json,
+     .streams = true,
+     .decimals = true,
+     .json = true,
+     .breaks_lines = true,
+     .holds_weights = true},
+    {.name = "ndjson",
+     .suffixes = {".ndjson", ".jsonl"},
+     .write = write_json,  // the same document, always on one line
+     .streams = true,
+     .decimals = true,
+     .json = true},
+    {.name = "csv",
+     .suffixes = {".csv"},
+     .write = write_csv,
+     .one_array = true,
+     .streams = true,
+     .decimals = true},
+    {.name = "tsv",
+     .suffixes = {".tsv"},
+     .write = write_tsv,
+     .one_array = true,
+     .streams = true,
+     .decimals = true},
+    {.name = "npy",
+     .suffixes = {".npy"},
+     .write = write_npy,
+     .one_array = true,
+     .binary = true,
+     .streams = true},
+    {.name = "npz",
+     .suffixes = {".npz"},
+     .write = write_npz,
+     .binary = true,
+     .streams = true,
+     .holds_weights = true},
+    {.name = "safetensors",
+     .suffixes = {".safetensors"},
+     .write = write_safetensors,
+     .binary = true,
+     .streams = true,
+     .holds_weights = true},
+    {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
+    {.name = "table", .suffixes = {".table"}, .write = write_table, .decimals = true},
+    {.name = "none", .streams = true},
+}};
+
+/// The first format, which is written where nothing says another.
+inline constexpr const OutputFormat* default_format = &output_formats.front();
+
+}  // namespace attn::io
