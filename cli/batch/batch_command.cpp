@@ -16,6 +16,7 @@
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 
@@ -51,11 +52,10 @@ void refuse_defaults(const Request& defaults) {
     check_answer_format(defaults);
     // Of a name that no mode knows every record would say so.
     for (const std::string& name : defaults.settings.emit)
-        if (name != "all" &&
-            std::find(array_names.begin(), array_names.end(), name) == array_names.end())
+        if (name != "all" && !find_array(name))
             throw Error(ErrorKind::usage, place_of(defaults, "emit"),
                         "unknown array \"" + io::shortened(name) + "\"; the nearest is " +
-                            did_you_mean(name, {array_names.begin(), array_names.end()}));
+                            did_you_mean(name, names_of_arrays()));
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")

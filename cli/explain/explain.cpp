@@ -8,7 +8,7 @@
 #include "cli/request/inputs.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
-#include "core/operator/walk_steps.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/output_file.hpp"
 
 namespace attn::cli {
@@ -73,7 +73,8 @@ void explain(const ExplainRequest& explain, Request& request) {
     settings = resolve(settings, operands);
     const Geometry sizes = geometry_of(settings, operands);
     if (is_last) settings.token = sizes.q_len - 1;
-    settings.emit.insert(settings.emit.end(), step_names.begin(), step_names.end());
+    for (const ArrayRow& row : all_arrays)
+        if (row.from == From::walk) settings.emit.emplace_back(row.name);
     const std::size_t batch = pick("--batch", "batch entry", explain.batch, sizes.batch);
     const std::size_t head = pick("--head", "head", explain.head, sizes.heads);
     const bool is_one_head = explain.head || sizes.heads > most_heads;

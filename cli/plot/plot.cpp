@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cli/request/pictures.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
@@ -43,51 +43,34 @@ std::size_t size_in(const json& object, const char* name) {
     return size.is_number_unsigned() ? size.get<std::size_t>() : 0;
 }
 
-/// The last axes that attn gives an array of this name.
-std::vector<std::string_view> last_axes_of(std::string_view name) {
-    struct Last {
-        std::string_view array, rows, columns;
-    };
-    static constexpr std::array<Last, 21> known{{{"inputs", "tokens", "d_in"},
-                                                 {"normed_inputs", "tokens", "d_in"},
-                                                 {"queries", "q_len", "d_k"},
-                                                 {"keys", "kv_len", "d_k"},
-                                                 {"values", "kv_len", "d_v"},
-                                                 {"scores", "q_len", "kv_len"},
-                                                 {"scaled_scores", "q_len", "kv_len"},
-                                                 {"capped_scores", "q_len", "kv_len"},
-                                                 {"biased_scores", "q_len", "kv_len"},
-                                                 {"mask", "q_len", "kv_len"},
-                                                 {"masked_scores", "q_len", "kv_len"},
-                                                 {"masked_weights", "q_len", "kv_len"},
-                                                 {"weights_before_dropout", "q_len", "kv_len"},
-                                                 {"dropout_mask", "q_len", "kv_len"},
-                                                 {"attention_weights", "q_len", "kv_len"},
-                                                 {"logsumexp", "q_len", ""},
-                                                 {"present_key", "kv_len", "d_k"},
-                                                 {"present_value", "kv_len", "d_v"},
-                                                 {"head_outputs", "q_len", "d_v"},
-                                                 {"context_vectors", "q_len", "d_out"},
-                                                 {"array", "row", "column"}}};
-    for (const Last& last : known)
-        if (last.array == name && last.columns.empty())
-            return {last.rows};
-        else if (last.array == name)
-            return {last.rows, last.columns};
-    return {"row", "column"};
+/// The array that attn gives this name, or nothing.
+std::optional<ArrayId> drawn_array(std::string_view name) {
+    const auto array = find_array(name);
+    return array && array->row().draw != Draw::no ? array : std::nullopt;
 }
 
-/// The axis before the last ones, where there is one: which arrays have heads, see the README.
+/// The last axes of an array of this name; nothing is known of parameters, which lie either way.
+std::vector<std::string_view> last_axes_of(std::string_view name) {
+    const auto array = drawn_array(name);
+    if (!array || array->row().is_parameter()) return {"row", "column"};
+    std::vector<std::string_view> axes;
+    for (Axis axis : {array->row().axes[2], array->row().axes[3]})
+        if (axis != Axis::none) axes.push_back(axis_name(axis));
+    return axes;
+}
+
+/// The axis before the last ones, where there is one.
 std::string_view first_axis_of(std::string_view name, const ResultFile& result) {
     const bool has_heads = said(config_in(result), "heads").is_number();
+    const std::string mode = mode_of(result);
+    const auto array = drawn_array(name);
     if (name.starts_with("W_") || name.starts_with("b_")) return "heads";
-    if (name == "inputs" || name == "normed_inputs") return "batch";
-    if (name == "context_vectors")
-        return mode_of(result) == "sdpa" && !has_heads ? "heads" : "batch";
+    const Axis heads = array ? array->row().axes[1] : Axis::heads;
+    if (heads == Axis::none) return "batch";
+    if (heads == Axis::heads_apart) return mode == "sdpa" && !has_heads ? "heads" : "batch";
     if (name == "attention_weights" && said(config_in(result), "average_heads") == true)
         return "batch";
-    const bool of_heads = mode_of(result) == "multihead" || mode_of(result) == "sdpa" ||
-                          (mode_of(result) == "cross" && has_heads);
+    const bool of_heads = mode == "multihead" || mode == "sdpa" || (mode == "cross" && has_heads);
     return of_heads ? "heads" : "batch";
 }
 

@@ -19,33 +19,29 @@
 namespace attn {
 namespace {
 
+/// Independent heads keep their axis.
 template <class T>
-void keep_weights(const LayerWeights<T>& weights, const Settings& settings, Recorder& recorder) {
-    const bool wrapper = settings.style == Style::wrapper;
-    const auto keep = [&](std::string_view weight_name, std::string_view bias_name,
-                          const Projection<T>& p, bool grouped) {
-        if (!recorder.wants(weight_name) && !recorder.wants(bias_name)) return;
-        std::vector<std::string_view> axes{p.in_out ? "d_in" : "d_out",
-                                           p.in_out ? "d_out" : "d_in"};
-        std::vector<std::size_t> shape{p.weight.shape(1), p.weight.shape(2)};
-        if (grouped) {
-            axes.insert(axes.begin(), "heads");
-            shape.insert(shape.begin(), p.weight.shape(0));
+void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
+    const auto keep = [&](ArrayId weight_id, ArrayId bias_id, const Projection<T>& p) {
+        if (recorder.wants(weight_id)) {
+            std::vector<std::size_t> shape(p.weight.shape().begin(), p.weight.shape().end());
+            if (recorder.axes_of(weight_id).size() < shape.size()) shape.erase(shape.begin());
+            Array<T> weight(p.weight);
+            weight.reshape(std::move(shape));
+            recorder.keep_as_is(weight_id, std::move(weight), p.in_out);
         }
-        Array<T> weight(p.weight);
-        weight.reshape(shape);
-        recorder.keep_as_is(weight_name, std::move(weight), axes);
-        if (!p.has_bias()) return;
-        Array<T> bias(p.bias);
-        if (!grouped) bias.reshape({p.bias.shape(1)});
-        recorder.keep_as_is(bias_name, std::move(bias),
-                            grouped ? std::vector<std::string_view>{"heads", "d_out"}
-                                    : std::vector<std::string_view>{"d_out"});
+        if (p.has_bias() && recorder.wants(bias_id)) {
+            std::vector<std::size_t> shape(p.bias.shape().begin(), p.bias.shape().end());
+            if (recorder.axes_of(bias_id).size() < shape.size()) shape.erase(shape.begin());
+            Array<T> bias(p.bias);
+            bias.reshape(std::move(shape));
+            recorder.keep_as_is(bias_id, std::move(bias));
+        }
     };
-    keep("W_query", "b_query", weights.query, wrapper);
-    keep("W_key", "b_key", weights.key, wrapper);
-    keep("W_value", "b_value", weights.value, wrapper);
-    if (weights.out) keep("W_out", "b_out", *weights.out, false);
+    keep("W_query", "b_query", weights.query);
+    keep("W_key", "b_key", weights.key);
+    keep("W_value", "b_value", weights.value);
+    if (weights.out) keep("W_out", "b_out", *weights.out);
 }
 
 /// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper
@@ -115,7 +111,7 @@ public:
         : settings_(settings), operands_(operands), workers_(workers), may_stream_(may_stream),
           g_(geometry_of(settings, operands)), kernels_(choose_kernels(settings, g_)),
           generator_(settings.seed.bits),
-          recorder_(settings.emit, g_.batched, g_.with_heads, settings.average_heads) {
+          recorder_(ArraySet::named(settings.emit), shown_axes(settings, g_)) {
         generator_.skip(settings.rng_skip);
     }
 
@@ -133,9 +129,9 @@ private:
         call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
         prepare_call();
         if (g_.packed)
-            keep_without_heads("context_vectors", attend_and_join(), "q_len", "d_out");
+            recorder_.keep("context_vectors", attend_and_join());
         else
-            recorder_.keep("context_vectors", attend_by_heads(), "q_len", "d_v");
+            recorder_.keep("context_vectors", attend_by_heads());
     }
 
     void run_layer() {
@@ -144,17 +140,17 @@ private:
         prepare_call();
         Tensor3<T> context = attend_and_join();
         if (weights_ != nullptr && weights_->out) context = project_out(context, *weights_->out);
-        keep_without_heads("context_vectors", context, "q_len", "d_out");
+        recorder_.keep("context_vectors", context);
     }
 
     /// Fills query, key and value of the call.
     void make_queries_keys_values() {
         Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
-        keep_without_heads("inputs", x, "tokens", "d_in");
+        recorder_.keep("inputs", x);
         if (operands_.norm) {
             for (std::size_t at = 0; at < x.size(); at += g_.d_in)
                 normalise(*operands_.norm, std::span<T>(x.data() + at, g_.d_in));
-            keep_without_heads("normed_inputs", x, "tokens", "d_in");
+            recorder_.keep("normed_inputs", x);
         }
         Tensor3<T> context;
         if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
@@ -166,7 +162,7 @@ private:
         }
         weights_ = given_or_drawn_weights();
         const LayerWeights<T>& weights = *weights_;
-        keep_weights(weights, settings_, recorder_);
+        keep_weights(weights, recorder_);
         const std::size_t heads = g_.heads, kv_heads = g_.kv_heads;
         if (kernels_.projections == nullptr) {
             call_.query = split_heads(project(x, weights.query), heads);
@@ -236,18 +232,18 @@ private:
 
     /// Everything of the call but the queries, keys and values that are there already.
     void prepare_call() {
-        recorder_.keep("unrotated_queries", call_.query, "q_len", "d_k");
-        recorder_.keep("unrotated_keys", call_.key, "kv_len", "d_k");
+        recorder_.keep("unrotated_queries", call_.query);
+        recorder_.keep("unrotated_keys", call_.key);
         if (settings_.rope) rotate_queries_and_keys();
-        recorder_.keep("queries", call_.query, "q_len", "d_k");
-        recorder_.keep("keys", call_.key, "kv_len", "d_k");
-        recorder_.keep("values", call_.value, "kv_len", "d_v");
+        recorder_.keep("queries", call_.query);
+        recorder_.keep("keys", call_.key);
+        recorder_.keep("values", call_.value);
         if (g_.past_len != 0) {
             prepend(taken(operands_.past_key), call_.key);
             prepend(taken(operands_.past_value), call_.value);
         }
-        recorder_.keep("present_key", call_.key, "kv_len", "d_k");
-        recorder_.keep("present_value", call_.value, "kv_len", "d_v");
+        recorder_.keep("present_key", call_.key);
+        recorder_.keep("present_value", call_.value);
         add_rules(call_, settings_, operands_, g_);
         call_.dropout = dropout_of(settings_, g_, generator_);
     }
@@ -271,7 +267,7 @@ private:
         const auto& q = call_.query.shape();
         Tensor4<T> context = Tensor4<T>::from_shape({q[0], q[1], q[2], g_.d_v});
         attend_into(rows_of(context));
-        recorder_.keep("head_outputs", context, "q_len", "d_v");
+        recorder_.keep("head_outputs", context);
         return context;
     }
 
@@ -289,8 +285,8 @@ private:
     void attend_into(const HeadRows<T>& context) {
         const auto& q = call_.query.shape();
         const std::array<std::size_t, 4> weights{q[0], q[1], q[2], g_.kv_len};
-        const auto room = [&](std::string_view name) {
-            return recorder_.template make_room<T>(name, weights, "q_len", "kv_len");
+        const auto room = [&](ArrayId array) {
+            return recorder_.template make_room<T>(array, weights);
         };
         FusedOutputs<T> outputs{context};
         Tensor4<T> averaged;
@@ -303,42 +299,29 @@ private:
             outputs.weights = room("attention_weights");
         }
         if (!streams) outputs.scores = room("scores");
-        outputs.logsumexp =
-            recorder_.template make_room<T>("logsumexp", {q[0], q[1], q[2], 1}, "q_len", "");
+        outputs.logsumexp = recorder_.template make_room<T>("logsumexp", {q[0], q[1], q[2], 1});
         attend_fused(*kernels_.attention, call_, outputs, workers_);
-        if (streams) stream("attention_weights", "scores");
+        if (streams) stream();
         call_ = {};
-        if (averaged.size() != 0) recorder_.keep("attention_weights", averaged, "q_len", "kv_len");
+        if (averaged.size() != 0) recorder_.keep("attention_weights", averaged);
     }
 
-    template <class... Names>
-    void stream(const Names&... names) {
+    void stream() {
         const auto call = std::make_shared<const AttentionCall<T>>(std::move(call_));
-        const auto keep = [&](std::string_view name) {
-            if (recorder_.wants(name))
-                recorder_.keep_stream(
-                    name, stream_weights(*kernels_.attention, call, name == "scores", workers_));
+        const auto keep = [&](ArrayId array, bool scores) {
+            if (recorder_.wants(array))
+                recorder_.keep_stream(array,
+                                      stream_weights(*kernels_.attention, call, scores, workers_));
         };
-        (keep(names), ...);
+        keep("attention_weights", false);
+        keep("scores", true);
     }
 
     void keep_token_ids() {
         if (operands_.token_ids.empty()) return;
         Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
         std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
-        recorder_.keep_as_is("token_ids", ids, {"tokens"});
-    }
-
-    void keep_without_heads(std::string_view name, const Tensor3<T>& values, std::string_view rows,
-                            std::string_view columns) {
-        if (!recorder_.wants(name)) return;
-        Array<T> shown(values);
-        std::vector<std::string_view> axes{"batch", rows, columns};
-        if (!g_.batched) {
-            shown.reshape({values.shape(1), values.shape(2)});
-            axes.erase(axes.begin());
-        }
-        recorder_.keep_as_is(name, std::move(shown), std::move(axes));
+        recorder_.keep_as_is("token_ids", ids);
     }
 
     const Settings& settings_;

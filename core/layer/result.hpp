@@ -1,7 +1,6 @@
 // What a computation gives: named arrays in the order they are computed, and the settings used.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,24 +16,6 @@
 #include "core/plan/settings.hpp"
 
 namespace attn {
-
-/// Every array that can be emitted, in the order of computation.
-inline constexpr std::array<std::string_view, 29> array_names{
-    "token_ids",      "inputs",
-    "normed_inputs",  "W_query",
-    "b_query",        "W_key",
-    "b_key",          "W_value",
-    "b_value",        "W_out",
-    "b_out",          "queries",
-    "keys",           "values",
-    "scores",         "scaled_scores",
-    "capped_scores",  "biased_scores",
-    "mask",           "masked_scores",
-    "masked_weights", "weights_before_dropout",
-    "dropout_mask",   "attention_weights",
-    "logsumexp",      "present_key",
-    "present_value",  "head_outputs",
-    "context_vectors"};
 
 using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
 

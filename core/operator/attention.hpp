@@ -32,7 +32,7 @@ struct AttentionCall {
 };
 
 /// The context of every query, (batch, heads, q_len, d_v), step by step; hands each step that the
-/// recorder wants to it under its name in `array_names`. A query with no key left gives weights 0
+/// recorder wants to it under its name in `all_arrays`. A query with no key left gives weights 0
 /// and context 0, and a logsumexp of -Infinity, or of the sink. Values of blocked keys are not
 /// read. All arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017,
 /// section 3.2.1; ONNX Attention, opset 25.

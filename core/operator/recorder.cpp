@@ -2,15 +2,12 @@
 #include "core/operator/recorder.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "core/base/torch_sum.hpp"
 
 namespace attn {
-
-bool Recorder::wants(std::string_view name) const {
-    return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end();
-}
-
 namespace {
 
 /// (batch, heads, rows, columns) to x.mean(dim=1), (batch, 1, rows, columns).
@@ -26,34 +23,38 @@ Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
 
 }  // namespace
 
-template <class T>
-T* Recorder::make_room(std::string_view name, const std::array<std::size_t, 4>& shape,
-                       std::string_view rows, std::string_view columns) {
-    if (!wants(name)) return nullptr;
-    std::vector<std::size_t> sizes;
+std::vector<std::string_view> Recorder::axes_of(ArrayId array) const {
     std::vector<std::string_view> axes;
-    sizes.reserve(shape.size());
-    axes.reserve(shape.size());
-    const auto add = [&](std::size_t size, std::string_view axis) {
-        sizes.push_back(size);
-        axes.push_back(axis);
-    };
-    if (batched_) add(shape[0], "batch");
-    if (with_heads_ && !averages(name)) add(shape[1], "heads");
-    if (!rows.empty()) add(shape[2], rows);
-    if (!columns.empty()) add(shape[3], columns);
-    Array<T> shown = Array<T>::from_shape(sizes);
+    axes.reserve(4);
+    for (std::size_t place = 0; place < 4; ++place)
+        if (shown_.shows(array, place))
+            axes.push_back(axis_name(array.row().axes[place], shown_.separate_heads));
+    return axes;
+}
+
+std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
+                                               const std::array<std::size_t, 4>& shape) const {
+    std::vector<std::size_t> sizes;
+    sizes.reserve(4);
+    for (std::size_t place = 0; place < 4; ++place)
+        if (shown_.shows(array, place)) sizes.push_back(shape[place]);
+    return sizes;
+}
+
+template <class T>
+T* Recorder::make_room(ArrayId array, const std::array<std::size_t, 4>& shape) {
+    if (!wants(array)) return nullptr;
+    Array<T> shown = Array<T>::from_shape(shape_shown(array, shape));
     T* data = shown.data();
-    keep_as_is(name, std::move(shown), std::move(axes));
+    keep_as_is(array, std::move(shown));
     return data;
 }
 
 template <class T>
-void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
-                    std::string_view columns) {
-    T* room = make_room<T>(name, values.shape(), rows, columns);
+void Recorder::keep(ArrayId array, const Tensor4<T>& values) {
+    T* room = make_room<T>(array, values.shape());
     if (room == nullptr) return;
-    if (averages(name)) {
+    if (shown_.averages(array)) {
         const Tensor4<T> mean = mean_over_heads(values);
         std::copy(mean.begin(), mean.end(), room);
     } else {
@@ -61,42 +62,46 @@ void Recorder::keep(std::string_view name, const Tensor4<T>& values, std::string
     }
 }
 
-template float* Recorder::make_room(std::string_view, const std::array<std::size_t, 4>&,
-                                    std::string_view, std::string_view);
-template double* Recorder::make_room(std::string_view, const std::array<std::size_t, 4>&,
-                                     std::string_view, std::string_view);
-template void Recorder::keep(std::string_view, const Tensor4<float>&, std::string_view,
-                             std::string_view);
-template void Recorder::keep(std::string_view, const Tensor4<double>&, std::string_view,
-                             std::string_view);
+template <class T>
+void Recorder::keep(ArrayId array, const Tensor3<T>& values) {
+    T* room = make_room<T>(array, {values.shape(0), 1, values.shape(1), values.shape(2)});
+    if (room != nullptr) std::copy(values.begin(), values.end(), room);
+}
 
-void Recorder::keep_as_is(std::string_view name, AnyArray values,
-                          std::vector<std::string_view> axes) {
-    kept_.reserve(wanted_.size());
-    if (wants(name)) kept_.push_back({std::string(name), std::move(values), std::move(axes)});
+template float* Recorder::make_room(ArrayId, const std::array<std::size_t, 4>&);
+template double* Recorder::make_room(ArrayId, const std::array<std::size_t, 4>&);
+template void Recorder::keep(ArrayId, const Tensor4<float>&);
+template void Recorder::keep(ArrayId, const Tensor4<double>&);
+template void Recorder::keep(ArrayId, const Tensor3<float>&);
+template void Recorder::keep(ArrayId, const Tensor3<double>&);
+
+void Recorder::keep_as_is(ArrayId array, AnyArray values, bool is_transposed) {
+    if (!wants(array)) return;
+    kept_.reserve(wanted_.size());  // room that was handed out must not move
+    std::vector<std::string_view> axes = axes_of(array);
+    if (is_transposed) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    kept_.push_back({array, {std::string(array.row().name), std::move(values), std::move(axes)}});
 }
 
 template <class T>
-void Recorder::keep_stream(std::string_view name, RowStream<T> stream) {
-    std::vector<std::string_view> axes{"batch", "heads", "q_len", "kv_len"};
-    for (const auto& [shown, axis] : {std::pair(with_heads_, 1), {batched_, 0}})
-        if (!shown) {
-            axes.erase(axes.begin() + axis);
-            stream.shape.erase(stream.shape.begin() + axis);
-        }
-    kept_.push_back({std::string(name), {}, std::move(axes), std::move(stream)});
+void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
+    stream.shape =
+        shape_shown(array, {stream.shape[0], stream.shape[1], stream.shape[2], stream.shape[3]});
+    kept_.push_back(
+        {array, {std::string(array.row().name), {}, axes_of(array), std::move(stream)}});
 }
 
-template void Recorder::keep_stream(std::string_view, RowStream<float>);
-template void Recorder::keep_stream(std::string_view, RowStream<double>);
+template void Recorder::keep_stream(ArrayId, RowStream<float>);
+template void Recorder::keep_stream(ArrayId, RowStream<double>);
 
 std::vector<NamedArray> Recorder::take() {
-    const auto place = [](const NamedArray& array) {
-        return std::find(array_names.begin(), array_names.end(), array.name) - array_names.begin();
-    };
     std::sort(kept_.begin(), kept_.end(),
-              [&](const NamedArray& a, const NamedArray& b) { return place(a) < place(b); });
-    return std::move(kept_);
+              [](const Kept& a, const Kept& b) { return a.id.index < b.id.index; });
+    std::vector<NamedArray> arrays;
+    arrays.reserve(kept_.size());
+    for (Kept& kept : kept_) arrays.push_back(std::move(kept.array));
+    kept_.clear();
+    return arrays;
 }
 
 }  // namespace attn

@@ -2,57 +2,61 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/base/tensor.hpp"
 #include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 
 namespace attn {
 
 class Recorder {
 public:
-    /// `batched` and `with_heads` say which leading axes the answer shows; `average_heads` makes
-    /// attention_weights their mean over the heads.
-    Recorder(std::vector<std::string> wanted, bool batched, bool with_heads,
-             bool average_heads = false)
-        : wanted_(std::move(wanted)), batched_(batched), with_heads_(with_heads),
-          average_heads_(average_heads) {}
+    Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
 
-    bool wants(std::string_view name) const;
+    bool wants(ArrayId array) const { return wanted_.has(array); }
 
-    /// Keeps (batch, heads, rows, columns), less the axes that the question does not have.
+    /// The names of the axes that the array shows.
+    std::vector<std::string_view> axes_of(ArrayId array) const;
+
+    /// Keeps (batch, heads, rows, columns), less the axes that the array does not show.
     template <class T>
-    void keep(std::string_view name, const Tensor4<T>& values, std::string_view rows,
-              std::string_view columns);
+    void keep(ArrayId array, const Tensor4<T>& values);
+
+    /// The same of (batch, rows, columns), where the array has no heads.
+    template <class T>
+    void keep(ArrayId array, const Tensor3<T>& values);
 
     /// Room for what `keep` would be given, to be filled by the caller; null where it is not
     /// wanted.
     template <class T>
-    T* make_room(std::string_view name, const std::array<std::size_t, 4>& shape,
-                 std::string_view rows, std::string_view columns);
+    T* make_room(ArrayId array, const std::array<std::size_t, 4>& shape);
 
-    /// Keeps an array whose shape is already the one to show.
-    void keep_as_is(std::string_view name, AnyArray values, std::vector<std::string_view> axes);
+    /// Keeps an array whose shape is already the one to show, the last two axes the other way round
+    /// where it is transposed.
+    void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
 
-    /// Keeps (batch, heads, q_len, kv_len) that is still to be computed, less the axes that the
-    /// question does not have.
+    /// Keeps (batch, heads, rows, columns) that is still to be computed, less the axes that the
+    /// array does not show.
     template <class T>
-    void keep_stream(std::string_view name, RowStream<T> stream);
+    void keep_stream(ArrayId array, RowStream<T> stream);
 
-    /// What was kept, in the order of `array_names`.
+    /// What was kept, in the order of `all_arrays`.
     std::vector<NamedArray> take();
 
 private:
-    bool averages(std::string_view name) const {
-        return average_heads_ && name == "attention_weights";
-    }
+    struct Kept {
+        ArrayId id;
+        NamedArray array;
+    };
 
-    std::vector<std::string> wanted_;
-    bool batched_, with_heads_, average_heads_;
-    std::vector<NamedArray> kept_;
+    std::vector<std::size_t> shape_shown(ArrayId array,
+                                         const std::array<std::size_t, 4>& shape) const;
+
+    ArraySet wanted_;
+    ShownAxes shown_;
+    std::vector<Kept> kept_;
 };
 
 }  // namespace attn

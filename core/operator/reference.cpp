@@ -113,10 +113,10 @@ public:
 
     void keep(bool has_sink) const {
         if (recorder_ == nullptr) return;
-        recorder_->keep("softmax_shift", shift_, "q_len", "");
-        recorder_->keep("softmax_powers", powers_, "q_len", "kv_len");
-        recorder_->keep("softmax_total", total_, "q_len", "");
-        if (has_sink) recorder_->keep("sink_power", sink_power_, "q_len", "");
+        recorder_->keep("softmax_shift", shift_);
+        recorder_->keep("softmax_powers", powers_);
+        recorder_->keep("softmax_total", total_);
+        if (has_sink) recorder_->keep("sink_power", sink_power_);
     }
 
 private:
@@ -175,7 +175,8 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
                         const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
                         *score = modifier.apply(*score, {b, h, q, k, position});
                     }
-        if (!modifier.emits.empty()) recorder.keep(modifier.emits, scores, "q_len", "kv_len");
+        if (const auto array = find_array(modifier.emits, all_arrays))
+            recorder.keep(*array, scores);
     }
 }
 
@@ -218,9 +219,9 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
 template <class T>
 void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
     const auto keep = [&](const std::string& name, const auto& allows_by_rule) {
-        if (recorder.wants("allowed_by_" + name))
-            recorder.keep("allowed_by_" + name, mask_where(call, scores, allows_by_rule), "q_len",
-                          "kv_len");
+        const auto array = find_array("allowed_by_" + name, all_arrays);
+        if (array && recorder.wants(*array))
+            recorder.keep(*array, mask_where(call, scores, allows_by_rule));
     };
     for (const auto& [name, rule] : call.mask.rules())
         keep(name, [&rule = *rule](auto... place) { return rule.allows(place...); });
@@ -236,7 +237,7 @@ template <class T>
 Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
-    recorder.keep("masked_total", total, "q_len", "");
+    recorder.keep("masked_total", total);
     const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
     return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
 }
@@ -246,8 +247,8 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     const T blocked = -std::numeric_limits<T>::infinity();
-    const auto keep = [&](std::string_view name, const Tensor4<T>& values) {
-        recorder.keep(name, values, "q_len", "kv_len");
+    const auto keep = [&](ArrayId array, const Tensor4<T>& values) {
+        recorder.keep(array, values);
     };
 
     const Tensor4<T> scores =
@@ -270,14 +271,14 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         const Tensor4<T> biased = where_allowed(modified, blocked);
         keep("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
-        recorder.keep("logsumexp", logsumexp, "q_len", "");
+        recorder.keep("logsumexp", logsumexp);
         weights = std::move(softmaxed);
     } else {
         keep("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), blocked)));
         const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
         keep("unmasked_weights", softmaxed);
-        recorder.keep("logsumexp", logsumexp, "q_len", "");
+        recorder.keep("logsumexp", logsumexp);
         const Tensor4<T> masked_weights = where_allowed(softmaxed, T{0});
         keep("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, blocked);
@@ -292,7 +293,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     keep("attention_weights", weights);
 
     Tensor4<T> context = mix_values(weights, mask, call.value);
-    recorder.keep("head_outputs", context, "q_len", "d_v");
+    recorder.keep("head_outputs", context);
     return context;
 }
 

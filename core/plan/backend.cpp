@@ -2,8 +2,6 @@
 #include "core/plan/backend.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/kernels/dispatch.hpp"
@@ -14,17 +12,14 @@ namespace {
 /// Multiplications up to which the reference is quick enough, about a millisecond.
 constexpr double small_work = 0x1p20;
 
-/// Steps that fused kernels go through too fast to write them down.
-constexpr std::array<std::string_view, 8> reference_only{
-    "scaled_scores", "capped_scores",  "biased_scores",          "mask",
-    "masked_scores", "masked_weights", "weights_before_dropout", "dropout_mask"};
-
 /// What only the reference can do of this question; empty: nothing.
 std::string beyond_kernels(const Settings& s) {
     if (s.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
-    for (const std::string& name : s.emit)
-        if (std::find(reference_only.begin(), reference_only.end(), name) != reference_only.end())
-            return "writes " + name;
+    for (const std::string& name : s.emit) {
+        // Steps that fused kernels go through too fast to write them down.
+        const auto array = find_array(name, all_arrays);
+        if (array && array->row().from == From::reference) return "writes " + name;
+    }
     return "";
 }
 

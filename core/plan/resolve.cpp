@@ -175,54 +175,34 @@ void resolve_scores(Settings& s, const Geometry& g) {
                               " dimensions a head; expected an even number of at most as many");
 }
 
-/// The arrays that this question has, in order.
-std::vector<std::string_view> available_arrays(const Settings& s, const Operands& operands) {
-    std::vector<std::string_view> names;
-    names.reserve(array_names.size());
-    const bool layer = s.mode != Mode::sdpa;
-    const bool projected = layer && s.init != Init::none;
-    const bool out_proj = projected && *s.out_proj;
-    for (std::string_view name : array_names) {
-        const bool weight = name.starts_with("W_"), bias = name.starts_with("b_");
-        const bool of_output = name.ends_with("_out");
-        const bool has = name == "token_ids"        ? !operands.token_ids.empty()
-                         : name == "inputs"         ? layer
-                         : name == "normed_inputs"  ? operands.norm.has_value()
-                         : weight                   ? (of_output ? out_proj : projected)
-                         : bias && of_output        ? out_proj && *s.out_bias
-                         : bias                     ? projected && s.qkv_bias
-                         : name == "masked_weights" ? s.mask_method == MaskMethod::renormalize
-                                                    : true;
-        if (has) names.push_back(name);
-    }
-    return names;
-}
-
-std::string joined(const std::vector<std::string_view>& names) {
-    std::string text;
-    for (std::string_view name : names) (text += text.empty() ? "" : ", ") += name;
+std::string missing_array(const std::string& name, const ArraySet& available) {
+    std::vector<std::string> names;
+    available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
+    if (!find_array(name))
+        return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
+               did_you_mean(name, names);
+    std::string text = name + " does not exist with these settings; there are ";
+    for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
     return text;
 }
 
-std::string missing_array(const std::string& name, const std::vector<std::string_view>& available) {
-    const bool known = std::find(array_names.begin(), array_names.end(), name) != array_names.end();
-    if (known) return name + " does not exist with these settings; there are " + joined(available);
-    return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
-           did_you_mean(name, {available.begin(), available.end()});
-}
-
+/// Puts the names of arrays in order, each once, and all of them in the place of `all`.
 void resolve_emit(Settings& s, const Operands& operands) {
-    const std::vector<std::string_view> available = available_arrays(s, operands);
-    const auto has = [](const auto& names, std::string_view name) {
-        return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    for (const std::string& name : s.emit)
-        if (name != "all" && !has(available, name)) fail("emit", missing_array(name, available));
-    const bool all = has(s.emit, "all");
-    std::vector<std::string> in_order;
-    for (std::string_view name : available)
-        if (all || has(s.emit, name)) in_order.emplace_back(name);
-    s.emit = std::move(in_order);
+    const unsigned met = needs_met(s, operands);
+    const ArraySet available = ArraySet::of(
+        [&](const ArrayRow& row) { return row.from != From::walk && (row.needs & ~met) == 0; });
+    ArraySet wanted;
+    for (const std::string& name : s.emit) {
+        const auto id = find_array(name);
+        if (name == "all")
+            wanted.add(available);
+        else if (id && available.has(*id))
+            wanted.add(*id);
+        else
+            fail("emit", missing_array(name, available));
+    }
+    s.emit.clear();
+    wanted.for_each([&](ArrayId id) { s.emit.emplace_back(id.row().name); });
 }
 
 void resolve_draws(Settings& s) {

@@ -31,6 +31,7 @@ void read_operator(const Settings& s, const Operands& operands, Geometry& g) {
         if (values->dimension() != rank)
             fail(name, *values, "rank " + number(rank) + " as query " + shape_text(q) + " has");
     g.packed = s.heads.has_value() && rank < 4;
+    g.separate_heads = !g.packed;
     g.batched = rank == 4 || (rank == 3 && g.packed);
     g.with_heads = rank == 4 || rank == 3 || g.packed;
     g.batch = g.batched ? q.shape(0) : 1;
@@ -166,10 +167,61 @@ Geometry geometry_of(const Settings& settings, const Operands& operands) {
     return g;
 }
 
+ShownAxes shown_axes(const Settings& s, const Geometry& g) {
+    return {g.batched, g.with_heads, g.separate_heads, s.style == Style::wrapper, s.average_heads};
+}
+
+unsigned needs_met(const Settings& s, const Operands& operands) {
+    using namespace needs;
+    const bool is_layer = row_of(s.mode).projects, projected = is_layer && s.init != Init::none;
+    unsigned met = nothing;
+    const auto add = [&](bool is_met, Need need) { met |= is_met ? need : nothing; };
+    add(is_layer, layer);
+    add(projected, projections);
+    add(projected && s.qkv_bias, qkv_bias);
+    add(*s.out_proj, out_proj);
+    add(*s.out_bias, out_bias);
+    add(operands.norm.has_value(), norm);
+    add(!operands.token_ids.empty(), token_ids);
+    add(s.mask_method == MaskMethod::renormalize, renormalize);
+    return met;
+}
+
+template <class Number>
+Number size_of(Axis axis, const Settings& s, const Geometry& g) {
+    const auto number = [](std::uint64_t size) { return static_cast<Number>(size); };
+    const bool one_group = s.style == Style::split;
+    switch (axis) {
+        case Axis::none: return 1;
+        case Axis::batch: return number(g.batch);
+        case Axis::heads: return number(g.heads);
+        case Axis::kv_heads: return number(g.kv_heads);
+        case Axis::heads_apart: return number(g.separate_heads ? g.heads : 1);
+        case Axis::groups: return number(one_group ? 1 : g.heads);
+        case Axis::tokens: return number(g.q_len);
+        case Axis::q_len: return number(g.rows(s));
+        case Axis::new_keys: return number(g.kv_len - g.past_len);
+        case Axis::kv_len: return number(g.kv_len);
+        case Axis::d_in: return number(g.d_in);
+        case Axis::d_context: return number(g.d_context);
+        case Axis::d_k: return number(g.d_k);
+        case Axis::d_v: return number(g.d_v);
+        case Axis::d_out:
+            if (*s.out_proj) return number(*s.d_out);
+            return number(g.separate_heads ? 1 : g.heads) * number(g.d_v);
+        case Axis::joined: return number(g.heads) * number(g.d_v);
+        case Axis::query_width: return number(one_group ? g.heads : 1) * number(g.d_k);
+        case Axis::key_width: return number(one_group ? g.kv_heads : 1) * number(g.d_k);
+        case Axis::value_width: return number(one_group ? g.kv_heads : 1) * number(g.d_v);
+    }
+    return 0;
+}
+
+template double size_of(Axis, const Settings&, const Geometry&);
+template std::uint64_t size_of(Axis, const Settings&, const Geometry&);
+
 Shapes shapes_of(const Settings& s, const Geometry& g) {
-    const bool heads_stay_apart = s.mode == Mode::sdpa && !g.packed;
-    const std::size_t joined = heads_stay_apart ? g.d_v : g.heads * g.d_v;
-    const std::size_t d_out = *s.out_proj ? *s.d_out : joined;
+    const auto d_out = static_cast<std::size_t>(size_of<std::uint64_t>(Axis::d_out, s, g));
     return {g.batch, g.heads, g.kv_heads, g.rows(s), g.kv_len, g.d_in, g.d_k, g.d_v, d_out};
 }
 

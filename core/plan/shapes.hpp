@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/layer/layer.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
 
 namespace attn {
@@ -20,6 +21,7 @@ struct Geometry {
     std::size_t d_k = 0, d_v = 0;  ///< of one head
     bool batched = false;          ///< the answer has a batch axis
     bool with_heads = false;       ///< the answer has a heads axis
+    bool separate_heads = false;   ///< sdpa: the answer keeps its heads apart
     bool packed = false;  ///< sdpa: heads lie side by side in the columns, (.., len, heads * d)
 
     /// Query rows of scores and context.
@@ -42,6 +44,17 @@ inline bool has_heads_axis(const Settings& s) {
 /// Reads the sizes off the operands and checks that they fit each other and the settings, whose
 /// widths and heads must be resolved. Errors: SettingError of kind shape or usage.
 Geometry geometry_of(const Settings& settings, const Operands& operands);
+
+/// Which axes the arrays of the answer show. Settings must be resolved.
+ShownAxes shown_axes(const Settings& settings, const Geometry& geometry);
+
+/// What the question has, as bits of needs::Need. Settings must be resolved.
+unsigned needs_met(const Settings& settings, const Operands& operands);
+
+/// The size of an axis. Settings must be resolved. A double holds also those that no machine has
+/// room for.
+template <class Number>
+Number size_of(Axis axis, const Settings& settings, const Geometry& geometry);
 
 /// The sizes that the answer reports. Settings must be resolved.
 Shapes shapes_of(const Settings& settings, const Geometry& geometry);

@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::io {
@@ -77,7 +78,7 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
         if (names.is_wrapper) add_harmless(module + std::string(other.name), other.form);
     // A result of attn's own holds every step beside the parameters.
     if (names.is_open && module.empty())
-        known.insert(known.end(), array_names.begin(), array_names.end());
+        for (const ArrayRow& array : emitted_arrays) known.emplace_back(array.name);
     check_nothing_else(file, module, known, "attention");
 }
 

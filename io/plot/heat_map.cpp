@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/row_text.hpp"
@@ -18,10 +19,10 @@ namespace {
 
 constexpr std::size_t widest_map_title = 200, most_panels = 4096;
 
-bool is_weights(std::string_view array) {
-    constexpr std::array<std::string_view, 5> weights{"attention_weights", "weights_before_dropout",
-                                                      "masked_weights", "mask", "dropout_mask"};
-    return std::find(weights.begin(), weights.end(), array) != weights.end();
+/// Arrays of other programs are drawn in colours both ways.
+Draw drawing_of(std::string_view array) {
+    const auto known = find_array(array);
+    return known ? known->row().draw : Draw::both_ways;
 }
 
 bool counts_queries_and_keys(const NamedArray& array) {
@@ -48,8 +49,7 @@ public:
     Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
             const HeatMapLimits& limits)
         : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
-          shape_(shape_of(array)),
-          marks_blocked_(array.name == "biased_scores" || array.name == "masked_scores"),
+          shape_(shape_of(array)), marks_blocked_(drawing_of(array.name) == Draw::marks_blocked),
           asks_mask_(is_blocked && counts_queries_and_keys(array) && array.name != "mask") {}
 
     HeatMap build(ColorScale scale) {
@@ -60,7 +60,7 @@ public:
                             "; expected 2 to 4, that is one matrix or several");
         map_.array = array_.name;
         map_.scale = scale;
-        map_.is_diverging = !is_weights(array_.name);
+        map_.is_diverging = drawing_of(array_.name) != Draw::up;
         map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
         columns_ = shape_[rank - 1];

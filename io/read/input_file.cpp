@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
 
@@ -58,8 +59,8 @@ constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
 
 /// Steps of a result are no parameters.
 bool is_step(const std::string& name) {
-    return !name.starts_with("W_") && !name.starts_with("b_") &&
-           std::find(array_names.begin(), array_names.end(), name) != array_names.end();
+    const auto array = find_array(name);
+    return array && !array->row().is_parameter();
 }
 
 }  // namespace

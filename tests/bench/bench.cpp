@@ -239,7 +239,7 @@ private:
             Dropout dropout = call_.dropout;
             one.dropout = dropout;
         }
-        Recorder none({}, true, true);
+        Recorder none({}, {});
         const Tensor4<double> expected = attend(one, none);
         double worst = 0;
         for (std::size_t c = 0; c < case_.d; ++c)

@@ -73,7 +73,7 @@ struct Rows {
     }
 
     Tensor4<T> weights(const AttentionCall<T>& call) const {
-        Recorder recorder({"attention_weights"}, true, true);
+        Recorder recorder({"attention_weights"}, {});
         attend(call, recorder);
         return Tensor4<T>(std::get<Array<T>>(recorder.take().at(0).values));
     }
@@ -149,8 +149,8 @@ TEST_CASE_TEMPLATE("torch bits: the mean over 1 to 300 heads", T, float, double)
             TorchGenerator generator(1000 * heads + columns);
             Tensor4<T> weights = Tensor4<T>::from_shape({1, heads, 1, columns});
             for (T& weight : weights) weight = generator.uniform<T>(0, 1);
-            Recorder recorder({"attention_weights"}, true, true, true);
-            recorder.keep("attention_weights", weights, "q_len", "kv_len");
+            Recorder recorder({"attention_weights"}, {.average_heads = true});
+            recorder.keep("attention_weights", weights);
             Array<T> mean = std::get<Array<T>>(recorder.take().at(0).values);
             mean.reshape({1, 1, 1, columns});
             CHECK(hash_of(Tensor4<T>(mean)) == piece(expected, i));

@@ -35,7 +35,7 @@ Answer<T> fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
 
 template <class T>
 Answer<T> reference(const AttentionCall<T>& call) {
-    Recorder recorder({"attention_weights", "scores", "logsumexp"}, true, true);
+    Recorder recorder({"attention_weights", "scores", "logsumexp"}, {});
     Answer<T> answer;
     answer.context = attend(call, recorder);
     for (const NamedArray& array : recorder.take()) {

@@ -1,0 +1,288 @@
+// Every array that a computation can write down: one table of names, axes and conditions.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn {
+
+/// What an axis counts. Several are shown under one name: see `axis_name`.
+enum class Axis {
+    none,
+    batch,
+    heads,
+    kv_heads,
+    heads_apart,  ///< the heads of an answer that does not join them
+    groups,       ///< independent heads, each a layer with parameters of its own
+    tokens,
+    q_len,     ///< query rows that are computed
+    new_keys,  ///< without the cached ones
+    kv_len,
+    d_in,
+    d_context,
+    d_k,
+    d_v,
+    d_out,
+    joined,       ///< columns of all heads side by side
+    query_width,  ///< columns after a projection of one group
+    key_width,
+    value_width
+};
+
+/// What a question must have for an array to exist, as bits.
+namespace needs {
+enum Need : unsigned {
+    nothing = 0,
+    layer = 1U << 0U,  ///< a mode other than sdpa
+    projections = 1U << 1U,
+    qkv_bias = 1U << 2U,
+    out_proj = 1U << 3U,
+    out_bias = 1U << 4U,
+    norm = 1U << 5U,
+    token_ids = 1U << 6U,
+    renormalize = 1U << 7U  ///< the mask after the softmax
+};
+}  // namespace needs
+
+/// Who writes an array: any way of computing, the reference alone, or the reference for those who
+/// walk through a computation, and then no setting names it.
+enum class From { any, reference, walk };
+
+/// How a picture shows an array: not at all, in colours from 0 up, in colours both ways from 0, or
+/// so with cells of -Infinity as blocked.
+enum class Draw { no, up, both_ways, marks_blocked };
+
+struct ArrayRow {
+    std::string_view name;
+    std::array<Axis, 4> axes;  ///< in the places of (batch, heads, rows, columns)
+    unsigned needs;            ///< bits of needs::Need
+    From from;
+    Draw draw;
+
+    /// A weight or a bias; either may lie the other way round, as its initialiser or file has it.
+    constexpr bool is_parameter() const {
+        return (needs & (needs::projections | needs::out_proj)) != 0;
+    }
+    /// Has a number for each query and key.
+    constexpr bool counts_queries_and_keys() const {
+        return axes[2] == Axis::q_len && axes[3] == Axis::kv_len;
+    }
+};
+
+namespace arrays_detail {
+
+using enum Axis;
+using enum needs::Need;
+using enum From;
+using enum Draw;
+
+using Axes = std::array<Axis, 4>;
+inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len};
+
+/// In the order of computation; those of a walk come last.
+inline constexpr ArrayRow rows[] = {
+    {"token_ids", {none, none, tokens}, token_ids, any, no},
+    {"inputs", {batch, none, tokens, d_in}, layer, any, both_ways},
+    {"normed_inputs", {batch, none, tokens, d_in}, norm, any, both_ways},
+    {"W_query", {none, groups, query_width, d_in}, projections, any, both_ways},
+    {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any, both_ways},
+    {"W_key", {none, groups, key_width, d_context}, projections, any, both_ways},
+    {"b_key", {none, groups, none, key_width}, projections | qkv_bias, any, both_ways},
+    {"W_value", {none, groups, value_width, d_context}, projections, any, both_ways},
+    {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any, both_ways},
+    {"W_out", {none, none, d_out, joined}, out_proj, any, both_ways},
+    {"b_out", {none, none, none, d_out}, out_proj | out_bias, any, both_ways},
+    {"queries", {batch, heads, q_len, d_k}, nothing, any, both_ways},
+    {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any, both_ways},
+    {"values", {batch, kv_heads, new_keys, d_v}, nothing, any, both_ways},
+    {"scores", per_key, nothing, any, both_ways},
+    {"scaled_scores", per_key, nothing, reference, both_ways},
+    {"capped_scores", per_key, nothing, reference, both_ways},
+    {"biased_scores", per_key, nothing, reference, marks_blocked},
+    {"mask", per_key, nothing, reference, up},
+    {"masked_scores", per_key, nothing, reference, marks_blocked},
+    {"masked_weights", per_key, renormalize, reference, up},
+    {"weights_before_dropout", per_key, nothing, reference, up},
+    {"dropout_mask", per_key, nothing, reference, up},
+    {"attention_weights", per_key, nothing, any, up},
+    {"logsumexp", per_query, nothing, any, both_ways},
+    {"present_key", {batch, kv_heads, kv_len, d_k}, nothing, any, both_ways},
+    {"present_value", {batch, kv_heads, kv_len, d_v}, nothing, any, both_ways},
+    {"head_outputs", {batch, heads, q_len, d_v}, nothing, any, both_ways},
+    {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any, both_ways},
+
+    // Before the rotary embedding.
+    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, walk, no},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, walk, no},
+    // After alibi, and after each of at most two additive masks.
+    {"alibi_scores", per_key, nothing, walk, no},
+    {"bias_0_scores", per_key, nothing, walk, no},
+    {"bias_1_scores", per_key, nothing, walk, no},
+    // 1 where this rule by itself allows the key.
+    {"allowed_by_bias_0", per_key, nothing, walk, no},
+    {"allowed_by_bias_1", per_key, nothing, walk, no},
+    {"allowed_by_mask", per_key, nothing, walk, no},
+    {"allowed_by_key_padding_mask", per_key, nothing, walk, no},
+    {"allowed_by_causal", per_key, nothing, walk, no},
+    {"allowed_by_window", per_key, nothing, walk, no},
+    {"allowed_by_kv_lengths", per_key, nothing, walk, no},
+    // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
+    {"softmax_shift", per_query, nothing, walk, no},
+    {"softmax_powers", per_key, nothing, walk, no},
+    {"sink_power", per_query, nothing, walk, no},
+    {"softmax_total", per_query, nothing, walk, no},
+    // The mask after the softmax: the softmax over all keys, the sum of what the mask leaves of it.
+    {"unmasked_weights", per_key, nothing, walk, no},
+    {"masked_total", per_query, nothing, walk, no},
+};
+
+constexpr std::size_t count_emitted() {
+    std::size_t count = 0;
+    while (rows[count].from != walk) ++count;
+    return count;
+}
+
+}  // namespace arrays_detail
+
+/// All rows, and those that a setting can name.
+inline constexpr std::span<const ArrayRow> all_arrays(arrays_detail::rows);
+inline constexpr std::span<const ArrayRow> emitted_arrays =
+    all_arrays.first(arrays_detail::count_emitted());
+
+/// The place of a row in `all_arrays`. One that is written down as a text is looked up, and
+/// checked, when the program is compiled.
+struct ArrayId {
+    std::size_t index;
+
+    constexpr explicit ArrayId(std::size_t place) : index(place) {}
+    consteval ArrayId(const char* name) : index(place_of(name)) {}
+
+    constexpr const ArrayRow& row() const { return all_arrays[index]; }
+    constexpr bool operator==(const ArrayId&) const = default;
+
+private:
+    static constexpr std::size_t place_of(std::string_view name) {
+        for (std::size_t place = 0; place < all_arrays.size(); ++place)
+            if (all_arrays[place].name == name) return place;
+        throw std::logic_error("no such array");
+    }
+};
+
+/// The row of this name among `rows`, which begin as `all_arrays` does; or nothing.
+constexpr std::optional<ArrayId> find_array(std::string_view name,
+                                            std::span<const ArrayRow> rows = emitted_arrays) {
+    for (std::size_t place = 0; place < rows.size(); ++place)
+        if (rows[place].name == name) return ArrayId(place);
+    return std::nullopt;
+}
+
+/// The names that a setting can have.
+inline std::vector<std::string> names_of_arrays() {
+    std::vector<std::string> names;
+    for (const ArrayRow& array : emitted_arrays) names.emplace_back(array.name);
+    return names;
+}
+
+/// Some of the arrays.
+class ArraySet {
+public:
+    constexpr ArraySet() = default;
+    constexpr ArraySet(std::initializer_list<ArrayId> ids) {
+        for (ArrayId id : ids) add(id);
+    }
+
+    /// Those of these names; unknown names are left out.
+    template <class Names>
+    static constexpr ArraySet named(const Names& names) {
+        ArraySet set;
+        for (const auto& name : names)
+            if (const auto id = find_array(name, all_arrays)) set.add(*id);
+        return set;
+    }
+
+    /// Those that `is_member` says yes of, given a row.
+    template <class IsMember>
+    static constexpr ArraySet of(IsMember is_member) {
+        ArraySet set;
+        for (std::size_t place = 0; place < all_arrays.size(); ++place)
+            if (is_member(all_arrays[place])) set.add(ArrayId(place));
+        return set;
+    }
+
+    constexpr bool has(ArrayId id) const { return (bits_ >> id.index & 1U) != 0; }
+    constexpr void add(ArrayId id) { bits_ |= std::uint64_t{1} << id.index; }
+    constexpr void add(const ArraySet& other) { bits_ |= other.bits_; }
+
+    constexpr std::size_t size() const { return static_cast<std::size_t>(std::popcount(bits_)); }
+
+    /// Calls `use` with each, in the order of computation.
+    template <class Use>
+    void for_each(Use use) const {
+        for (std::size_t place = 0; place < all_arrays.size(); ++place)
+            if (has(ArrayId(place))) use(ArrayId(place));
+    }
+
+private:
+    static_assert(all_arrays.size() <= 64);
+    std::uint64_t bits_ = 0;
+};
+
+/// Which of the axes an answer shows.
+struct ShownAxes {
+    bool batched = true, with_heads = true;
+    bool separate_heads = false;     ///< context vectors have the heads axis too
+    bool independent_heads = false;  ///< parameters have it
+    bool average_heads = false;      ///< attention_weights are their mean over the heads
+
+    bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
+
+    /// Whether the axis in place `place` of (batch, heads, rows, columns) is one of the array's.
+    bool shows(ArrayId array, std::size_t place) const {
+        switch (array.row().axes[place]) {
+            case Axis::none: return false;
+            case Axis::batch: return batched;
+            case Axis::heads: return with_heads && !averages(array);
+            case Axis::kv_heads: return with_heads;
+            case Axis::heads_apart: return with_heads && separate_heads;
+            case Axis::groups: return independent_heads;
+            default: return true;
+        }
+    }
+};
+
+/// As results have it. `heads_apart`: the answer does not join the heads.
+constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
+    switch (axis) {
+        case Axis::none: return "";
+        case Axis::batch: return "batch";
+        case Axis::heads:
+        case Axis::kv_heads:
+        case Axis::heads_apart:
+        case Axis::groups: return "heads";
+        case Axis::tokens: return "tokens";
+        case Axis::q_len: return "q_len";
+        case Axis::new_keys:
+        case Axis::kv_len: return "kv_len";
+        case Axis::d_in:
+        case Axis::d_context:
+        case Axis::joined: return "d_in";
+        case Axis::d_k: return "d_k";
+        case Axis::d_v: return "d_v";
+        case Axis::d_out: return heads_apart ? "d_v" : "d_out";
+        case Axis::query_width:
+        case Axis::key_width:
+        case Axis::value_width: return "d_out";
+    }
+    return "";
+}
+
+}  // namespace attn
