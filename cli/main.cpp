@@ -1,4 +1,5 @@
-// attn: parse, read, attend, write. Errors become one line and an exit code here and nowhere else.
+// attn: parse, read and plan, compute, write. Errors become one line and an exit code here and
+// nowhere else.
 #include <fcntl.h>
 
 #include <cerrno>
@@ -11,8 +12,8 @@
 #include "cli/commands.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/failure.hpp"
-#include "cli/request/inputs.hpp"
 #include "cli/request/output.hpp"
+#include "cli/request/question.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
@@ -48,13 +49,10 @@ int run(int argc, char** argv, cli::Request& request) {
     if (cli::waits_for_keyboard(request)) return cli::ask_for_input(args);
     ThreadPool workers;
     io::LoadedModels models;
-    Operands operands = cli::read_operands(request, workers, models);
-    cli::settle_output(request);
-    const bool may_stream = cli::takes_streams(request);
-    request.settings = resolve(request.settings, operands, may_stream);
-    const io::IsBlocked is_blocked = cli::blocked_cells(request, operands);
-    Result result = compute(request.settings, std::move(operands), workers, may_stream);
-    cli::write_report(request, std::move(result), workers, is_blocked);
+    cli::Question question = cli::read_question(request, {workers, models}, {cli::settle_output});
+    const io::IsBlocked is_blocked = cli::blocked_cells(request, question);
+    Result result = compute(question.plan, std::move(question.operands), workers);
+    cli::write_report(request, question.plan, std::move(result), workers, is_blocked);
     return 0;
 }
 

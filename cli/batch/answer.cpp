@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cli/request/failure.hpp"
-#include "cli/request/inputs.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
@@ -76,14 +75,13 @@ Answer Answerer::answer(const Record& record) {
 std::string Answerer::beginning(const Record& record) {
     Request request = defaults_;
     try {
-        const Operands operands = read(request, record);
-        return head_text(request, cost_of(request.settings, operands, true).shapes);
+        return head_text(request, read(request, record).plan);
     } catch (const Error&) {
         return {};
     }
 }
 
-Operands Answerer::read(Request& request, const Record& record) {
+Question Answerer::read(Request& request, const Record& record) {
     request.id = record.id;
     std::optional<io::Source> document;
     if (record.line == 0) {
@@ -94,19 +92,17 @@ Operands Answerer::read(Request& request, const Record& record) {
         document = io::source_of_line(record.file, record.text, record.line);
     }
     workers_.set_threads(threads_);
-    Operands operands = read_operands(request, workers_, models_, std::move(document));
-    check_answer_format(request);
-    request.settings = resolve(std::move(request.settings), operands, true);
-    return operands;
+    return read_question(request, {workers_, models_},
+                         {[](Request& whole) { check_answer_format(whole); }}, std::move(document));
 }
 
 std::string Answerer::answer_line(Request& request, const Record& record) {
-    Operands operands = read(request, record);
-    if (dry_run_) return cost_line(request, cost_of(request.settings, operands, true));
-    Result result = compute(request.settings, std::move(operands), workers_, true);
+    Question question = read(request, record);
+    if (dry_run_) return cost_line(request, question.plan);
+    Result result = compute(question.plan, std::move(question.operands), workers_);
     io::TextOutput out;
     out.text().reserve(usual_length_);
-    write_result(out, request, std::move(result), workers_);
+    write_result(out, request, question.plan, std::move(result), workers_);
     // Records of a batch are much alike.
     usual_length_ = std::min(out.text().size(), most_room) + extra_room;
     return std::move(out.text());

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "cli/batch/records.hpp"
+#include "cli/request/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/layer.hpp"
 #include "io/model/loaded_models.hpp"
 
 namespace attn::cli {
@@ -35,7 +35,7 @@ public:
     std::string beginning(const Record& record);
 
 private:
-    Operands read(Request& request, const Record& record);
+    Question read(Request& request, const Record& record);
     std::string answer_line(Request& request, const Record& record);
 
     const Request& defaults_;

@@ -10,7 +10,7 @@
 
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
-#include "core/plan/shapes.hpp"
+#include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/text/columns.hpp"
 
@@ -69,7 +69,7 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
 }
 
 std::string shape_of(const Array<double>* array) {
-    return array == nullptr ? "missing" : shape_text(*array);
+    return array == nullptr ? "missing" : shape_text(array->shape());
 }
 
 std::string brief(double value) {

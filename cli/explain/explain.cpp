@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "cli/explain/walk.hpp"
-#include "cli/request/inputs.hpp"
+#include "cli/request/question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
-#include "core/operator/arrays.hpp"
 #include "io/file/output_file.hpp"
 
 namespace attn::cli {
@@ -33,10 +32,10 @@ const PageFormat& format_of(const PageFormat* given, const Request& request) {
 /// Only the reference path writes every step down.
 void settle(Request& request) {
     Settings& s = request.settings;
-    if (s.kernel != KernelChoice::automatic && s.kernel != KernelChoice::reference)
+    if (s.kernel != "auto" && s.kernel != "reference")
         throw Error(ErrorKind::usage, place_of(request, "kernel"),
                     "a fused kernel writes no steps down; expected auto or reference");
-    s.kernel = KernelChoice::reference;
+    s.kernel = "reference";
     s.emit = {"all"};
     s.average_heads = false;
 }
@@ -65,31 +64,23 @@ void explain(const ExplainRequest& explain, Request& request) {
     const PageFormat& format = format_of(explain.format, request);
     ThreadPool workers;
     io::LoadedModels models;
-    Operands operands = read_operands(request, workers, models);
-    settle(request);
-    Settings& settings = request.settings;
-    const bool is_last = !settings.token;
-    settings.token = settings.token.value_or(0);
-    settings = resolve(settings, operands);
-    const Geometry sizes = geometry_of(settings, operands);
-    if (is_last) settings.token = sizes.q_len - 1;
-    for (const ArrayRow& row : all_arrays)
-        if (row.from == From::walk) settings.emit.emplace_back(row.name);
-    const std::size_t batch = pick("--batch", "batch entry", explain.batch, sizes.batch);
-    const std::size_t head = pick("--head", "head", explain.head, sizes.heads);
-    const bool is_one_head = explain.head || sizes.heads > most_heads;
-    const std::vector<std::string> additive = additive_masks(operands);
+    Question question = read_question(request, {workers, models}, {settle, true});
+    const Plan& plan = question.plan;
+    const std::size_t batch = pick("--batch", "batch entry", explain.batch, plan.batch);
+    const std::size_t head = pick("--head", "head", explain.head, plan.heads);
+    const bool is_one_head = explain.head || plan.heads > most_heads;
+    const std::vector<std::string> additive = additive_masks(question.operands);
 
-    const Result result = compute(settings, std::move(operands), workers);
+    const Result result = compute(plan, std::move(question.operands), workers);
     const auto decimals = static_cast<int>(request.precision.value_or(default_precision));
     Walk walk{request,
-              sizes,
+              plan,
               batch,
               is_one_head ? head : 0,
-              is_one_head ? head + 1 : sizes.heads,
+              is_one_head ? head + 1 : plan.heads,
               additive,
-              WalkArrays(result, batch, sizes.heads),
-              NumberWords(decimals, settings.dtype),
+              WalkArrays(result.arrays, plan.first_query, batch, plan.heads),
+              NumberWords(decimals, plan.dtype),
               Page(format)};
     walk_to_heads(walk);
     for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)

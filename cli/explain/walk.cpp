@@ -28,7 +28,7 @@ std::string sized(const char* name, std::size_t size) {
 }
 
 std::size_t Walk::own_key() const {
-    return row_of(settings().mode).context ? 0 : sizes.past_len + query();
+    return row_of(settings().mode).context ? 0 : plan.past_len + query();
 }
 
 std::string Walk::command() const {
@@ -37,16 +37,16 @@ std::string Walk::command() const {
 
 std::string Walk::query_label() const {
     const std::string number = std::to_string(query());
-    const bool named = request.tokens.size() == sizes.q_len;
+    const bool named = request.tokens.size() == plan.q_len;
     return named ? number + " \"" + printable(request.tokens[query()]) + "\"" : number;
 }
 
 std::string Walk::key_name(std::size_t key) const {
     const bool named = settings().mode != Mode::cross && !request.tokens.empty() &&
-                       request.tokens.size() + sizes.past_len == sizes.kv_len;
+                       request.tokens.size() + plan.past_len == plan.kv_len;
     if (!named) return std::to_string(key);
-    if (key < sizes.past_len) return "cached " + std::to_string(key);
-    return printable(request.tokens[key - sizes.past_len]);
+    if (key < plan.past_len) return "cached " + std::to_string(key);
+    return printable(request.tokens[key - plan.past_len]);
 }
 
 std::string Walk::key_label(std::size_t key) const {
@@ -90,9 +90,9 @@ std::string Walk::position_words() const {
 }
 
 void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
-    const std::vector<std::size_t> shown = shown_of(sizes.kv_len, own_key());
-    std::string corner = sized("kv_len", sizes.kv_len);
-    if (shown.size() < sizes.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
+    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key());
+    std::string corner = sized("kv_len", plan.kv_len);
+    if (shown.size() < plan.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
     io::Cells cells{{"(" + corner + ")"}};
     for (const auto& [name, values] : rows) cells.push_back({name});
     for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -112,7 +112,7 @@ void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
 void Walk::show_vectors(const std::string& number_name, const Row& numbers,
                         const std::string& vector_name, const std::vector<Row>& vectors,
                         const std::string& shape) {
-    const std::vector<std::size_t> shown = shown_of(sizes.kv_len, own_key());
+    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key());
     io::Cells cells{{"key", "token", number_name, vector_name + " " + shape}};
     for (std::size_t i = 0; i < shown.size(); ++i) {
         const std::size_t key = shown[i];

@@ -9,14 +9,14 @@
 #include "cli/explain/walk_arrays.hpp"
 #include "cli/explain/walk_page.hpp"
 #include "cli/request/request.hpp"
-#include "core/plan/shapes.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn::cli {
 
 /// What every part of the walk needs.
 struct Walk {
-    Request request;  ///< its settings are resolved and name the query as `token`
-    Geometry sizes;   ///< of the whole question
+    const Request& request;
+    const Plan& plan;  ///< of one query
     std::size_t batch = 0;
     std::size_t first_head = 0, end_head = 1;   ///< those that are shown
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
@@ -24,11 +24,11 @@ struct Walk {
     NumberWords words;
     Page page;
 
-    const Settings& settings() const { return request.settings; }
-    std::size_t query() const { return *settings().token; }
+    const Settings& settings() const { return plan.config; }
+    std::size_t query() const { return plan.first_query; }
 
     /// From a query's index to its position among the keys.
-    std::int64_t offset() const { return sizes.offset(settings()).of(batch); }
+    std::int64_t offset() const { return plan.offset.of(batch); }
     std::int64_t position() const { return static_cast<std::int64_t>(query()) + offset(); }
 
     /// "p = 1 + 2 = 3, the query's position among the keys (...)".
@@ -38,11 +38,11 @@ struct Walk {
     std::size_t own_key() const;
 
     /// Names of what is attended to: without a cache present_key is keys, and the same of values.
-    std::string keys_name() const { return sizes.past_len == 0 ? "keys" : "present_key"; }
-    std::string values_name() const { return sizes.past_len == 0 ? "values" : "present_value"; }
+    std::string keys_name() const { return plan.past_len == 0 ? "keys" : "present_key"; }
+    std::string values_name() const { return plan.past_len == 0 ? "values" : "present_value"; }
     /// Of the weights that come out of the softmax.
     std::string weights_name() const {
-        return settings().dropout == 0 ? "attention_weights" : "weights_before_dropout";
+        return plan.dropout.p == 0 ? "attention_weights" : "weights_before_dropout";
     }
 
     std::string command() const;

@@ -17,9 +17,9 @@ using Row = std::vector<double>;
 /// Arrays of one question with one query row, seen from one batch entry.
 class WalkArrays {
 public:
-    WalkArrays(const Result& result, std::size_t batch, std::size_t heads)
-        : arrays_(result.arrays), token_(result.settings.token.value_or(0)), batch_(batch),
-          heads_(heads) {}
+    WalkArrays(const std::vector<NamedArray>& arrays, std::size_t query, std::size_t batch,
+               std::size_t heads)
+        : arrays_(arrays), token_(query), batch_(batch), heads_(heads) {}
 
     bool has(std::string_view name) const { return find(name) != nullptr; }
 

@@ -5,10 +5,10 @@ namespace attn::cli {
 
 HeadView::HeadView(Walk& walk, std::size_t head)
     : walk_(walk), arrays_(walk.arrays), words_(walk.words), page_(walk.page), s_(walk.settings()),
-      g_(walk.sizes), head_(head), mask_(row("mask")) {}
+      g_(walk.plan), head_(head), mask_(row("mask")) {}
 
 void walk_head(Walk& walk, std::size_t head) {
-    const Geometry& g = walk.sizes;
+    const Plan& g = walk.plan;
     if (g.heads > 1) walk.page.heading(2, "Head " + std::to_string(head));
     if (g.kv_heads != g.heads)
         walk.page.paragraph("Grouped heads (" + walk.source("kv_heads") +

@@ -28,7 +28,7 @@ protected:
     const NumberWords& words_;
     Page& page_;
     const Settings& s_;
-    const Geometry& g_;
+    const Plan& g_;
     std::size_t head_;
     Row mask_;  // 1 where the query sees a key
 };

@@ -10,7 +10,7 @@ namespace attn::cli {
 namespace {
 
 void show_question(Walk& walk) {
-    const Geometry& g = walk.sizes;
+    const Plan& g = walk.plan;
     const Settings& s = walk.settings();
     walk.page.heading(1, "Query " + walk.query_label() + " of " + walk.command());
     std::string sizes;
@@ -59,7 +59,7 @@ void show_input(Walk& walk) {
         std::string words =
             "The bare operator has no projections: query, key and value are given (--query, --key, "
             "--value, or a request)";
-        if (walk.sizes.packed && walk.sizes.heads > 1)
+        if (walk.plan.packed && walk.plan.heads > 1)
             words +=
                 ", the heads packed side by side in their columns (" + walk.source("heads") + ")";
         return walk.page.paragraph(words + ".");
@@ -138,7 +138,7 @@ void show_projections(Walk& walk) {
     if (any_transposed)
         applied =
             "A weight whose axes are (d_out, d_in) is applied transposed, as nn.Linear does it.";
-    if (walk.sizes.heads > 1)
+    if (walk.plan.heads > 1)
         applied += std::string(applied.empty() ? "" : " ") +
                    (walk.settings().style == Style::wrapper
                         ? "Each head has parameters of its own (--style wrapper)."
@@ -149,7 +149,7 @@ void show_projections(Walk& walk) {
 /// Every head's part of the context, side by side.
 Row joined_heads(const Walk& walk) {
     Row joined;
-    for (std::size_t head = 0; head < walk.sizes.heads; ++head)
+    for (std::size_t head = 0; head < walk.plan.heads; ++head)
         for (double value : walk.arrays.row("head_outputs", head)) joined.push_back(value);
     return joined;
 }
@@ -187,14 +187,14 @@ void walk_to_heads(Walk& walk) {
 }
 
 void walk_from_heads(Walk& walk) {
-    const bool is_joined = row_of(walk.settings().mode).projects || walk.sizes.packed;
+    const bool is_joined = row_of(walk.settings().mode).projects || walk.plan.packed;
     const bool projects = walk.arrays.has("W_out");
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
-    if (is_joined && walk.sizes.heads > 1) {
+    if (is_joined && walk.plan.heads > 1) {
         walk.page.heading(2, "Joined heads");
-        walk.page.paragraph("The head_outputs of all " + std::to_string(walk.sizes.heads) +
-                            " heads, each of " + sized("d_v", walk.sizes.d_v) + ", side by side:");
+        walk.page.paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +
+                            " heads, each of " + sized("d_v", walk.plan.d_v) + ", side by side:");
         walk.page.formula({walk.vector_line("joined", joined, "heads * d_v")});
     }
     if (projects) show_output_projection(walk, joined, context);
@@ -205,16 +205,16 @@ void walk_from_heads(Walk& walk) {
         const Row of_head = walk.arrays.row("context_vectors", head);
         if (of_head != walk.arrays.row("head_outputs", head) && of_head == of_head)
             throw std::logic_error("the context vector is not the head's output");
-        lines.push_back((walk.sizes.heads > 1 ? "head " + std::to_string(head) + ": " : "") +
+        lines.push_back((walk.plan.heads > 1 ? "head " + std::to_string(head) + ": " : "") +
                         walk.vector_line("context_vectors", of_head, "d_v"));
     }
     if (is_joined && !projects && context != joined && context == context)
         throw std::logic_error("the context vector is not the joined heads");
     walk.page.formula(lines);
     walk.page.paragraph(std::string("Check: the weighted sums of the values") +
-                        (projects                            ? ", joined and projected,"
-                         : is_joined && walk.sizes.heads > 1 ? ", joined,"
-                                                             : "") +
+                        (projects                           ? ", joined and projected,"
+                         : is_joined && walk.plan.heads > 1 ? ", joined,"
+                                                            : "") +
                         " are the context_vectors that " + walk.command() +
                         " computes, to the last bit. With --token " + std::to_string(walk.query()) +
                         " --emit all it writes the arrays; unrotated_, allowed_by_, softmax_ and "

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "core/plan/backend.hpp"
 #include "io/read/examples.hpp"
 
 namespace attn::cli {
@@ -53,6 +54,12 @@ constexpr Choice among{Named<names, path...>::name, Named<names, path...>::choos
                        Named<names, path...>::chosen, Named<names, path...>::has_default};
 template <const auto& names, auto member>
 constexpr Choice setting_among = among<names, &Request::settings, member>;
+
+/// The backend that computes, by name.
+constexpr Choice backend{
+    backend_name,
+    [](Request& request, std::size_t place) { request.settings.kernel = backend_name(place); },
+    [](const Request& request) { return request.settings.kernel; }, true};
 
 /// A field that points to a family of models, or to none.
 template <const io::Family* Request::*member>
@@ -277,7 +284,7 @@ constexpr Option table[] = {
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",
      "type of draws, steps and results"},
-    {"kernel", numerics, all_modes, setting_among<kernel_names, &S::kernel>, {}, "",
+    {"kernel", numerics, all_modes, backend, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL"},
     {"threads", numerics, all_modes, kept<&R::threads>, {1, 1024}, "N",

@@ -12,6 +12,7 @@
 #include "cli/request/config.hpp"
 #include "cli/request/pictures.hpp"
 #include "core/base/error.hpp"
+#include "core/layer/layer.hpp"
 #include "io/file/output_file.hpp"
 #include "io/model/name_weights.hpp"
 #include "io/plot/picture_formats.hpp"
@@ -77,15 +78,15 @@ const io::OutputFormat& format_of_weights(const Request& request) {
 }
 
 /// The family that was asked for, else that of the weights, else of their initialiser.
-io::LayerName saved_layer(const Request& request) {
+io::LayerName saved_layer(const Request& request, const Plan& plan) {
     const auto number = static_cast<std::size_t>(request.layer.value_or(0));
     if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
     if (request.family != nullptr) return {*request.family, number, "family"};
-    const bool is_mha = request.settings.init == Init::mha;
+    const bool is_mha = plan.parameters.init == Init::mha;
     return {is_mha ? io::families::mha : io::families::notebook, number, "family"};
 }
 
-io::Report weights_report(const Request& request, const Result& result) {
+io::Report weights_report(const Request& request, const Plan& plan, const Result& result) {
     if (!result.weights)
         throw Error(ErrorKind::usage, place_of(request, "save_weights"),
                     "init none has no parameters; expected another init, or --weights");
@@ -94,7 +95,7 @@ io::Report weights_report(const Request& request, const Result& result) {
     report.head.emplace_back("config", config_of(request));
     report.arrays = std::visit(
         [&](const auto& weights) {
-            return io::name_layer_weights(*weights, saved_layer(request), result.shapes.heads);
+            return io::name_layer_weights(*weights, saved_layer(request, plan), plan.heads);
         },
         *result.weights);
     return report;
@@ -194,19 +195,18 @@ std::string origin_of(const Request& request) {
     return "  " + io::last_part(weights->second) + layer;
 }
 
-io::Report report_of(const Request& request, Result result, ThreadPool& workers) {
+io::Report report_of(const Request& request, const Plan& plan, Result result, ThreadPool& workers) {
     io::Report report;
-    report.title_start = std::string(name_of(mode_names, request.settings.mode)) + "  ";
+    report.title_start = std::string(row_of(plan.mode).name) + "  ";
     report.title_end = origin_of(request);
-    report.head = head_of(request, result.shapes);
+    report.head = head_of(request, plan.shapes());
     report.arrays = std::move(result.arrays);
     report.tokens = request.tokens;
     report.workers = &workers;
-    report.first_query = request.settings.token.value_or(0);
-    report.queries_are_tokens =
-        request.settings.token || result.shapes.q_len == request.tokens.size();
+    report.first_query = plan.first_query;
+    report.queries_are_tokens = request.settings.token || plan.rows == request.tokens.size();
     report.keys_are_tokens =
-        request.settings.mode != Mode::cross && result.shapes.kv_len == request.tokens.size();
+        request.settings.mode != Mode::cross && plan.kv_len == request.tokens.size();
     return report;
 }
 
@@ -221,13 +221,14 @@ void write(io::Output& out, const Request& request, const io::Report& report) {
 
 }  // namespace
 
-void write_result(io::Output& out, const Request& request, Result result, ThreadPool& workers) {
-    write(out, request, report_of(request, std::move(result), workers));
+void write_result(io::Output& out, const Request& request, const Plan& plan, Result result,
+                  ThreadPool& workers) {
+    write(out, request, report_of(request, plan, std::move(result), workers));
 }
 
-std::string head_text(const Request& request, const Shapes& shapes) {
+std::string head_text(const Request& request, const Plan& plan) {
     io::Report report;
-    report.head = head_of(request, shapes);
+    report.head = head_of(request, plan.shapes());
     std::string text = io::head_text(report);
     text.pop_back();  // its closing brace
     return text;
@@ -245,44 +246,44 @@ void append_whole(std::string& line, std::string_view name, double number) {
 
 }  // namespace
 
-std::string cost_line(const Request& request, const Cost& cost) {
+std::string cost_line(const Request& request, const Plan& plan) {
     // A sign, "0." and a comma, and the digits: 8 tell float32 numbers from each other, 17 float64.
-    const bool is_single = request.settings.dtype == Dtype::float32;
+    const bool is_single = plan.dtype == Dtype::float32;
     const std::uint64_t digits = request.precision.value_or(is_single ? 8 : 17);
-    std::uint64_t bytes = cost.numbers * (digits + 4);
-    for (const auto& [name, value] : head_of(request, cost.shapes))
+    std::uint64_t bytes = plan.cost.numbers * (digits + 4);
+    for (const auto& [name, value] : head_of(request, plan.shapes()))
         bytes += name.size() + value.size() + 4;
-    for (const std::string& name : request.settings.emit) bytes += name.size() + 4;
+    plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
     std::string line = "{";
     io::append_member(line, "schema", "attn.cost/1");
     io::append_member(line, "id", io::JsonText{request.id});
-    io::append_member(line, "mode", row_of(request.settings.mode).name);
-    ((line += ",\"shapes\":") += shapes_text(cost.shapes));
-    append_whole(line, "flops", cost.flops);
-    append_whole(line, "memory_bytes", cost.memory);
-    io::append_member(line, "output_numbers", cost.numbers);
+    io::append_member(line, "mode", row_of(plan.mode).name);
+    ((line += ",\"shapes\":") += shapes_text(plan.shapes()));
+    append_whole(line, "flops", plan.cost.flops);
+    append_whole(line, "memory_bytes", plan.cost.memory);
+    io::append_member(line, "output_numbers", plan.cost.numbers);
     io::append_member(line, "output_bytes", bytes);
     return line + "}\n";
 }
 
-io::IsBlocked blocked_cells(const Request& request, const Operands& operands) {
+io::IsBlocked blocked_cells(const Request& request, const Question& question) {
     if (!wants_pictures(request)) return nullptr;
-    return [mask = mask_of(request.settings, operands)](std::size_t batch, std::size_t head,
-                                                        std::size_t query, std::size_t key) {
+    return [mask = mask_of(question.plan, question.operands)](std::size_t batch, std::size_t head,
+                                                              std::size_t query, std::size_t key) {
         return !mask.allows(batch, head, query, key);
     };
 }
 
-void write_report(const Request& request, Result result, ThreadPool& workers,
+void write_report(const Request& request, const Plan& plan, Result result, ThreadPool& workers,
                   const io::IsBlocked& is_blocked) {
     std::unique_ptr<io::OutputFile> weights;
     if (!request.save_weights.empty()) {
-        const io::Report saved = weights_report(request, result);
+        const io::Report saved = weights_report(request, plan, result);
         weights = std::make_unique<io::OutputFile>(request.save_weights);
         format_of_weights(request).write(*weights, saved, {});
     }
     result.weights.reset();
-    const io::Report report = report_of(request, std::move(result), workers);
+    const io::Report report = report_of(request, plan, std::move(result), workers);
     // Nothing is shown before all of it is known to be right.
     std::optional<Pictures> pictures;
     if (wants_pictures(request)) pictures.emplace(request, report, is_blocked);

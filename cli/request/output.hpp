@@ -4,10 +4,10 @@
 #include <string>
 
 #include "cli/request/output_name.hpp"
+#include "cli/request/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/result.hpp"
-#include "core/plan/cost.hpp"
 #include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
 
@@ -26,21 +26,22 @@ void settle_output(Request& request);
 bool takes_streams(const Request& request);
 
 /// The result in the request's format.
-void write_result(io::Output& out, const Request& request, Result result, ThreadPool& workers);
+void write_result(io::Output& out, const Request& request, const Plan& plan, Result result,
+                  ThreadPool& workers);
 
 /// What the JSON of a result starts with: all of it up to its arrays.
-std::string head_text(const Request& request, const Shapes& shapes);
+std::string head_text(const Request& request, const Plan& plan);
 
 /// What the request's answer would cost, as a line of JSON. The bytes of its numbers are about what
 /// numbers of their type take.
-std::string cost_line(const Request& request, const Cost& cost);
+std::string cost_line(const Request& request, const Plan& plan);
 
 /// Which cells of pictures the masks block; null where the request has no pictures.
-io::IsBlocked blocked_cells(const Request& request, const Operands& operands);
+io::IsBlocked blocked_cells(const Request& request, const Question& question);
 
 /// Writes the result to the request's output, the parameters where --save-weights says, and the
 /// pictures that are asked for; each file whole or not at all.
-void write_report(const Request& request, Result result, ThreadPool& workers,
+void write_report(const Request& request, const Plan& plan, Result result, ThreadPool& workers,
                   const io::IsBlocked& is_blocked);
 
 }  // namespace attn::cli

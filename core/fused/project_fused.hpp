@@ -6,17 +6,9 @@
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
-#include "core/layer/weights.hpp"
+#include "core/operator/projection.hpp"
 
 namespace attn {
-
-/// One projection of x, its columns cut into `heads` of equal width.
-template <class T>
-struct ProjectionTo {
-    const Projection<T>& projection;
-    std::size_t heads;
-    HeadRows<T> result;
-};
 
 /// x W^T + b for each projection, x being (batch, rows, d_in). x is read once for all of them.
 /// Products are fused multiply-adds in the order of the inner dimension, starting from the bias;

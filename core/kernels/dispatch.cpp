@@ -2,10 +2,6 @@
 // vectors, a file for each type and a row here.
 #include "core/kernels/dispatch.hpp"
 
-#include <string>
-
-#include "core/base/error.hpp"
-
 namespace attn::kernels {
 
 extern const Entries<float> generic_float32, avx2_float32, avx512_float32, neon_float32;
@@ -63,19 +59,6 @@ const std::vector<const Kernel*>& supported() {
         return kernels;
     }();
     return usable;
-}
-
-const Kernel* find(KernelChoice choice) {
-    if (choice == KernelChoice::reference) return nullptr;
-    const std::vector<const Kernel*>& usable = supported();
-    if (choice == KernelChoice::automatic) return usable.back();
-    std::string names = "auto, reference";
-    for (const Kernel* kernel : usable) {
-        if (kernel->name == name_of(kernel_names, choice)) return kernel;
-        names += std::string(", ") + kernel->name;
-    }
-    throw SettingError(ErrorKind::unsupported, "kernel",
-                       "this processor cannot run it; expected one of " + names);
 }
 
 }  // namespace attn::kernels

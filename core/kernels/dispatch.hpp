@@ -1,11 +1,10 @@
-// The table of fused kernels and the choice among them.
+// The table of fused kernels.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "core/kernels/kernel.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn::kernels {
 
@@ -14,10 +13,6 @@ std::span<const Kernel> all();
 
 /// The kernels that this processor can run, the fastest last.
 const std::vector<const Kernel*>& supported();
-
-/// The kernel that is asked for by name, or for `automatic` the fastest; null for `reference`.
-/// Errors: SettingError of kind unsupported where this processor cannot run it.
-const Kernel* find(KernelChoice choice);
 
 /// Of a kernel that runs here.
 template <class T>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/tensor.hpp"
-#include "core/plan/shapes.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn {
 
@@ -82,14 +82,14 @@ Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {
     return joined;
 }
 
-/// An operand of sdpa, or cached keys or values, of any rank that the geometry admits, as
+/// An operand of sdpa, or cached keys or values, of any rank that the plan admits, as
 /// (batch, heads, len, d).
 template <class T>
-Tensor4<T> unpack(const Array<double>& values, const Geometry& g, std::size_t heads, bool packed) {
+Tensor4<T> unpack(const Array<double>& values, const Plan& plan, std::size_t heads, bool packed) {
     if (packed) return split_heads(as_batch<T>(values), heads);
     const std::size_t rank = values.dimension();
     Tensor4<T> full =
-        Tensor4<T>::from_shape({g.batch, heads, values.shape(rank - 2), values.shape(rank - 1)});
+        Tensor4<T>::from_shape({plan.batch, heads, values.shape(rank - 2), values.shape(rank - 1)});
     std::transform(values.begin(), values.end(), full.begin(),
                    [](double value) { return static_cast<T>(value); });
     return full;

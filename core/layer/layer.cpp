@@ -1,20 +1,19 @@
-// Attention layers: projections, heads, operator, output projection.
+// Attention layers: projections, heads, operator, output projection. Every function follows the
+// plan, so that a model can go through its blocks with one each.
 #include "core/layer/layer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "core/base/torch_random.hpp"
-#include "core/fused/attend_fused.hpp"
-#include "core/fused/project_fused.hpp"
 #include "core/layer/heads.hpp"
-#include "core/layer/weights.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"
-#include "core/plan/shapes.hpp"
 
 namespace attn {
 namespace {
@@ -44,15 +43,15 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) keep("W_out", "b_out", *weights.out);
 }
 
-/// Dropout begins where the weights' draws ended, unless it has a generator of its own. The wrapper
-/// style is a row of layers, each with a dropout of its own.
-Dropout dropout_of(const Settings& s, const Geometry& g, const TorchGenerator& weights_generator) {
-    Dropout dropout{s.dropout, s.dropout_stream, s.style == Style::wrapper, g.q_len};
-    if (s.dropout == 0) return dropout;
+/// Dropout begins where the weights' draws ended, unless it has a generator of its own. Independent
+/// heads each have a dropout of their own.
+Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
+    Dropout dropout{plan.dropout.p, plan.dropout.stream, plan.independent_heads(), plan.q_len};
+    if (plan.dropout.p == 0) return dropout;
     dropout.generator = weights_generator;
-    if (s.dropout_seed) {
-        dropout.generator = TorchGenerator(s.dropout_seed->bits);
-        dropout.generator->skip(*s.dropout_skip);
+    if (plan.dropout.has_own_generator) {
+        dropout.generator = TorchGenerator(plan.dropout.seed.bits);
+        dropout.generator->skip(plan.dropout.skip);
     }
     return dropout;
 }
@@ -77,20 +76,20 @@ Array<double> taken(Array<double>& operand) {
     return std::move(operand);
 }
 
-/// The masks and score modifiers that the settings and operands ask for.
+/// The masks and score modifiers of the plan.
 template <class T>
-void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, const Geometry& g) {
-    call.scale = *s.scale;
-    call.softcap = s.softcap;
-    call.alibi = s.alibi;
-    call.mask_method = s.mask_method;
-    call.first_query = s.token.value_or(0);
-    call.offset = g.offset(s);
-    call.sink = s.sink.size() == 1 ? std::vector<double>(g.heads, s.sink[0]) : s.sink;
+void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
+    call.scale = plan.scale;
+    call.softcap = plan.softcap;
+    call.alibi = plan.alibi;
+    call.mask_method = plan.mask_method;
+    call.first_query = plan.first_query;
+    call.offset = plan.offset;
+    call.sink = plan.sink;
 
     const auto add_mask = [&](const char* name, const Array<double>& mask, bool is_boolean) {
         if (is_boolean)
-            call.mask.add(BooleanRule(mask, s.mask_true == MaskTrue::keep), name);
+            call.mask.add(BooleanRule(mask, plan.keeps_true), name);
         else
             call.biases.emplace_back(rounded<T>(mask), 0);
     };
@@ -99,261 +98,242 @@ void add_rules(AttentionCall<T>& call, const Settings& s, Operands& operands, co
     if (operands.key_padding_mask.dimension() != 0)
         add_mask("key_padding_mask", padding_as_mask(taken(operands.key_padding_mask)),
                  operands.key_padding_mask_is_boolean);
-    if (*s.causal) call.mask.add(BandRule(-1, 0, call.offset), "causal");
-    if (!s.window.empty()) call.mask.add(BandRule(s.window[0], s.window[1], call.offset), "window");
-    if (!s.kv_lengths.empty()) call.mask.add(LengthRule(s.kv_lengths), "kv_lengths");
+    if (plan.causal) call.mask.add(BandRule(-1, 0, call.offset), "causal");
+    if (!plan.window.empty())
+        call.mask.add(BandRule(plan.window[0], plan.window[1], call.offset), "window");
+    if (!plan.kv_lengths.empty()) call.mask.add(LengthRule(plan.kv_lengths), "kv_lengths");
+}
+
+/// What the steps of a layer share.
+template <class T>
+struct Work {
+    const Plan& plan;
+    ThreadPool& pool;
+    Recorder& recorder;
+    TorchGenerator& generator;
+
+    void project(const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) const {
+        plan.backend->entries<T>().project(plan, x, to, pool);
+    }
+};
+
+template <class T>
+HeadRows<T> rows_of(Tensor4<T>& x) {
+    const std::size_t row = x.shape(3), head = x.shape(2) * row;
+    return {x.data(), x.shape(1) * head, head, row};
+}
+
+/// Only the query rows that are computed.
+template <class T>
+Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
+    return plan.rows == plan.q_len ? std::move(queries) : row_of_heads(queries, plan.first_query);
+}
+
+/// (batch, tokens, d_in), after the norm where there is one.
+template <class T>
+Tensor3<T> tokens_of(const Work<T>& work, Operands& operands) {
+    Tensor3<T> x = as_batch<T>(taken(operands.inputs));
+    work.recorder.keep("inputs", x);
+    if (!operands.norm) return x;
+    for (std::size_t at = 0; at < x.size(); at += work.plan.d_in)
+        normalise(*operands.norm, std::span<T>(x.data() + at, work.plan.d_in));
+    work.recorder.keep("normed_inputs", x);
+    return x;
 }
 
 template <class T>
-class Layer {
-public:
-    Layer(const Settings& settings, Operands& operands, ThreadPool& workers, bool may_stream)
-        : settings_(settings), operands_(operands), workers_(workers), may_stream_(may_stream),
-          g_(geometry_of(settings, operands)), kernels_(choose_kernels(settings, g_)),
-          generator_(settings.seed.bits),
-          recorder_(ArraySet::named(settings.emit), shown_axes(settings, g_)) {
-        generator_.skip(settings.rng_skip);
-    }
+std::shared_ptr<const LayerWeights<T>> weights_of(const Work<T>& work, const Operands& operands) {
+    const Plan& plan = work.plan;
+    if (plan.parameters.source == Parameters::Source::none) return nullptr;
+    if (operands.weights)
+        return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
+    const auto size = [&](Axis axis) {
+        return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
+    };
+    const WeightSizes sizes{plan.d_in,
+                            plan.d_context,
+                            size(Axis::query_width),
+                            size(Axis::key_width),
+                            size(Axis::value_width),
+                            size(Axis::joined),
+                            plan.d_out,
+                            size(Axis::groups)};
+    return std::make_shared<const LayerWeights<T>>(
+        draw_weights<T>(plan.parameters, sizes, work.generator));
+}
 
-    Result run() {
-        settings_.mode == Mode::sdpa ? run_operator() : run_layer();
-        std::optional<AnyLayerWeights> weights;
-        if (weights_ != nullptr) weights = weights_;
-        return {settings_, shapes_of(settings_, g_), recorder_.take(), std::move(weights)};
-    }
+/// Without projections each head takes its own columns of the input; each independent head is a
+/// layer by itself and takes all of them.
+template <class T>
+Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
+    return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
+}
 
-private:
-    void run_operator() {
-        call_.query = query_rows(unpack<T>(taken(operands_.query), g_, g_.heads, g_.packed));
-        call_.key = unpack<T>(taken(operands_.key), g_, g_.kv_heads, g_.packed);
-        call_.value = unpack<T>(taken(operands_.value), g_, g_.kv_heads, g_.packed);
-        prepare_call();
-        if (g_.packed)
-            recorder_.keep("context_vectors", attend_and_join());
-        else
-            recorder_.keep("context_vectors", attend_by_heads());
+/// Queries of x, keys and values of the source, which may be x. Null weights: no projections.
+template <class T>
+void make_heads(const Work<T>& work, const Tensor3<T>& x, const Tensor3<T>& source,
+                const LayerWeights<T>* weights, AttentionCall<T>& call) {
+    const Plan& plan = work.plan;
+    if (weights == nullptr) {
+        call.query = query_rows(plan, heads_of_tokens(plan, x));
+        call.key = call.value = heads_of_tokens(plan, source);
+        return;
     }
+    const std::size_t heads = plan.heads, kv_heads = plan.kv_heads;
+    const auto room = [](const Tensor3<T>& tokens, std::size_t count, std::size_t width) {
+        return Tensor4<T>::from_shape({tokens.shape(0), count, tokens.shape(1), width});
+    };
+    call.query = room(x, heads, plan.d_k);
+    call.key = room(source, kv_heads, plan.d_k);
+    call.value = room(source, kv_heads, plan.d_v);
+    const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
+                                   {weights->key, kv_heads, rows_of(call.key)},
+                                   {weights->value, kv_heads, rows_of(call.value)}};
+    const std::span<const ProjectionTo<T>> to(all);
+    const std::size_t of_x = &x == &source ? 3 : 1;
+    work.project(x, to.first(of_x));
+    if (of_x == 1) work.project(source, to.last(2));
+    call.query = query_rows(plan, std::move(call.query));
+}
 
-    void run_layer() {
-        keep_token_ids();
-        make_queries_keys_values();
-        prepare_call();
-        Tensor3<T> context = attend_and_join();
-        if (weights_ != nullptr && weights_->out) context = project_out(context, *weights_->out);
-        recorder_.keep("context_vectors", context);
+template <class T>
+void prepend(const Plan& plan, const Array<double>& past, Tensor4<T>& fresh) {
+    fresh = join_rows(unpack<T>(past, plan, plan.kv_heads, false), fresh);
+}
+
+/// Everything of the call but the queries, keys and values that are there already.
+template <class T>
+void finish_call(const Work<T>& work, Operands& operands, AttentionCall<T>& call) {
+    const Plan& plan = work.plan;
+    Recorder& recorder = work.recorder;
+    recorder.keep("unrotated_queries", call.query);
+    recorder.keep("unrotated_keys", call.key);
+    // New tokens stand after the cached ones, whose keys were rotated when they were new.
+    if (!plan.rope.frequencies.empty()) {
+        rotate(call.query, plan.rope.pairs, plan.rope.frequencies,
+               plan.past_len + plan.first_query);
+        rotate(call.key, plan.rope.pairs, plan.rope.frequencies, plan.past_len);
     }
+    recorder.keep("queries", call.query);
+    recorder.keep("keys", call.key);
+    recorder.keep("values", call.value);
+    if (plan.past_len != 0) {
+        prepend(plan, taken(operands.past_key), call.key);
+        prepend(plan, taken(operands.past_value), call.value);
+    }
+    recorder.keep("present_key", call.key);
+    recorder.keep("present_value", call.value);
+    add_rules(call, plan, operands);
+    call.dropout = dropout_of(plan, work.generator);
+}
 
-    /// Fills query, key and value of the call.
-    void make_queries_keys_values() {
-        Tensor3<T> x = as_batch<T>(taken(operands_.inputs));
-        recorder_.keep("inputs", x);
-        if (operands_.norm) {
-            for (std::size_t at = 0; at < x.size(); at += g_.d_in)
-                normalise(*operands_.norm, std::span<T>(x.data() + at, g_.d_in));
-            recorder_.keep("normed_inputs", x);
-        }
+/// (batch, heads, q_len, d_v). Uses the call up.
+template <class T>
+Tensor4<T> attend_apart(const Work<T>& work, AttentionCall<T>& call) {
+    const Plan& plan = work.plan;
+    Tensor4<T> context = Tensor4<T>::from_shape({plan.batch, plan.heads, plan.rows, plan.d_v});
+    plan.backend->entries<T>().attend(plan, std::move(call), rows_of(context), work.recorder,
+                                      work.pool);
+    return context;
+}
+
+/// (batch, q_len, heads * d_v). Uses the call up.
+template <class T>
+Tensor3<T> attend_joined(const Work<T>& work, AttentionCall<T>& call) {
+    const Plan& plan = work.plan;
+    const std::size_t row = plan.heads * plan.d_v;
+    Tensor3<T> joined = Tensor3<T>::from_shape({plan.batch, plan.rows, row});
+    plan.backend->entries<T>().attend(plan, std::move(call),
+                                      {joined.data(), plan.rows * row, plan.d_v, row},
+                                      work.recorder, work.pool);
+    return joined;
+}
+
+template <class T>
+Tensor3<T> project_out(const Work<T>& work, const Tensor3<T>& joined,
+                       const Projection<T>& projection) {
+    Tensor3<T> context =
+        Tensor3<T>::from_shape({joined.shape(0), joined.shape(1), projection.d_out()});
+    const std::size_t row = context.shape(2);
+    const ProjectionTo<T> to{projection, 1, {context.data(), context.shape(1) * row, 0, row}};
+    work.project(joined, std::span(&to, 1));
+    return context;
+}
+
+template <class T>
+void run_operator(const Work<T>& work, Operands& operands) {
+    const Plan& plan = work.plan;
+    AttentionCall<T> call;
+    call.query = query_rows(plan, unpack<T>(taken(operands.query), plan, plan.heads, plan.packed));
+    call.key = unpack<T>(taken(operands.key), plan, plan.kv_heads, plan.packed);
+    call.value = unpack<T>(taken(operands.value), plan, plan.kv_heads, plan.packed);
+    finish_call(work, operands, call);
+    if (plan.packed)
+        work.recorder.keep("context_vectors", attend_joined(work, call));
+    else
+        work.recorder.keep("context_vectors", attend_apart(work, call));
+}
+
+/// From tokens to context vectors, (batch, q_len, d_out).
+template <class T>
+Tensor3<T> run_layer(const Work<T>& work, Operands& operands, const LayerWeights<T>* weights) {
+    AttentionCall<T> call;
+    {
+        const Tensor3<T> x = tokens_of(work, operands);
         Tensor3<T> context;
-        if (settings_.mode == Mode::cross) context = as_batch<T>(taken(operands_.context));
-        const Tensor3<T>& source = settings_.mode == Mode::cross ? context : x;
-        if (settings_.init == Init::none) {
-            call_.query = query_rows(heads_of_inputs(x));
-            call_.key = call_.value = heads_of_inputs(source);
-            return;
-        }
-        weights_ = given_or_drawn_weights();
-        const LayerWeights<T>& weights = *weights_;
-        keep_weights(weights, recorder_);
-        const std::size_t heads = g_.heads, kv_heads = g_.kv_heads;
-        if (kernels_.projections == nullptr) {
-            call_.query = split_heads(project(x, weights.query), heads);
-            call_.key = split_heads(project(source, weights.key), kv_heads);
-            call_.value = split_heads(project(source, weights.value), kv_heads);
-        } else {
-            call_.query = room_for_heads(x, heads, g_.d_k);
-            call_.key = room_for_heads(source, kv_heads, g_.d_k);
-            call_.value = room_for_heads(source, kv_heads, g_.d_v);
-            const ProjectionTo<T> all[] = {{weights.query, heads, rows_of(call_.query)},
-                                           {weights.key, kv_heads, rows_of(call_.key)},
-                                           {weights.value, kv_heads, rows_of(call_.value)}};
-            const std::span<const ProjectionTo<T>> to(all);
-            const std::size_t of_x = settings_.mode == Mode::cross ? 1 : 3;
-            project_fused(*kernels_.projections, x, to.first(of_x), workers_);
-            if (of_x == 1) project_fused(*kernels_.projections, source, to.last(2), workers_);
-        }
-        call_.query = query_rows(std::move(call_.query));
+        const bool has_context = row_of(work.plan.mode).context;
+        if (has_context) context = as_batch<T>(taken(operands.context));
+        make_heads(work, x, has_context ? context : x, weights, call);
     }
+    finish_call(work, operands, call);
+    const Tensor3<T> joined = attend_joined(work, call);
+    return weights != nullptr && weights->out ? project_out(work, joined, *weights->out) : joined;
+}
 
-    std::shared_ptr<const LayerWeights<T>> given_or_drawn_weights() {
-        if (operands_.weights)
-            return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands_.weights);
-        return std::make_shared<const LayerWeights<T>>(
-            draw_weights<T>(settings_, weight_sizes(), generator_));
+void keep_token_ids(const std::vector<std::int64_t>& token_ids, Recorder& recorder) {
+    if (token_ids.empty()) return;
+    Array<std::int64_t> ids = Array<std::int64_t>::from_shape({token_ids.size()});
+    std::copy(token_ids.begin(), token_ids.end(), ids.begin());
+    recorder.keep_as_is("token_ids", std::move(ids));
+}
+
+template <class T>
+Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
+    Recorder recorder(plan.emit, plan.shown);
+    TorchGenerator generator(plan.parameters.seed.bits);
+    generator.skip(plan.parameters.skip);
+    const Work<T> work{plan, pool, recorder, generator};
+    if (!row_of(plan.mode).projects) {
+        run_operator(work, operands);
+        return {recorder.take(), std::nullopt};
     }
-
-    Tensor3<T> project_out(const Tensor3<T>& joined, const Projection<T>& output) {
-        if (kernels_.projections == nullptr) return project(joined, output);
-        Tensor3<T> context =
-            Tensor3<T>::from_shape({joined.shape(0), joined.shape(1), output.d_out()});
-        const std::size_t row = context.shape(2);
-        const ProjectionTo<T> to{output, 1, {context.data(), context.shape(1) * row, 0, row}};
-        project_fused(*kernels_.projections, joined, std::span(&to, 1), workers_);
-        return context;
-    }
-
-    static Tensor4<T> room_for_heads(const Tensor3<T>& x, std::size_t heads, std::size_t width) {
-        Tensor4<T> room = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), width});
-        return room;
-    }
-
-    static HeadRows<T> rows_of(Tensor4<T>& x) {
-        const std::size_t row = x.shape(3), head = x.shape(2) * row;
-        return {x.data(), x.shape(1) * head, head, row};
-    }
-
-    WeightSizes weight_sizes() const {
-        const bool wrapper = settings_.style == Style::wrapper;
-        const std::size_t heads = wrapper ? 1 : g_.heads, kv_heads = wrapper ? 1 : g_.kv_heads;
-        return {g_.d_in,           g_.d_context,   heads * g_.d_k,   kv_heads * g_.d_k,
-                kv_heads * g_.d_v, heads * g_.d_v, *settings_.d_out, wrapper ? g_.heads : 1};
-    }
-
-    /// Without projections each head of the split style takes its own columns of the input; each
-    /// head of the wrapper style is a layer by itself and takes all of them.
-    Tensor4<T> heads_of_inputs(const Tensor3<T>& x) const {
-        return settings_.style == Style::split ? split_heads(x, g_.heads)
-                                               : copy_for_heads(x, g_.heads);
-    }
-
-    /// Only the query rows that were asked for.
-    Tensor4<T> query_rows(Tensor4<T> queries) const {
-        if (!settings_.token) return queries;
-        return row_of_heads(queries, *settings_.token);
-    }
-
-    /// Everything of the call but the queries, keys and values that are there already.
-    void prepare_call() {
-        recorder_.keep("unrotated_queries", call_.query);
-        recorder_.keep("unrotated_keys", call_.key);
-        if (settings_.rope) rotate_queries_and_keys();
-        recorder_.keep("queries", call_.query);
-        recorder_.keep("keys", call_.key);
-        recorder_.keep("values", call_.value);
-        if (g_.past_len != 0) {
-            prepend(taken(operands_.past_key), call_.key);
-            prepend(taken(operands_.past_value), call_.value);
-        }
-        recorder_.keep("present_key", call_.key);
-        recorder_.keep("present_value", call_.value);
-        add_rules(call_, settings_, operands_, g_);
-        call_.dropout = dropout_of(settings_, g_, generator_);
-    }
-
-    /// New tokens stand after the cached ones, whose keys were rotated when they were new.
-    void rotate_queries_and_keys() {
-        const std::vector<double> frequencies =
-            rope_frequencies(*settings_.rope_base, *settings_.rope_dims, settings_.rope_scaling);
-        rotate(call_.query, *settings_.rope, frequencies,
-               g_.past_len + settings_.token.value_or(0));
-        rotate(call_.key, *settings_.rope, frequencies, g_.past_len);
-    }
-
-    void prepend(const Array<double>& past, Tensor4<T>& fresh) const {
-        fresh = join_rows(unpack<T>(past, g_, g_.kv_heads, false), fresh);
-    }
-
-    /// (batch, heads, q_len, d_v).
-    Tensor4<T> attend_by_heads() {
-        if (kernels_.attention == nullptr) return attend(call_, recorder_);
-        const auto& q = call_.query.shape();
-        Tensor4<T> context = Tensor4<T>::from_shape({q[0], q[1], q[2], g_.d_v});
-        attend_into(rows_of(context));
-        recorder_.keep("head_outputs", context);
-        return context;
-    }
-
-    /// (batch, q_len, heads * d_v).
-    Tensor3<T> attend_and_join() {
-        if (kernels_.attention == nullptr || recorder_.wants("head_outputs"))
-            return join_heads(attend_by_heads());
-        const auto& q = call_.query.shape();
-        const std::size_t row = q[1] * g_.d_v;
-        Tensor3<T> joined = Tensor3<T>::from_shape({q[0], q[2], row});
-        attend_into({joined.data(), q[2] * row, g_.d_v, row});
-        return joined;
-    }
-
-    void attend_into(const HeadRows<T>& context) {
-        const auto& q = call_.query.shape();
-        const std::array<std::size_t, 4> weights{q[0], q[1], q[2], g_.kv_len};
-        const auto room = [&](ArrayId array) {
-            return recorder_.template make_room<T>(array, weights);
-        };
-        FusedOutputs<T> outputs{context};
-        Tensor4<T> averaged;
-        const bool averages = settings_.average_heads && recorder_.wants("attention_weights");
-        const bool streams = may_stream_ && streams_weights(settings_, g_);
-        if (averages) {
-            averaged = Tensor4<T>::from_shape(weights);
-            outputs.weights = averaged.data();
-        } else if (!streams) {
-            outputs.weights = room("attention_weights");
-        }
-        if (!streams) outputs.scores = room("scores");
-        outputs.logsumexp = recorder_.template make_room<T>("logsumexp", {q[0], q[1], q[2], 1});
-        attend_fused(*kernels_.attention, call_, outputs, workers_);
-        if (streams) stream();
-        call_ = {};
-        if (averaged.size() != 0) recorder_.keep("attention_weights", averaged);
-    }
-
-    void stream() {
-        const auto call = std::make_shared<const AttentionCall<T>>(std::move(call_));
-        const auto keep = [&](ArrayId array, bool scores) {
-            if (recorder_.wants(array))
-                recorder_.keep_stream(array,
-                                      stream_weights(*kernels_.attention, call, scores, workers_));
-        };
-        keep("attention_weights", false);
-        keep("scores", true);
-    }
-
-    void keep_token_ids() {
-        if (operands_.token_ids.empty()) return;
-        Array<std::int64_t> ids = Array<std::int64_t>::from_shape({operands_.token_ids.size()});
-        std::copy(operands_.token_ids.begin(), operands_.token_ids.end(), ids.begin());
-        recorder_.keep_as_is("token_ids", ids);
-    }
-
-    const Settings& settings_;
-    Operands& operands_;  // each is taken when it is used
-    ThreadPool& workers_;
-    bool may_stream_;
-    Geometry g_;
-    ChosenKernels kernels_;
-    TorchGenerator generator_;
-    Recorder recorder_;
-    AttentionCall<T> call_;
-    std::shared_ptr<const LayerWeights<T>> weights_;  // null without projections
-};
+    keep_token_ids(operands.token_ids, recorder);
+    const std::shared_ptr<const LayerWeights<T>> weights = weights_of(work, operands);
+    if (weights != nullptr) keep_weights(*weights, recorder);
+    recorder.keep("context_vectors", run_layer(work, operands, weights.get()));
+    Result result{recorder.take(), std::nullopt};
+    if (weights != nullptr) result.weights = weights;
+    return result;
+}
 
 }  // namespace
 
-Mask mask_of(const Settings& settings, const Operands& operands) {
+Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are used up
     masks.mask = operands.mask;
     masks.key_padding_mask = operands.key_padding_mask;
     masks.mask_is_boolean = operands.mask_is_boolean;
     masks.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
     AttentionCall<double> call;
-    add_rules(call, settings, masks, geometry_of(settings, operands));
+    add_rules(call, plan, masks);
     for (Broadcast& bias : call.biases) call.mask.add(BiasRule(std::move(bias)), "mask");
     return std::move(call.mask);
 }
 
-Result compute(const Settings& settings, Operands operands, ThreadPool& workers, bool may_stream) {
-    if (settings.dtype == Dtype::float32)
-        return Layer<float>(settings, operands, workers, may_stream).run();
-    return Layer<double>(settings, operands, workers, may_stream).run();
+Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
+    Operands used = std::move(operands);  // each tensor is let go of when it has been used
+    return plan.dtype == Dtype::float32 ? compute_in<float>(plan, used, pool)
+                                        : compute_in<double>(plan, used, pool);
 }
 
 }  // namespace attn

@@ -1,4 +1,4 @@
-// What a computation gives: named arrays in the order they are computed, and the settings used.
+// What a computation gives: named arrays, and the parameters used.
 #pragma once
 
 #include <cstdint>
@@ -48,16 +48,8 @@ void for_each_piece(const NamedArray& array, const Use& use) {
         *array.stream);
 }
 
-/// One vocabulary for all sizes. d_k and d_v are those of one head, d_out is the width of the
-/// context vectors.
-struct Shapes {
-    std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
-};
-
 struct Result {
-    Settings settings;  ///< resolved: every default filled in
-    Shapes shapes;
-    std::vector<NamedArray> arrays;
+    std::vector<NamedArray> arrays;          ///< in the order of their computation
     std::optional<AnyLayerWeights> weights;  ///< that were used; empty without projections
 };
 

@@ -1,20 +1,18 @@
-// The parameters of an attention layer: draws in PyTorch's order, and x W^T + b.
+// The parameters of an attention layer: draws in PyTorch's order.
 #include "core/layer/weights.hpp"
 
 #include <span>
-#include <vector>
 
 #include "core/base/initialisers.hpp"
-#include "core/base/torch_math.hpp"
 
 namespace attn {
 namespace {
 
 template <class T>
-Projection<T> make_projection(const Settings& settings, std::size_t groups, std::size_t fan_in,
+Projection<T> make_projection(const Parameters& parameters, std::size_t groups, std::size_t fan_in,
                               std::size_t fan_out, bool bias) {
     Projection<T> p;
-    p.in_out = settings.init == Init::rand;
+    p.in_out = parameters.init == Init::rand;
     p.weight =
         Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out, p.in_out ? fan_out : fan_in});
     p.bias = Tensor2<T>::from_shape({bias ? groups : 0, fan_out});
@@ -67,63 +65,32 @@ void draw_mha(LayerWeights<T>& weights, TorchGenerator& generator) {
         fill_uniform(generator, group_of(*p, 0), bound);
 }
 
-/// One group's weight as x is multiplied by it: (1, d_in, d_out).
-template <class T>
-Tensor3<T> applied_matrix(const Projection<T>& p, std::size_t group) {
-    const std::size_t d_in = p.d_in(), d_out = p.d_out();
-    Tensor3<T> matrix = Tensor3<T>::from_shape({1, d_in, d_out});
-    for (std::size_t i = 0; i < d_in; ++i)
-        for (std::size_t o = 0; o < d_out; ++o)
-            matrix(0, i, o) = p.in_out ? p.weight(group, i, o) : p.weight(group, o, i);
-    return matrix;
-}
-
 }  // namespace
 
 template <class T>
-LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
+LayerWeights<T> draw_weights(const Parameters& parameters, const WeightSizes& sizes,
                              TorchGenerator& generator) {
     const auto input_projection = [&](std::size_t fan_in, std::size_t fan_out) {
-        return make_projection<T>(settings, sizes.groups, fan_in, fan_out, settings.qkv_bias);
+        return make_projection<T>(parameters, sizes.groups, fan_in, fan_out, parameters.qkv_bias);
     };
     LayerWeights<T> weights{input_projection(sizes.d_in, sizes.query),
                             input_projection(sizes.d_context, sizes.key),
                             input_projection(sizes.d_context, sizes.value), std::nullopt};
-    if (settings.out_proj.value_or(false))
-        weights.out = make_projection<T>(settings, 1, sizes.joined, sizes.d_out,
-                                         settings.out_bias.value_or(false));
-    if (settings.init == Init::mha) {
+    if (parameters.out_proj)
+        weights.out =
+            make_projection<T>(parameters, 1, sizes.joined, sizes.d_out, parameters.out_bias);
+    if (parameters.init == Init::mha) {
         draw_mha(weights, generator);
         return weights;
     }
     for (std::size_t group = 0; group < sizes.groups; ++group)
         for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-            draw(settings.init, *p, group, generator);
-    if (weights.out) draw(settings.init, *weights.out, 0, generator);
+            draw(parameters.init, *p, group, generator);
+    if (weights.out) draw(parameters.init, *weights.out, 0, generator);
     return weights;
 }
 
-template <class T>
-Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& p) {
-    const std::size_t groups = p.groups(), d_in = x.shape(2), d_out = p.d_out();
-    const std::size_t rows = x.shape(0) * x.shape(1);
-    Tensor3<T> result = Tensor3<T>::from_shape({x.shape(0), x.shape(1), groups * d_out});
-    std::vector<T> sums(d_out);
-    for (std::size_t group = 0; group < groups; ++group) {
-        const Tensor3<T> matrix = applied_matrix(p, group);
-        for (std::size_t row = 0; row < rows; ++row) {
-            multiply_row(x.data() + row * d_in, d_in, matrix.data(), sums);
-            T* out = result.data() + (row * groups + group) * d_out;
-            for (std::size_t o = 0; o < d_out; ++o)
-                out[o] = p.has_bias() ? sums[o] + p.bias(group, o) : sums[o];
-        }
-    }
-    return result;
-}
-
-template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
-template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
-template Tensor3<float> project(const Tensor3<float>&, const Projection<float>&);
-template Tensor3<double> project(const Tensor3<double>&, const Projection<double>&);
+template LayerWeights<float> draw_weights(const Parameters&, const WeightSizes&, TorchGenerator&);
+template LayerWeights<double> draw_weights(const Parameters&, const WeightSizes&, TorchGenerator&);
 
 }  // namespace attn

@@ -16,6 +16,8 @@ public:
     Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
 
     bool wants(ArrayId array) const { return wanted_.has(array); }
+    /// Whether it is wanted as its mean over the heads.
+    bool averages(ArrayId array) const { return wants(array) && shown_.averages(array); }
 
     /// The names of the axes that the array shows.
     std::vector<std::string_view> axes_of(ArrayId array) const;

@@ -1,70 +1,196 @@
-// Which way a question is computed; see backend.hpp.
+// What computes a question; see backend.hpp. A new fused kernel is a row of kernels/dispatch.cpp.
 #include "core/plan/backend.hpp"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
 
-#include "core/base/error.hpp"
+#include "core/fused/attend_fused.hpp"
+#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/plan/refuse.hpp"
 
 namespace attn {
 namespace {
 
-/// Multiplications up to which the reference is quick enough, about a millisecond.
-constexpr double small_work = 0x1p20;
+/// Rows of (batch, heads, rows, columns) without gaps.
+template <class T>
+HeadRows<T> rows_of_heads(T* data, const std::array<std::size_t, 4>& shape) {
+    return {data, shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
+}
 
-/// What only the reference can do of this question; empty: nothing.
-std::string beyond_kernels(const Settings& s) {
-    if (s.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
-    for (const std::string& name : s.emit) {
-        // Steps that fused kernels go through too fast to write them down.
-        const auto array = find_array(name, all_arrays);
-        if (array && array->row().from == From::reference) return "writes " + name;
+template <class T>
+void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const HeadRows<T>& to) {
+    for (std::size_t b = 0; b < shape[0]; ++b)
+        for (std::size_t h = 0; h < shape[1]; ++h)
+            for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
+                std::copy_n(from, shape[3], to.data + b * to.batch + h * to.head + row * to.row);
+}
+
+template <class T>
+void attend_by_reference(const Plan&, AttentionCall<T> call, const HeadRows<T>& context,
+                         Recorder& recorder, ThreadPool&) {
+    const Tensor4<T> heads = attend(call, recorder);
+    copy_heads(heads.data(), heads.shape(), context);
+}
+
+template <class T>
+void project_by_reference(const Plan&, const Tensor3<T>& x,
+                          std::span<const ProjectionTo<T>> projections, ThreadPool&) {
+    for (const ProjectionTo<T>& to : projections) {
+        const Tensor3<T> result = project(x, to.projection);
+        const std::size_t width = result.shape(2) / to.heads;
+        const T* from = result.data();
+        for (std::size_t b = 0; b < result.shape(0); ++b)
+            for (std::size_t row = 0; row < result.shape(1); ++row)
+                for (std::size_t h = 0; h < to.heads; ++h, from += width)
+                    std::copy_n(from, width,
+                                to.result.data + b * to.result.batch + h * to.result.head +
+                                    row * to.result.row);
     }
-    return "";
 }
 
-double real(std::size_t size) {
-    return static_cast<double>(size);
+template <class T>
+void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder& recorder,
+                  ThreadPool& pool) {
+    const auto call = std::make_shared<const AttentionCall<T>>(std::move(used));
+    const auto keep = [&](ArrayId array, bool scores) {
+        if (recorder.wants(array))
+            recorder.keep_stream(array, stream_weights(kernel, call, scores, pool));
+    };
+    keep("attention_weights", false);
+    keep("scores", true);
 }
 
-double attention_work(const Settings& s, const Geometry& g) {
-    return real(g.batch) * real(g.heads) * real(g.rows(s)) * real(g.kv_len) *
-           (real(g.d_k) + real(g.d_v));
+template <class T>
+void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
+                      Recorder& recorder, ThreadPool& pool) {
+    const kernels::Kernel& kernel = *plan.backend->kernel;
+    const std::array<std::size_t, 4>& q = call.query.shape();
+    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len},
+        of_heads{q[0], q[1], q[2], plan.d_v};
+    const auto room = [&](ArrayId array, const std::array<std::size_t, 4>& shape) {
+        return recorder.make_room<T>(array, shape);
+    };
+    FusedOutputs<T> outputs{context};
+    T* heads = room("head_outputs", of_heads);
+    if (heads != nullptr) outputs.context = rows_of_heads(heads, of_heads);
+    Tensor4<T> averaged;
+    const bool averages = recorder.averages("attention_weights");
+    if (averages) {
+        averaged = Tensor4<T>::from_shape(of_weights);
+        outputs.weights = averaged.data();
+    } else if (!plan.streams) {
+        outputs.weights = room("attention_weights", of_weights);
+    }
+    if (!plan.streams) outputs.scores = room("scores", of_weights);
+    outputs.logsumexp = room("logsumexp", {q[0], q[1], q[2], 1});
+    attend_fused(kernel, call, outputs, pool);
+    if (heads != nullptr) copy_heads<T>(heads, of_heads, context);
+    if (plan.streams)
+        keep_streams(kernel, std::move(call), recorder, pool);
+    else
+        call = {};
+    if (averages) recorder.keep("attention_weights", averaged);
 }
 
-double projection_work(const Settings& s, const Geometry& g) {
-    if (!row_of(s.mode).projects || s.init == Init::none) return 0;
-    const double query = real(g.q_len) * real(g.d_in) * real(g.heads * g.d_k);
-    const double key_value =
-        real(g.kv_len) * real(g.d_context) * real(g.kv_heads) * (real(g.d_k) + real(g.d_v));
-    return real(g.batch) * (query + key_value);
+template <class T>
+void project_by_kernel(const Plan& plan, const Tensor3<T>& x,
+                       std::span<const ProjectionTo<T>> projections, ThreadPool& pool) {
+    project_fused(*plan.backend->kernel, x, projections, pool);
+}
+
+/// Fused kernels go through some steps too fast to write them down.
+std::string lacks_of_kernels(const Plan& plan) {
+    if (plan.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
+    std::string lacks;
+    plan.emit.for_each([&](ArrayId array) {
+        const bool is_beyond = array.row().from == From::reference;
+        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
+    });
+    return lacks;
+}
+
+std::vector<Backend> make_backends() {
+    std::vector<Backend> rows{{"reference",
+                               [] { return true; },
+                               [](const Plan&) { return std::string(); },
+                               nullptr,
+                               {attend_by_reference<float>, project_by_reference<float>},
+                               {attend_by_reference<double>, project_by_reference<double>}}};
+    for (const kernels::Kernel& kernel : kernels::all())
+        rows.push_back({kernel.name,
+                        kernel.runs_here,
+                        lacks_of_kernels,
+                        &kernel,
+                        {attend_by_kernel<float>, project_by_kernel<float>},
+                        {attend_by_kernel<double>, project_by_kernel<double>}});
+    return rows;
+}
+
+double attention_work(const Plan& plan) {
+    return plan.numbers<double>("scores") *
+           (plan.size_of<double>(Axis::d_k) + plan.size_of<double>(Axis::d_v));
+}
+
+double projection_work(const Plan& plan) {
+    if (plan.parameters.source == Parameters::Source::none) return 0;
+    const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
+    const double query =
+        size(Axis::tokens) * size(Axis::d_in) * size(Axis::heads) * size(Axis::d_k);
+    const double key_value = size(Axis::kv_len) * size(Axis::d_context) * size(Axis::kv_heads) *
+                             (size(Axis::d_k) + size(Axis::d_v));
+    return size(Axis::batch) * (query + key_value);
 }
 
 }  // namespace
 
-ChosenKernels choose_kernels(const Settings& s, const Geometry& g) {
-    const kernels::Kernel* kernel = kernels::find(s.kernel);
-    const std::string beyond = beyond_kernels(s);
-    if (s.kernel != KernelChoice::automatic) {
-        if (kernel != nullptr && !beyond.empty())
-            throw SettingError(ErrorKind::usage, "kernel",
-                               "no fused kernel " + beyond + "; expected auto or reference");
-        return {kernel, kernel};
-    }
-    // One way for the whole question: half of each would have digits of neither.
-    const bool large = projection_work(s, g) + attention_work(s, g) > small_work;
-    return large && beyond.empty() ? ChosenKernels{kernel, kernel} : ChosenKernels{};
+std::span<const Backend> backends() {
+    static const std::vector<Backend> rows = make_backends();
+    return rows;
 }
 
-bool streams_weights(const Settings& s, const Geometry& g) {
+std::string_view backend_name(std::size_t place) {
+    if (place == 0) return "auto";
+    return place <= backends().size() ? backends()[place - 1].name : std::string_view();
+}
+
+const Backend& choose_backend(std::string_view name, const Plan& plan) {
+    const Backend& reference = backends().front();
+    const Backend* fastest = &reference;
+    std::string names = "auto";
+    for (const Backend& backend : backends()) {
+        const bool is_named = backend.name == name;
+        if (is_named && backend.runs_here()) {
+            const std::string lacks = backend.lacks(plan);
+            if (!lacks.empty())
+                refuse("kernel", "no fused kernel " + lacks + "; expected auto or reference");
+            return backend;
+        }
+        if (!backend.runs_here()) continue;
+        fastest = &backend;
+        names += ", " + std::string(backend.name);
+    }
+    if (name != "auto")
+        throw SettingError(ErrorKind::unsupported, "kernel",
+                           "this processor cannot run it; expected one of " + names);
+    // Multiplications up to which the reference is quick enough, about a millisecond.
+    constexpr double small_work = 0x1p20;
+    // One way for the whole question: half of each would have digits of neither.
+    const bool is_large = projection_work(plan) + attention_work(plan) > small_work;
+    return is_large && fastest->lacks(plan).empty() ? *fastest : reference;
+}
+
+bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
-    const double element = s.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
-    const double bytes = element * real(g.batch) * real(g.heads) * real(g.rows(s)) * real(g.kv_len);
-    const bool writes_mean = s.average_heads && std::find(s.emit.begin(), s.emit.end(),
-                                                          "attention_weights") != s.emit.end();
+    const double element = plan.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws for several batch entries in another order than they are written.
-    const bool drawn_apart = s.style == Style::wrapper && g.batch > 1;
-    return bytes > large && !writes_mean && !drawn_apart;
+    const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;
+    return plan.backend->is_fused() && element * plan.numbers<double>("scores") > large &&
+           !writes_mean && !is_drawn_apart;
 }
 
 }  // namespace attn

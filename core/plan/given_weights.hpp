@@ -1,14 +1,15 @@
 // What parameters that come from outside say of a layer: its widths, heads and biases.
 #pragma once
 
-#include "core/layer/layer.hpp"
+#include "core/plan/operand_shapes.hpp"
+#include "core/plan/settings.hpp"
 
 namespace attn {
 
-/// Fills in the settings that the operands' weights fix, for an input of d_in columns and keys and
+/// Fills in the settings that given weights fix, for an input of d_in columns and keys and
 /// values made from d_context. Errors: SettingError of kind usage or shape, where the weights do
 /// not fit each other, the input, or a setting that was given.
-void resolve_given_weights(Settings& settings, const Operands& operands, std::size_t d_in,
+void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
                            std::size_t d_context);
 
 }  // namespace attn

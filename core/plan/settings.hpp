@@ -22,7 +22,6 @@ enum class MaskTrue { keep, drop };
 enum class Rope { half, interleaved };
 enum class MaskMethod { neg_inf, renormalize };
 enum class DropoutStream { mt19937, mkl };
-enum class KernelChoice { automatic, reference, generic, avx2, avx512, neon };
 
 /// The names of an enumeration's values, in help's order; the first is the default.
 template <class E, std::size_t N>
@@ -53,13 +52,6 @@ inline constexpr Names<MaskMethod, 2> mask_method_names{
 inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
 
-inline constexpr Names<KernelChoice, 6> kernel_names{{{KernelChoice::automatic, "auto"},
-                                                      {KernelChoice::reference, "reference"},
-                                                      {KernelChoice::generic, "generic"},
-                                                      {KernelChoice::avx2, "avx2"},
-                                                      {KernelChoice::avx512, "avx512"},
-                                                      {KernelChoice::neon, "neon"}}};
-
 template <class E, std::size_t N>
 constexpr std::string_view name_of(const Names<E, N>& names, E value) {
     for (const auto& [candidate, name] : names)
@@ -85,7 +77,7 @@ struct Seed {
 inline constexpr double default_rope_base = 10000;
 
 /// One question. An empty optional means "the default", which may depend on the input's shape;
-/// `resolve` (layer.hpp) fills every one of them in.
+/// `make_plan` (plan.hpp) fills every one of them in.
 struct Settings {
     Mode mode = Mode::self;
     Dtype dtype = Dtype::float32;
@@ -127,7 +119,7 @@ struct Settings {
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
     bool average_heads = false;  ///< attention_weights: their mean over the heads
 
-    KernelChoice kernel = KernelChoice::automatic;
+    std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
 };
 
 }  // namespace attn

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/plan/shapes.hpp"
+#include "core/base/tensor.hpp"
 #include "io/read/csv_lines.hpp"
 #include "io/read/csv_rows.hpp"
 #include "io/text/number_text.hpp"

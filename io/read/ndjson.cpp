@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/plan/shapes.hpp"
+#include "core/base/tensor.hpp"
 #include "io/read/json_array.hpp"
 #include "io/read/json_rows.hpp"
 

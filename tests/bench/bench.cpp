@@ -339,11 +339,11 @@ void report_growth(const kernels::Kernel& kernel, std::size_t threads, const Opt
 }
 
 void run(const Options& options) {
-    KernelChoice choice = KernelChoice::automatic;
-    for (const auto& [value, name] : kernel_names)
-        if (name == options.kernel) choice = value;
-    const kernels::Kernel* kernel = kernels::find(choice);
-    if (kernel == nullptr) throw std::runtime_error("--kernel: expected a fused kernel");
+    const kernels::Kernel* kernel = nullptr;
+    for (const kernels::Kernel* usable : kernels::supported())
+        if (options.kernel == "auto" || options.kernel == usable->name) kernel = usable;
+    if (kernel == nullptr)
+        throw std::runtime_error("--kernel: expected a fused kernel that this processor can run");
     std::vector<std::size_t> threads = options.threads;
     if (threads.empty()) threads = {1, ThreadPool().threads()};
     if (options.growth) return report_growth(*kernel, threads.back(), options);

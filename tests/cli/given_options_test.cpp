@@ -11,10 +11,10 @@
 #include "cli/commands.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/inputs.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/output.hpp"
+#include "cli/request/question.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/support.hpp"
 
@@ -55,9 +55,7 @@ Settled settle(Words words) {
             request_of(parse(static_cast<int>(argv.size()), argv.data(), attn_program()));
         ThreadPool workers(1);
         io::LoadedModels models;
-        const Operands operands = read_operands(request, workers, models);
-        settle_output(request);
-        request.settings = resolve(request.settings, operands);
+        read_question(request, {workers, models}, {settle_output});
         settled.config = json::parse(config_of(request));
     });
     return settled;

@@ -13,6 +13,7 @@
 #include "io/read/input_formats.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/decode.hpp"
+#include "tests/support/planned.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -254,9 +255,9 @@ Large<T> in_memory(const Array<double>& query, const Array<double>& key) {
         operands.query = query;
         operands.key = operands.value = key;
         settings.emit = emit;
-        const attn::Settings resolved = attn::resolve(settings, operands);
         std::vector<Array<T>> arrays;
-        for (attn::NamedArray& array : attn::compute(resolved, std::move(operands), workers).arrays)
+        for (attn::NamedArray& array :
+             attn::test::answer_of(settings, std::move(operands), workers).arrays)
             arrays.push_back(std::get<Array<T>>(std::move(array.values)));
         return arrays;
     };

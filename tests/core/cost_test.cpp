@@ -5,11 +5,11 @@
 
 #include <memory>
 
+#include "tests/support/planned.hpp"
+
 using namespace attn;
 
 namespace {
-
-using Shape = std::vector<std::size_t>;
 
 Array<double> ones(const Shape& shape) {
     Array<double> values = Array<double>::from_shape(shape);
@@ -27,26 +27,27 @@ std::uint64_t size_of(const NamedArray& array) {
     return size;
 }
 
-auto listed(const Shapes& s) {
-    return Shape{s.batch, s.heads, s.kv_heads, s.q_len, s.kv_len, s.d_in, s.d_k, s.d_v, s.d_out};
+double flops_of(const Settings& question, const Operands& operands) {
+    return test::plan_of(question, operands).cost.flops;
 }
 
 /// Each emitted array by itself, so that no two errors make up for each other.
 void check_cost(const Settings& question, const Operands& operands, bool may_stream = false) {
     ThreadPool workers(1);
-    Settings settings = resolve(question, operands, may_stream);
-    const Result result = compute(settings, operands, workers, may_stream);
-    CHECK(listed(cost_of(settings, operands, may_stream).shapes) == listed(result.shapes));
+    const Ask ask{may_stream};
+    const test::Answered result = test::answer_of(question, operands, workers, ask);
+    Settings settings = result.settings;
+    const auto numbers_of = [&] { return test::plan_of(settings, operands, ask).cost.numbers; };
     std::uint64_t numbers = 0;
     REQUIRE(result.arrays.size() == settings.emit.size());
     for (const NamedArray& array : result.arrays) {
         CAPTURE(array.name);
         settings.emit = {array.name};
-        CHECK(cost_of(settings, operands, may_stream).numbers == size_of(array));
+        CHECK(numbers_of() == size_of(array));
         numbers += size_of(array);
     }
     settings.emit = result.settings.emit;
-    CHECK(cost_of(settings, operands, may_stream).numbers == numbers);
+    CHECK(numbers_of() == numbers);
 }
 
 Settings question_of(Mode mode) {
@@ -69,7 +70,7 @@ void check_variants(const Settings& question, const Operands& operands) {
     if (!operands.weights) renormalized.dtype = Dtype::float64;
     check_cost(renormalized, operands);
     Settings fused = question;
-    fused.kernel = KernelChoice::generic;
+    fused.kernel = "generic";
     fused.emit = {"attention_weights", "scores", "logsumexp", "head_outputs", "context_vectors"};
     check_cost(fused, operands);
     if (!question.heads) return;
@@ -239,12 +240,11 @@ TEST_CASE("cost: streams count as the arrays that they stand for and need no mem
     operands.inputs = ones({1, 4200, 2});
     Settings question = question_of(Mode::causal);
     question.emit = {"scores", "attention_weights"};
-    question.kernel = KernelChoice::generic;
+    question.kernel = "generic";
     check_cost(question, operands, true);
-    const Settings settings = resolve(question, operands);
     const double array = 4.0 * 4200 * 4200;
-    const double kept = cost_of(settings, operands).memory;
-    const double streamed = cost_of(settings, operands, true).memory;
+    const double kept = test::plan_of(question, operands).cost.memory;
+    const double streamed = test::plan_of(question, operands, {true}).cost.memory;
     CHECK(kept - streamed == 2 * array);
     CHECK(streamed < array);
 }
@@ -257,19 +257,18 @@ TEST_CASE("cost: the arithmetic of one head is the sum by hand") {
     // Three projections of 6 rows by 3 by 2; 6 x 6 scores of 2 products, as many weights on 2
     // columns of values.
     const double whole = 2 * (3 * 6 * 3 * 2 + 6 * 6 * 2 + 6 * 6 * 2);
-    CHECK(cost_of(resolve(question, operands), operands).flops == whole);
+    CHECK(flops_of(question, operands) == whole);
     question.causal = true;
-    CHECK(cost_of(resolve(question, operands), operands).flops == whole);
+    CHECK(flops_of(question, operands) == whole);
     question.qkv_bias = true;
-    CHECK(cost_of(resolve(question, operands), operands).flops == whole);
+    CHECK(flops_of(question, operands) == whole);
     // All rows are projected, one has scores.
     question.token = 4;
-    CHECK(cost_of(resolve(question, operands), operands).flops ==
-          2 * (3 * 6 * 3 * 2 + 6 * 2 + 6 * 2));
+    CHECK(flops_of(question, operands) == 2 * (3 * 6 * 3 * 2 + 6 * 2 + 6 * 2));
     question.init = Init::none;
     question.qkv_bias = false;
     question.d_out = 3;
-    CHECK(cost_of(resolve(question, operands), operands).flops == 2 * (6 * 3 + 6 * 3));
+    CHECK(flops_of(question, operands) == 2 * (6 * 3 + 6 * 3));
 }
 
 TEST_CASE("cost: the arithmetic of grouped heads on another context is the sum by hand") {
@@ -286,10 +285,10 @@ TEST_CASE("cost: the arithmetic of grouped heads on another context is the sum b
     // Queries 4 rows, 6 to 8; keys 5 rows, 7 to 4, and values, 7 to 6: cached ones are there
     // already. 4 heads x 4 rows x 8 keys; the output projection 4 rows, 12 to 8.
     const double queries = 4 * 6 * 8, keys = 5 * 7 * 4, values = 5 * 7 * 6, out = 4 * 12 * 8;
-    CHECK(cost_of(resolve(question, operands), operands).flops ==
+    CHECK(flops_of(question, operands) ==
           2 * 2 * (queries + keys + values + 4 * 4 * 8 * (2 + 3) + out));
     question.token = 0;
-    CHECK(cost_of(resolve(question, operands), operands).flops ==
+    CHECK(flops_of(question, operands) ==
           2 * 2 * (queries + keys + values + 4 * 1 * 8 * (2 + 3) + out / 4));
 }
 
@@ -299,5 +298,5 @@ TEST_CASE("cost: the arithmetic of the operator is that of scores and context") 
     operands.query = ones({2, 4, 3, 5});
     operands.key = ones({2, 2, 7, 5});
     operands.value = ones({2, 2, 7, 6});
-    CHECK(cost_of(resolve(question, operands), operands).flops == 2 * 2 * 4 * 3 * 7 * (5 + 6));
+    CHECK(flops_of(question, operands) == 2 * 2 * 4 * 3 * 7 * (5 + 6));
 }

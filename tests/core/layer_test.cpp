@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/torch_random.hpp"
+#include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -30,18 +31,18 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
     return settings;
 }
 
-Result answer(const Settings& settings, const Operands& operands) {
+test::Answered answer(const Settings& settings, const Operands& operands) {
     ThreadPool workers(1);
-    return compute(resolve(settings, operands), operands, workers);
+    return test::answer_of(settings, operands, workers);
 }
 
-const Array<double>& array_in(const Result& result, const std::string& name) {
+const Array<double>& array_in(const test::Answered& result, const std::string& name) {
     for (const NamedArray& array : result.arrays)
         if (array.name == name) return std::get<Array<double>>(array.values);
     throw std::runtime_error("no array " + name);
 }
 
-std::vector<std::size_t> shape_in(const Result& result, const std::string& name) {
+std::vector<std::size_t> shape_in(const test::Answered& result, const std::string& name) {
     const auto& shape = array_in(result, name).shape();
     return {shape.begin(), shape.end()};
 }
@@ -57,7 +58,7 @@ TEST_CASE("self: permuting the tokens permutes the context vectors") {
     for (std::size_t i = 0; i < 7; ++i)
         for (std::size_t j = 0; j < 4; ++j) permuted.inputs(i, j) = operands.inputs(order[i], j);
     const Settings settings = settings_of(Mode::self, {"context_vectors"});
-    const Result before = answer(settings, operands), after = answer(settings, permuted);
+    const test::Answered before = answer(settings, operands), after = answer(settings, permuted);
     for (std::size_t i = 0; i < 7; ++i)
         for (std::size_t j = 0; j < 4; ++j)
             CHECK(array_in(after, "context_vectors")(i, j) ==
@@ -73,7 +74,7 @@ TEST_CASE("multihead: one head without output projection is the causal layer") {
     Settings causal = one_head;
     causal.mode = Mode::causal;
     causal.out_proj.reset();
-    const Result a = answer(one_head, operands), b = answer(causal, operands);
+    const test::Answered a = answer(one_head, operands), b = answer(causal, operands);
     CHECK(array_in(a, "context_vectors") == array_in(b, "context_vectors"));
     CHECK(shape_in(a, "attention_weights") == Shape{2, 1, 6, 6});
     CHECK(shape_in(b, "attention_weights") == Shape{2, 6, 6});
@@ -85,14 +86,14 @@ TEST_CASE("wrapper: each head is a causal layer of its own") {
     wrapper.style = Style::wrapper;
     wrapper.heads = 2;
     wrapper.d_out = 2;
-    const Result both = answer(wrapper, operands);
+    const test::Answered both = answer(wrapper, operands);
     CHECK(shape_in(both, "context_vectors") == Shape{5, 4});
     CHECK(shape_in(both, "W_query") == Shape{2, 2, 3});
     for (std::size_t head = 0; head < 2; ++head) {
         Settings causal = settings_of(Mode::causal, {"context_vectors"});
         causal.d_out = 2;
         causal.rng_skip = head * 3 * 6 * 2;  // three weights of six doubles of two draws
-        const Result one = answer(causal, operands);
+        const test::Answered one = answer(causal, operands);
         for (std::size_t i = 0; i < 5; ++i)
             for (std::size_t j = 0; j < 2; ++j)
                 CHECK(array_in(both, "context_vectors")(i, 2 * head + j) ==
@@ -107,7 +108,7 @@ TEST_CASE("causal: a token's context does not change when tokens are added after
     for (std::size_t i = 0; i < 5; ++i)
         for (std::size_t j = 0; j < 3; ++j) shorter.inputs(i, j) = longer.inputs(i, j);
     const Settings settings = settings_of(Mode::causal, {"context_vectors"});
-    const Result a = answer(settings, longer), b = answer(settings, shorter);
+    const test::Answered a = answer(settings, longer), b = answer(settings, shorter);
     for (std::size_t i = 0; i < 5; ++i)
         for (std::size_t j = 0; j < 3; ++j)
             CHECK(array_in(a, "context_vectors")(i, j) ==
@@ -122,9 +123,9 @@ TEST_CASE("token: one row is that row of the whole answer, dropout and heads inc
             settings.dropout = 0.4;
             settings.dropout_stream = stream;
             if (mode == Mode::multihead) settings.heads = 2;
-            const Result whole = answer(settings, operands);
+            const test::Answered whole = answer(settings, operands);
             settings.token = 3;
-            const Result row = answer(settings, operands);
+            const test::Answered row = answer(settings, operands);
             for (std::size_t b = 0; b < 2; ++b)
                 for (std::size_t j = 0; j < 4; ++j)
                     CHECK(array_in(row, "context_vectors")(b, 0, j) ==
@@ -139,7 +140,7 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     Settings settings =
         settings_of(Mode::self, {"queries", "keys", "values", "scaled_scores", "scores"});
     settings.init = Init::none;
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     for (const char* name : {"queries", "keys", "values"})
         CHECK(array_in(result, name) == operands.inputs);
     CHECK(array_in(result, "scaled_scores") == array_in(result, "scores"));
@@ -151,12 +152,12 @@ TEST_CASE("init none: split heads take columns, wrapper heads take the whole inp
     Settings settings = settings_of(Mode::multihead, {"queries", "context_vectors"});
     settings.init = Init::none;
     settings.heads = 2;
-    const Result split = answer(settings, operands);
+    const test::Answered split = answer(settings, operands);
     CHECK(shape_in(split, "queries") == Shape{2, 4, 3});
     CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs(2, 3));
     CHECK(shape_in(split, "context_vectors") == Shape{4, 6});
     settings.style = Style::wrapper;
-    const Result wrapper = answer(settings, operands);
+    const test::Answered wrapper = answer(settings, operands);
     CHECK(shape_in(wrapper, "queries") == Shape{2, 4, 6});
     CHECK(shape_in(wrapper, "context_vectors") == Shape{4, 12});
 }
@@ -168,7 +169,7 @@ TEST_CASE("widths: d_k and d_v default to d_out, d_out to d_in; heads share them
     settings.d_k = 4;
     settings.d_v = 10;
     settings.d_out = 8;
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     CHECK(shape_in(result, "queries") == Shape{2, 3, 2});
     CHECK(shape_in(result, "values") == Shape{2, 3, 5});
     CHECK(shape_in(result, "W_out") == Shape{8, 10});
@@ -204,12 +205,12 @@ TEST_CASE("widths: a d_out that is given is that of the context vectors, or it i
                             if (!projects && d_v.value_or(d_out) != d_out) {
                                 ++refused;
                                 CHECK(test::error_of([&] {
-                                          resolve(settings, operands);
+                                          test::plan_of(settings, operands);
                                       }).starts_with("d_out: there is no output projection"));
                                 continue;
                             }
                             ++kept;
-                            const Result result = answer(settings, operands);
+                            const test::Answered result = answer(settings, operands);
                             const std::size_t copies =
                                 style == Style::wrapper ? heads.value_or(1) : 1;
                             CHECK(shape_in(result, "context_vectors") == Shape{3, copies * d_out});
@@ -226,7 +227,7 @@ TEST_CASE("emit all: every array of every mode can be had, in order") {
             Settings settings = settings_of(mode, {"all"});
             settings.qkv_bias = true;
             settings.mask_method = method;
-            const Result result = answer(settings, operands);
+            const test::Answered result = answer(settings, operands);
             CHECK(result.arrays.size() == result.settings.emit.size());
             for (std::size_t i = 0; i < result.arrays.size(); ++i)
                 CHECK(result.arrays[i].name == result.settings.emit[i]);
@@ -237,10 +238,10 @@ TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") 
     const Operands operands = random_inputs({6, 3});
     Settings settings = settings_of(Mode::causal, {"dropout_mask", "W_query"});
     settings.dropout = 0.5;
-    const Result shared = answer(settings, operands);
+    const test::Answered shared = answer(settings, operands);
     settings.dropout_seed = Seed{123, false};
     settings.dropout_skip = 3 * 9 * 2;  // as many draws as the three weights take
-    const Result own = answer(settings, operands);
+    const test::Answered own = answer(settings, operands);
     CHECK(array_in(shared, "dropout_mask") == array_in(own, "dropout_mask"));
     CHECK(array_in(shared, "W_query") == array_in(own, "W_query"));
     settings.dropout_skip = 0;
@@ -252,7 +253,7 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
     const auto error = [&](auto change) {
         Settings settings = settings_of(Mode::multihead, {"context_vectors"});
         change(settings);
-        return test::error_of([&] { resolve(settings, operands); });
+        return test::error_of([&] { test::plan_of(settings, operands); });
     };
     CHECK(error([](Settings& s) { s.heads = 5; }) ==
           "heads: d_out 768 is not a multiple of 5 (remainder 3); the nearest are 4 and 6");
@@ -276,13 +277,13 @@ TEST_CASE("resolve: heads that there is no room for are refused") {
     Operands operands = random_inputs({4, 6});
     Settings settings = settings_of(Mode::causal, {"context_vectors"});
     settings.heads = 2;
-    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
           "heads: mode causal has one; expected mode multihead or cross");
     settings.mode = Mode::multihead;
     settings.out_proj = false;
     operands.weights = answer(settings, operands).weights;
     settings.style = Style::wrapper;
-    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
           "style: the weights are one projection of all heads; expected split");
     settings.heads = 1;
     CHECK(answer(settings, operands).shapes.d_k == 6);

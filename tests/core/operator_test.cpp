@@ -10,6 +10,7 @@
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
 #include "core/operator/rope.hpp"
+#include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -61,21 +62,21 @@ Settings settings_of(std::vector<std::string> emit = {"all"}) {
     return settings;
 }
 
-const Array<double>& array_in(const Result& result, const std::string& name) {
+const Array<double>& array_in(const test::Answered& result, const std::string& name) {
     for (const NamedArray& array : result.arrays)
         if (array.name == name) return std::get<Array<double>>(array.values);
     throw std::runtime_error("no array " + name);
 }
 
-Result answer(const Settings& settings, const Operands& operands) {
+test::Answered answer(const Settings& settings, const Operands& operands) {
     ThreadPool workers(1);
-    return compute(resolve(settings, operands), operands, workers);
+    return test::answer_of(settings, operands, workers);
 }
 
 /// Checks weights, context and logsumexp of `result` against scores that `score(b, h, q, k)` gives,
 /// -Infinity where blocked, one sink a head where there are any.
 template <class Score>
-void check(const Result& result, const Operands& operands, Score score,
+void check(const test::Answered& result, const Operands& operands, Score score,
            const std::vector<double>& sink = {}) {
     const Array<double>& value = array_in(result, "present_value");
     const std::size_t kv_len = value.shape(2), group = heads / kv_heads;
@@ -105,7 +106,7 @@ void check(const Result& result, const Operands& operands, Score score,
 }
 
 /// scale * q . k with the group's key head, over cached and new keys.
-double dot(const Result& result, const Operands& operands, std::size_t b, std::size_t h,
+double dot(const test::Answered& result, const Operands& operands, std::size_t b, std::size_t h,
            std::size_t q, std::size_t k, double scale = 0.5) {
     double sum = 0;
     for (std::size_t i = 0; i < d_k; ++i)
@@ -118,7 +119,7 @@ double dot(const Result& result, const Operands& operands, std::size_t b, std::s
 
 TEST_CASE("grouped heads repeat-interleave: heads 0 and 1 share key head 0") {
     const Operands operands = random_operands();
-    const Result result = answer(settings_of(), operands);
+    const test::Answered result = answer(settings_of(), operands);
     check(result, operands, [&](auto... at) { return dot(result, operands, at...); });
     // Tiling would give head 1 the keys of key head 1.
     const auto& scores = array_in(result, "scores");
@@ -137,7 +138,7 @@ TEST_CASE("scale, then softcap, then alibi, then the additive mask") {
     settings.scale = 1.7;
     settings.softcap = 0.8;
     settings.alibi = true;
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     const auto score = [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
         const double capped = 0.8 * std::tanh(dot(result, operands, b, h, q, k, 1.7) / 0.8);
         const double slope = std::pow(2.0, -8.0 * static_cast<double>(h + 1) / heads);
@@ -156,13 +157,13 @@ TEST_CASE("causal alignments differ where the lengths do, and must then be named
     const Operands operands = random_operands();
     Settings settings = settings_of();
     settings.causal = true;
-    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
           "causal: 3 queries and 4 keys, 0 of them cached; expected causal_align top-left or "
           "bottom-right beside it");
     for (const auto& [align, offset] :
          {std::pair(CausalAlign::top_left, 0u), {CausalAlign::bottom_right, 1u}}) {
         settings.causal_align = align;
-        const Result result = answer(settings, operands);
+        const test::Answered result = answer(settings, operands);
         check(result, operands,
               [&, o = offset](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
                   return k <= q + o ? dot(result, operands, b, h, q, k) : -inf;
@@ -175,7 +176,7 @@ TEST_CASE("window: also without causal, also wholly outside the keys") {
     Settings settings = settings_of();
     for (const auto& [left, right] : {std::pair(1, 0), {0, 1}, {-1, 1}, {2, -1}, {0, 0}}) {
         settings.window = {left, right};
-        const Result result = answer(settings, operands);
+        const test::Answered result = answer(settings, operands);
         check(result, operands,
               [&, l = left, r = right](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
                   const auto distance = static_cast<int>(k) - static_cast<int>(q);
@@ -192,7 +193,7 @@ TEST_CASE("cached keys stand before the new ones, causal positions count from th
     Settings settings = settings_of();
     settings.causal = true;
     settings.causal_align = CausalAlign::top_left;
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     CHECK(result.shapes.kv_len == 6);
     CHECK(array_in(result, "present_key")(1, 0, 1, 2) == operands.past_key(1, 0, 1, 2));
     CHECK(array_in(result, "present_key")(1, 0, 2, 2) == operands.key(1, 0, 0, 2));
@@ -207,13 +208,13 @@ TEST_CASE("decoding token by token with a cache gives the whole causal answer, r
     Settings settings = settings_of();
     settings.causal = true;
     settings.rope = Rope::half;
-    const Result at_once = answer(settings, whole);
+    const test::Answered at_once = answer(settings, whole);
     Operands step;
     for (std::size_t t = 0; t < new_len; ++t) {
         step.query = token_of(whole.query, t);
         step.key = token_of(whole.key, t);
         step.value = token_of(whole.value, t);
-        const Result one = answer(settings, step);
+        const test::Answered one = answer(settings, step);
         for (std::size_t h = 0; h < heads; ++h)
             for (std::size_t j = 0; j < d_v; ++j)
                 CHECK(array_in(one, "context_vectors")(1, h, 0, j) ==
@@ -245,7 +246,7 @@ TEST_CASE("rope: both pairings, partial dimensions, base") {
             settings.rope = rope;
             settings.rope_dims = dims;
             settings.rope_base = 50;
-            const Result result = answer(settings, operands);
+            const test::Answered result = answer(settings, operands);
             for (std::size_t position = 0; position < q_len; ++position)
                 for (std::size_t pair = 0; pair < dims / 2; ++pair) {
                     const double angle = static_cast<double>(position) *
@@ -273,12 +274,12 @@ TEST_CASE("boolean masks keep or drop; the polarity must be named") {
     operands.mask_is_boolean = true;
     Settings settings = settings_of();
     CHECK(
-        test::error_of([&] { resolve(settings, operands); }) ==
+        test::error_of([&] { test::plan_of(settings, operands); }) ==
         "mask: a boolean mask, and libraries differ on what true means; expected mask_true keep or "
         "drop beside it");
     for (MaskTrue meaning : {MaskTrue::keep, MaskTrue::drop}) {
         settings.mask_true = meaning;
-        const Result result = answer(settings, operands);
+        const test::Answered result = answer(settings, operands);
         check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
             const bool kept = (operands.mask(q, k) == 1) == (meaning == MaskTrue::keep);
             return kept ? dot(result, operands, b, h, q, k) : -inf;
@@ -293,7 +294,7 @@ TEST_CASE("key padding and lengths: per batch entry; both masks at once") {
     Settings settings = settings_of();
     settings.mask_true = MaskTrue::keep;
     settings.kv_lengths = {4, 3};
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
         const bool kept = operands.key_padding_mask(b, k) == 1 && k < settings.kv_lengths[b];
         return kept ? dot(result, operands, b, h, q, k) : -inf;
@@ -305,13 +306,13 @@ TEST_CASE("a mask may stop after the longest real key, not before it") {
     operands.mask = random_array({q_len, 3}, 4);
     Settings settings = settings_of();
     settings.kv_lengths = {3, 2};
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
         return k < settings.kv_lengths[b] ? dot(result, operands, b, h, q, k) + operands.mask(q, k)
                                           : -inf;
     });
     settings.kv_lengths = {4, 2};
-    CHECK(test::error_of([&] { resolve(settings, operands); }) ==
+    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
           "mask: shape (3, 3); expected what broadcasts to (batch 2, heads 4, q_len 3, kv_len 4)");
 }
 
@@ -319,11 +320,11 @@ TEST_CASE("sink: one logit a head in the denominator; rows sum to less than 1") 
     const Operands operands = random_operands();
     Settings settings = settings_of();
     settings.sink = {-1, 0, 0.5, 30};
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     check(
         result, operands, [&](auto... at) { return dot(result, operands, at...); }, settings.sink);
     settings.sink = {0.5};
-    const Result shared = answer(settings, operands);
+    const test::Answered shared = answer(settings, operands);
     check(shared, operands, [&](auto... at) { return dot(shared, operands, at...); },
           {0.5, 0.5, 0.5, 0.5});
 }
@@ -331,7 +332,7 @@ TEST_CASE("sink: one logit a head in the denominator; rows sum to less than 1") 
 TEST_CASE("empty rows give zeros and -Infinity, with and without additive masks") {
     Operands operands = random_operands();
     operands.mask = test::array_of({"-inf", "-inf", "-inf", "-inf"});
-    const Result result = answer(settings_of(), operands);
+    const test::Answered result = answer(settings_of(), operands);
     for (double weight : array_in(result, "attention_weights")) CHECK(weight == 0);
     for (double value : array_in(result, "context_vectors")) CHECK(value == 0);
     for (double value : array_in(result, "logsumexp")) CHECK(value == -inf);
@@ -349,14 +350,14 @@ TEST_CASE("NaN and infinity in blocked keys and values do not reach the result")
     settings.softcap = 2;
     settings.alibi = true;
     settings.kv_lengths = {3, 3};
-    const Result a = answer(settings, clean), b = answer(settings, poisoned);
+    const test::Answered a = answer(settings, clean), b = answer(settings, poisoned);
     for (const char* name : {"attention_weights", "context_vectors", "logsumexp"})
         CHECK(array_in(a, name) == array_in(b, name));
     // Not blocked for the last query, it must show there and only there.
     settings.kv_lengths.clear();
     settings.causal = true;
     settings.causal_align = CausalAlign::bottom_right;
-    const Result seen = answer(settings, poisoned);
+    const test::Answered seen = answer(settings, poisoned);
     CHECK(std::isnan(array_in(seen, "context_vectors")(0, 0, 2, 0)));
     CHECK(std::isfinite(array_in(seen, "context_vectors")(0, 0, 1, 0)));
 }
@@ -369,19 +370,19 @@ TEST_CASE("scores that overflow show as NaN, not as a blocked row") {
     Operands large = operands;
     for (double& value : large.query) value = 1e200;
     for (double& value : large.key) value = 1e200;
-    const Result result = answer(settings, large);
+    const test::Answered result = answer(settings, large);
     for (double weight : array_in(result, "attention_weights")) CHECK(std::isnan(weight));
 }
 
 TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
     const Operands full = random_operands();
     const Settings settings = settings_of({"attention_weights", "context_vectors"});
-    const Result four = answer(settings, full);
+    const test::Answered four = answer(settings, full);
     Operands three;
     three.query = part_of(full.query, {1});
     three.key = part_of(full.key, {1});
     three.value = part_of(full.value, {1});
-    const Result by_heads = answer(settings, three);
+    const test::Answered by_heads = answer(settings, three);
     CHECK(array_in(by_heads, "context_vectors") == part_of(array_in(four, "context_vectors"), {1}));
 
     const auto pack = [](const Array<double>& x) {
@@ -401,7 +402,7 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
     Settings with_heads = settings;
     with_heads.heads = heads;
     with_heads.kv_heads = kv_heads;
-    const Result packed = answer(with_heads, columns);
+    const test::Answered packed = answer(with_heads, columns);
     CHECK(array_in(packed, "attention_weights") == array_in(four, "attention_weights"));
     CHECK(array_in(packed, "context_vectors") == pack(array_in(four, "context_vectors")));
 
@@ -416,9 +417,9 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
 TEST_CASE("average_heads: attention_weights lose their heads axis, nothing else does") {
     const Operands operands = random_operands();
     Settings settings = settings_of({"attention_weights", "context_vectors"});
-    const Result apart = answer(settings, operands);
+    const test::Answered apart = answer(settings, operands);
     settings.average_heads = true;
-    const Result mean = answer(settings, operands);
+    const test::Answered mean = answer(settings, operands);
     double sum = 0;
     for (std::size_t h = 0; h < heads; ++h) sum += array_in(apart, "attention_weights")(1, h, 2, 3);
     CHECK(array_in(mean, "attention_weights")(1, 2, 3) ==
@@ -433,7 +434,7 @@ TEST_CASE("cross: queries from one matrix, keys and values from another, of othe
     Settings settings = settings_of({"all"});
     settings.mode = Mode::cross;
     settings.d_out = 6;
-    const Result one = answer(settings, operands);
+    const test::Answered one = answer(settings, operands);
     CHECK(one.shapes.q_len == 3);
     CHECK(one.shapes.kv_len == 4);
     CHECK(array_in(one, "W_query").shape()[1] == 5);
@@ -453,7 +454,7 @@ TEST_CASE("cross: queries from one matrix, keys and values from another, of othe
             CHECK(array_in(one, "scores")(q, k) == doctest::Approx(score).epsilon(1e-13));
         }
     settings.heads = 2;
-    const Result two = answer(settings, operands);
+    const test::Answered two = answer(settings, operands);
     CHECK(array_in(two, "attention_weights").dimension() == 3);
     CHECK(array_in(two, "W_out").shape()[0] == 6);
 }
@@ -465,12 +466,12 @@ TEST_CASE("kv_heads in a layer: keys and values project to fewer columns") {
     settings.mode = Mode::multihead;
     settings.heads = 4;
     settings.kv_heads = 2;
-    const Result result = answer(settings, operands);
+    const test::Answered result = answer(settings, operands);
     CHECK(array_in(result, "W_query").shape()[0] == 8);
     CHECK(array_in(result, "W_key").shape()[0] == 4);
     CHECK(array_in(result, "keys").shape()[0] == 2);
     settings.kv_heads = 3;
     CHECK(
-        test::error_of([&] { resolve(settings, operands); }) ==
+        test::error_of([&] { test::plan_of(settings, operands); }) ==
         "kv_heads: 4 heads are not a multiple of 3 (remainder 1); expected a divisor of the heads");
 }

@@ -9,16 +9,14 @@ using namespace attn;
 
 namespace {
 
-Settings settings_of(Init init, bool qkv_bias, bool out_proj, bool out_bias,
-                     Style style = Style::split) {
-    Settings settings;
-    settings.mode = Mode::multihead;
-    settings.init = init;
-    settings.qkv_bias = qkv_bias;
-    settings.out_proj = out_proj;
-    settings.out_bias = out_bias;
-    settings.style = style;
-    return settings;
+Parameters parameters_of(Init init, bool qkv_bias, bool out_proj, bool out_bias) {
+    Parameters parameters;
+    parameters.source = Parameters::Source::drawn;
+    parameters.init = init;
+    parameters.qkv_bias = qkv_bias;
+    parameters.out_proj = out_proj;
+    parameters.out_bias = out_bias;
+    return parameters;
 }
 
 std::vector<float> uniforms(TorchGenerator& generator, std::size_t count, double bound) {
@@ -36,7 +34,7 @@ std::vector<float> list(const Container& container) {
 
 TEST_CASE("linear: weight then bias, query, key, value, then out") {
     TorchGenerator generator(11), expected(11);
-    const auto w = draw_weights<float>(settings_of(Init::linear, true, true, true),
+    const auto w = draw_weights<float>(parameters_of(Init::linear, true, true, true),
                                        {3, 3, 4, 4, 6, 6, 5}, generator);
     const double bound = linear_weight_bound(3), bias = linear_bias_bound(3);
     CHECK(list(w.query.weight) == uniforms(expected, 12, bound));
@@ -55,9 +53,8 @@ TEST_CASE("linear: weight then bias, query, key, value, then out") {
 
 TEST_CASE("wrapper: head after head, each with its own query, key and value") {
     TorchGenerator generator(5), expected(5);
-    const auto w =
-        draw_weights<float>(settings_of(Init::linear, false, false, false, Style::wrapper),
-                            {3, 3, 2, 2, 2, 2, 2, 2}, generator);
+    const auto w = draw_weights<float>(parameters_of(Init::linear, false, false, false),
+                                       {3, 3, 2, 2, 2, 2, 2, 2}, generator);
     std::vector<float> query, key, value;
     for (int head = 0; head < 2; ++head)
         for (auto* target : {&query, &key, &value}) {
@@ -72,7 +69,7 @@ TEST_CASE("wrapper: head after head, each with its own query, key and value") {
 
 TEST_CASE("mha: out_proj is drawn first, biases are drawn but zero") {
     TorchGenerator generator(7), expected(7);
-    const auto w = draw_weights<float>(settings_of(Init::mha, true, true, true),
+    const auto w = draw_weights<float>(parameters_of(Init::mha, true, true, true),
                                        {4, 4, 4, 4, 4, 4, 4}, generator);
     CHECK(list(w.out->weight) == uniforms(expected, 16, linear_weight_bound(4)));
     uniforms(expected, 4, linear_bias_bound(4));
@@ -88,7 +85,7 @@ TEST_CASE("mha: out_proj is drawn first, biases are drawn but zero") {
 
 TEST_CASE("mha without biases draws none") {
     TorchGenerator generator(7), expected(7);
-    const auto w = draw_weights<float>(settings_of(Init::mha, false, true, false),
+    const auto w = draw_weights<float>(parameters_of(Init::mha, false, true, false),
                                        {4, 4, 4, 4, 4, 4, 4}, generator);
     CHECK(list(w.out->weight) == uniforms(expected, 16, linear_weight_bound(4)));
     CHECK(list(w.query.weight) == uniforms(expected, 16, xavier_bound(4, 12)));
@@ -96,7 +93,7 @@ TEST_CASE("mha without biases draws none") {
 
 TEST_CASE("rand: stored (d_in, d_out), biases drawn as torch.rand") {
     TorchGenerator generator(1), expected(1);
-    const auto w = draw_weights<float>(settings_of(Init::rand, true, false, false),
+    const auto w = draw_weights<float>(parameters_of(Init::rand, true, false, false),
                                        {3, 3, 2, 2, 2, 2, 2}, generator);
     CHECK(w.query.weight.shape(1) == 3);
     CHECK(w.query.weight.shape(2) == 2);
@@ -106,7 +103,7 @@ TEST_CASE("rand: stored (d_in, d_out), biases drawn as torch.rand") {
 
 TEST_CASE("xavier: bound from both fans, biases zero and not drawn") {
     TorchGenerator generator(2), expected(2);
-    const auto w = draw_weights<float>(settings_of(Init::xavier, true, false, false),
+    const auto w = draw_weights<float>(parameters_of(Init::xavier, true, false, false),
                                        {3, 3, 4, 4, 4, 4, 4}, generator);
     CHECK(list(w.query.weight) == uniforms(expected, 12, xavier_bound(3, 4)));
     for (float value : w.query.bias) CHECK(value == 0.0f);

@@ -1,0 +1,21 @@
+// Reading and planning; see question.hpp.
+#include "cli/request/question.hpp"
+
+#include <utility>
+
+#include "cli/request/inputs.hpp"
+#include "cli/request/output.hpp"
+
+namespace attn::cli {
+
+Question read_question(Request& request, const Session& session, const Purpose& purpose,
+                       std::optional<io::Source> document) {
+    Operands operands = read_operands(request, session.pool, session.models, std::move(document));
+    purpose.settle(request);
+    const Ask ask{takes_streams(request), purpose.walks};
+    Plan plan = make_plan(std::move(request.settings), shapes_of(operands), ask);
+    request.settings = plan.config;
+    return {std::move(operands), std::move(plan)};
+}
+
+}  // namespace attn::cli

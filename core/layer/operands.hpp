@@ -1,0 +1,39 @@
+// The tensors of a question, as they are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/layer/norm.hpp"
+#include "core/layer/weights.hpp"
+#include "core/plan/operand_shapes.hpp"
+
+namespace attn {
+
+/// The tensors of a question. They are float64 whatever the dtype: core rounds once. An array of
+/// rank 0 is one that is not there.
+struct Operands {
+    Array<double> inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
+    Array<double> context;  ///< cross: as inputs, its own number of tokens and columns
+    std::vector<std::int64_t> token_ids;  ///< of a text; else empty
+
+    /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, where the setting heads is
+    /// given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
+    Array<double> query, key, value;
+
+    Array<double> past_key,
+        past_value;                  ///< (batch, kv_heads, past_len, d), or as the answer's rank
+    Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
+    Array<double> key_padding_mask;  ///< (batch, kv_len)
+    bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
+
+    /// Parameters in the settings' dtype; without them they are drawn.
+    std::optional<AnyLayerWeights> weights;
+    std::optional<InputNorm> norm;  ///< applied to the inputs first
+};
+
+OperandShapes shapes_of(const Operands& operands);
+
+}  // namespace attn

@@ -1,0 +1,38 @@
+// One projection x W^T + b: its parameters, and the product in plain arithmetic.
+#pragma once
+
+#include <cstddef>
+
+#include "core/base/tensor.hpp"
+
+namespace attn {
+
+/// One projection, or one for each independent head.
+template <class T>
+struct Projection {
+    /// (groups, d_out, d_in) as nn.Linear stores it, or (groups, d_in, d_out) where `in_out`.
+    Tensor3<T> weight;
+    /// (groups, d_out); no elements where there is no bias.
+    Tensor2<T> bias;
+    bool in_out = false;
+
+    bool has_bias() const { return bias.size() != 0; }
+    std::size_t groups() const { return weight.shape(0); }
+    std::size_t d_in() const { return weight.shape(in_out ? 1 : 2); }
+    std::size_t d_out() const { return weight.shape(in_out ? 2 : 1); }
+};
+
+/// Where the product of one projection goes, its columns cut into `heads` of equal width.
+template <class T>
+struct ProjectionTo {
+    const Projection<T>& projection;
+    std::size_t heads;
+    HeadRows<T> result;
+};
+
+/// x W^T + b for every group, side by side: (batch, rows, d_in) to (batch, rows, groups * d_out).
+/// Arithmetic as in torch_math.hpp, the bias added last.
+template <class T>
+Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection);
+
+}  // namespace attn

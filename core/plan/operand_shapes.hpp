@@ -1,0 +1,38 @@
+// What planning knows of a question's tensors: their shapes and kinds, no numbers, so that a layer
+// can be planned before its input is there.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// A size for each axis; none: a tensor that is not there.
+using Shape = std::vector<std::size_t>;
+
+/// One projection, or one for each independent head.
+struct ProjectionShape {
+    std::size_t groups, d_in, d_out;
+    bool has_bias;
+};
+
+struct WeightShapes {
+    ProjectionShape query, key, value;
+    std::optional<ProjectionShape> out;
+};
+
+/// As Operands (core/layer/operands.hpp).
+struct OperandShapes {
+    Shape inputs, context;
+    Shape query, key, value;
+    Shape past_key, past_value;
+    Shape mask, key_padding_mask;
+    bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
+    bool has_token_ids = false;
+    std::optional<WeightShapes> weights;  ///< parameters that are given
+    std::optional<std::size_t> norm;      ///< columns of the norm before the layer
+};
+
+}  // namespace attn

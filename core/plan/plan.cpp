@@ -1,0 +1,265 @@
+// Turns a question into a plan, or says why it cannot be answered; see plan.hpp.
+#include "core/plan/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/base/did_you_mean.hpp"
+#include "core/base/memory.hpp"
+#include "core/operator/rope.hpp"
+#include "core/plan/backend.hpp"
+#include "core/plan/cost.hpp"
+#include "core/plan/refuse.hpp"
+#include "core/plan/sizes.hpp"
+#include "core/plan/widths.hpp"
+
+namespace attn {
+namespace {
+
+/// The two alignments differ where the lengths do; then a causal mask must name the one it means.
+void resolve_alignment(Settings& s, const Plan& plan) {
+    const bool aligned = *s.causal || !s.window.empty() || s.alibi;
+    if (s.causal_align && !aligned)
+        refuse("causal_align",
+               "there is nothing to align; expected causal, window or alibi beside it");
+    const bool differ = plan.past_len + plan.q_len != plan.kv_len;
+    if (*s.causal && !s.causal_align && differ)
+        refuse("causal",
+               std::to_string(plan.q_len) + " queries and " + std::to_string(plan.kv_len) +
+                   " keys, " + std::to_string(plan.past_len) +
+                   " of them cached; expected causal_align top-left or bottom-right beside it");
+    if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
+}
+
+void check_masks(const Settings& s, const OperandShapes& operands) {
+    bool boolean = false;
+    for (const auto& [name, mask, is_boolean] :
+         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
+          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}}) {
+        if (mask->empty()) continue;
+        if (is_boolean && !s.mask_true)
+            refuse(name,
+                   "a boolean mask, and libraries differ on what true means; expected mask_true "
+                   "keep or drop beside it");
+        boolean = boolean || is_boolean;
+    }
+    if (s.mask_true && !boolean)
+        refuse("mask_true",
+               "there is no boolean mask; expected one of true and false, or of 0 and 1");
+}
+
+/// Numbers given as settings obey the rule for those in arrays.
+void check_range(const Settings& s) {
+    if (s.dtype == Dtype::float64) return;
+    const auto check = [](const char* name, double value) {
+        if (std::isinf(static_cast<float>(value)))
+            refuse(name, "overflows float32; expected at most 3.4028235e38, or dtype float64");
+    };
+    check("scale", s.scale.value_or(1));
+    check("softcap", s.softcap);
+    for (double logit : s.sink) check("sink", logit);
+}
+
+void resolve_scores(Settings& s, const Plan& plan) {
+    check_range(s);
+    s.scale = s.scale.value_or(
+        s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
+    if (s.window.size() == 1) s.window.push_back(-1);
+    if (s.sink.size() > 1 && s.sink.size() != plan.heads)
+        refuse("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected " +
+                           (plan.heads == 1 ? "1" : "1 or " + std::to_string(plan.heads)));
+    if (s.average_heads && !plan.shown.with_heads)
+        refuse("average_heads", "there is no heads axis; expected several heads");
+    if (!s.rope) {
+        if (s.rope_dims)
+            refuse("rope_dims", "there is no rotary embedding; expected rope beside it");
+        if (!s.rope_scaling.empty())
+            refuse("rope_scaling", "there is no rotary embedding; expected rope beside it");
+        if (s.rope_base)
+            refuse("rope_base", "there is no rotary embedding; expected rope beside it");
+        return;
+    }
+    const std::vector<double>& scaling = s.rope_scaling;
+    const bool above_zero =
+        std::all_of(scaling.begin(), scaling.end(), [](double x) { return x > 0; });
+    const bool is_known = scaling.size() < 2 || (scaling.size() == 4 && scaling[1] < scaling[2]);
+    if (!above_zero || !is_known)
+        refuse("rope_scaling",
+               "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
+               "below HIGH");
+    s.rope_base = s.rope_base.value_or(default_rope_base);
+    s.rope_dims = s.rope_dims.value_or(plan.d_k);
+    if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
+        refuse("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(plan.d_k) +
+                                " dimensions a head; expected an even number of at most as many");
+}
+
+std::string missing_array(const std::string& name, const ArraySet& available) {
+    std::vector<std::string> names;
+    available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
+    if (!find_array(name))
+        return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
+               did_you_mean(name, names);
+    std::string text = name + " does not exist with these settings; there are ";
+    for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
+    return text;
+}
+
+/// Puts the names of arrays in order, each once, and all of them in the place of `all`.
+ArraySet resolve_emit(Settings& s, const Plan& plan) {
+    const ArraySet available =
+        ArraySet::of([&](const ArrayRow& row) { return row.from != From::walk && plan.has(row); });
+    ArraySet wanted;
+    for (const std::string& name : s.emit) {
+        const auto id = find_array(name);
+        if (name == "all")
+            wanted.add(available);
+        else if (id && available.has(*id))
+            wanted.add(*id);
+        else
+            refuse("emit", missing_array(name, available));
+    }
+    s.emit.clear();
+    wanted.for_each([&](ArrayId id) { s.emit.emplace_back(id.row().name); });
+    return wanted;
+}
+
+void resolve_draws(Settings& s) {
+    if (s.dropout_skip && !s.dropout_seed)
+        refuse("dropout_skip",
+               "dropout has no generator of its own; expected dropout_seed beside it");
+    constexpr std::uint64_t limit = std::uint64_t{1} << 32;
+    for (const auto& [name, skip] :
+         {std::pair("rng_skip", s.rng_skip), {"dropout_skip", s.dropout_skip.value_or(0)}})
+        if (skip > limit)
+            refuse(name, "too many draws to step over; expected at most " + std::to_string(limit));
+    if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
+}
+
+/// The key to name where a layer is too wide: the largest width that was asked for.
+std::string widest_given(const Settings& s) {
+    std::string name = "inputs";
+    std::uint64_t widest = 0;
+    for (const auto& [key, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
+        if (width.value_or(0) > widest) {
+            name = key;
+            widest = *width;
+        }
+    return name;
+}
+
+/// Questions of which no array has a million numbers, whatever they ask for.
+bool is_small(const Settings& s, const Plan& plan) {
+    const double longest = static_cast<double>(std::max(
+        {plan.q_len, plan.kv_len, plan.d_in, plan.d_context, plan.heads * (plan.d_k + plan.d_v),
+         static_cast<std::size_t>(s.d_out.value_or(0))}));
+    return static_cast<double>(plan.batch) * static_cast<double>(plan.heads) * longest * longest <
+           1e6;
+}
+
+void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& widest) {
+    const bool is_layer = row_of(plan.mode).projects;
+    if (is_layer) require_memory(need.layer, widest, "a layer of this width");
+    require_memory(need.steps, is_layer ? "inputs" : "query",
+                   "the weights (" + std::to_string(plan.batch) + ", " +
+                       std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
+                       std::to_string(plan.kv_len) + ")");
+}
+
+unsigned needs_met(const Settings& s, const OperandShapes& operands) {
+    using namespace needs;
+    const bool is_layer = row_of(s.mode).projects, projected = is_layer && s.init != Init::none;
+    unsigned met = nothing;
+    const auto add = [&](bool is_met, Need need) { met |= is_met ? need : nothing; };
+    add(is_layer, layer);
+    add(projected, projections);
+    add(projected && s.qkv_bias, qkv_bias);
+    add(*s.out_proj, out_proj);
+    add(*s.out_bias, out_bias);
+    add(operands.norm.has_value(), norm);
+    add(operands.has_token_ids, token_ids);
+    add(s.mask_method == MaskMethod::renormalize, renormalize);
+    return met;
+}
+
+/// What the settings, all of them resolved, say of the computation.
+void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
+    using Source = Parameters::Source;
+    const bool projected = (plan.met & needs::projections) != 0;
+    plan.parameters = {!projected          ? Source::none
+                       : weights_are_given ? Source::given
+                                           : Source::drawn,
+                       s.init,
+                       s.seed,
+                       s.rng_skip,
+                       s.qkv_bias,
+                       *s.out_proj,
+                       *s.out_bias};
+    plan.d_out = *s.out_proj ? static_cast<std::size_t>(*s.d_out)
+                             : static_cast<std::size_t>(plan.size_of<std::uint64_t>(Axis::d_out));
+    plan.scale = *s.scale;
+    plan.softcap = s.softcap;
+    plan.alibi = s.alibi;
+    plan.causal = *s.causal;
+    plan.keeps_true = s.mask_true == MaskTrue::keep;
+    plan.window = s.window;
+    plan.kv_lengths = s.kv_lengths;
+    plan.mask_method = s.mask_method;
+    plan.dropout = {s.dropout, s.dropout_stream, s.dropout_seed.has_value(),
+                    s.dropout_seed.value_or(Seed{}), s.dropout_skip.value_or(0)};
+}
+
+}  // namespace
+
+// Of two things that are wrong the first that is checked is the one that is said.
+Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
+    Plan plan;
+    plan.mode = s.mode;
+    plan.dtype = s.dtype;
+    const std::string widest = widest_given(s);
+    s.causal = s.causal.value_or(row_of(s.mode).causal);
+    if (row_of(s.mode).projects)
+        resolve_widths(s, operands);
+    else
+        s.out_proj = s.out_bias = false;
+    plan.shown.independent_heads = s.style == Style::wrapper;
+    read_sizes(plan, s, operands);
+    if (plan.q_len > s.context_length.value_or(plan.q_len))
+        throw SettingError(ErrorKind::input, "context_length",
+                           "the input has " + std::to_string(plan.q_len) +
+                               " tokens; expected at most " + std::to_string(*s.context_length));
+    if (ask.walks) s.token = s.token.value_or(plan.q_len - 1);
+    if (s.token.value_or(0) >= plan.q_len)
+        refuse("token", "there are " + std::to_string(plan.q_len) + " tokens; expected 0 to " +
+                            std::to_string(plan.q_len - 1));
+    plan.first_query = s.token.value_or(0);
+    plan.rows = s.token ? 1 : plan.q_len;
+    resolve_alignment(s, plan);
+    plan.offset = s.causal_align == CausalAlign::bottom_right
+                      ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
+                      : PositionOffset(static_cast<std::int64_t>(plan.past_len));
+    check_masks(s, operands);
+    resolve_scores(s, plan);
+    resolve_draws(s);
+    plan.met = needs_met(s, operands);
+    plan.emit = resolve_emit(s, plan);
+    plan.shown.average_heads = s.average_heads;
+    take_settings(plan, s, operands.weights.has_value());
+    plan.backend = &choose_backend(s.kernel, plan);
+    plan.streams = ask.may_stream && streams_weights(plan);
+    const MemoryNeed need = memory_need(plan, operands);
+    if (!is_small(s, plan)) check_memory(plan, need, widest);
+    plan.cost = cost_of(plan, need);
+    // What takes memory, once there is enough.
+    plan.sink = s.sink.size() == 1 ? std::vector<double>(plan.heads, s.sink[0]) : s.sink;
+    if (s.rope) plan.rope = {*s.rope, rope_frequencies(*s.rope_base, *s.rope_dims, s.rope_scaling)};
+    if (ask.walks)
+        plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::walk; }));
+    plan.config = std::move(s);
+    return plan;
+}
+
+}  // namespace attn

@@ -1,0 +1,15 @@
+// How planning says no: an error at the setting or operand that cannot be as it is.
+#pragma once
+
+#include <string>
+
+#include "core/base/error.hpp"
+
+namespace attn {
+
+/// "what was found; what was expected", of kind usage.
+[[noreturn]] inline void refuse(const std::string& key, const std::string& message) {
+    throw SettingError(ErrorKind::usage, key, message);
+}
+
+}  // namespace attn

@@ -1,0 +1,219 @@
+// The sizes of one question, read off its operands; see sizes.hpp.
+#include "core/plan/sizes.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/base/tensor.hpp"
+#include "core/plan/refuse.hpp"
+
+namespace attn {
+namespace {
+
+[[noreturn]] void refuse_shape(const std::string& key, const Shape& shape,
+                               const std::string& expected) {
+    throw SettingError(ErrorKind::shape, key,
+                       "shape " + shape_text(shape) + "; expected " + expected);
+}
+
+std::size_t from_end(const Shape& shape, std::size_t place) {
+    return shape[shape.size() - place];
+}
+
+std::string number(std::size_t value) {
+    return std::to_string(value);
+}
+
+/// query, key and value of sdpa: one rank for all three, and what each axis means.
+void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
+    const Shape &q = operands.query, &k = operands.key, &v = operands.value;
+    const std::size_t rank = q.size();
+    for (const auto& [name, values] : {std::pair("key", &k), {"value", &v}})
+        if (values->size() != rank)
+            refuse_shape(name, *values,
+                         "rank " + number(rank) + " as query " + shape_text(q) + " has");
+    plan.packed = s.heads.has_value() && rank < 4;
+    plan.shown.separate_heads = !plan.packed;
+    plan.shown.batched = rank == 4 || (rank == 3 && plan.packed);
+    plan.shown.with_heads = rank == 4 || rank == 3 || plan.packed;
+    plan.batch = plan.shown.batched ? q[0] : 1;
+    plan.heads = plan.packed ? *s.heads : rank == 2 ? 1 : from_end(q, 3);
+    plan.kv_heads = plan.packed ? s.kv_heads.value_or(plan.heads) : rank == 2 ? 1 : from_end(k, 3);
+    if (s.heads && *s.heads != plan.heads)
+        refuse_shape("heads", q, "a query of " + number(*s.heads) + " heads");
+    if (s.kv_heads && *s.kv_heads != plan.kv_heads)
+        refuse_shape("kv_heads", k, "a key of " + number(*s.kv_heads) + " heads");
+    plan.q_len = from_end(q, 2);
+    plan.kv_len = from_end(k, 2);
+
+    const std::size_t q_heads = plan.packed ? plan.heads : 1,
+                      k_heads = plan.packed ? plan.kv_heads : 1;
+    if (from_end(q, 1) % q_heads != 0)
+        refuse_shape("query", q, "a multiple of " + number(q_heads) + " columns, one part a head");
+    plan.d_k = from_end(q, 1) / q_heads;
+    if (from_end(k, 1) != plan.d_k * k_heads)
+        refuse_shape("key", k,
+                     number(plan.d_k * k_heads) + " columns as in query " + shape_text(q));
+    if (from_end(v, 1) % k_heads != 0)
+        refuse_shape("value", v,
+                     "a multiple of " + number(k_heads) + " columns, one part a key head");
+    plan.d_v = from_end(v, 1) / k_heads;
+    if (from_end(v, 2) != plan.kv_len)
+        refuse_shape("value", v, number(plan.kv_len) + " rows as in key " + shape_text(k));
+    for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
+        if (v[axis] != k[axis])
+            refuse_shape("value", v, "the leading axes of key " + shape_text(k));
+        const bool heads_axis = !plan.packed && axis + 3 == rank;
+        if (!heads_axis && k[axis] != q[axis])
+            refuse_shape("key", k, "the batch of query " + shape_text(q));
+    }
+    plan.d_in = plan.d_context = from_end(q, 1);
+}
+
+void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
+    const Shape& x = operands.inputs;
+    const Shape& context = row_of(s.mode).context ? operands.context : x;
+    plan.shown.batched = x.size() == 3;
+    plan.shown.with_heads = has_heads_axis(s);
+    if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
+        refuse_shape("context", context, "the rank and batch of the input, " + shape_text(x));
+    plan.batch = plan.shown.batched ? x[0] : 1;
+    plan.q_len = from_end(x, 2);
+    plan.kv_len = from_end(context, 2);
+    plan.d_in = from_end(x, 1);
+    plan.d_context = from_end(context, 1);
+    plan.heads = s.heads.value_or(1);
+    plan.kv_heads = s.kv_heads.value_or(plan.heads);
+    const std::size_t parts = s.style == Style::split ? plan.heads : 1;
+    plan.d_k = *s.d_k / parts;
+    plan.d_v = *s.d_v / parts;
+}
+
+/// Cached keys and values, in the rank of the question's own keys or as (batch, kv_heads, len, d).
+void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
+    const Shape &k = operands.past_key, &v = operands.past_value;
+    if (k.empty() && v.empty()) return;
+    for (const auto& [name, other, values] :
+         {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
+        if (values->empty())
+            refuse(other, std::string("has no ") + name + " beside it; expected both");
+    plan.past_len = from_end(k, 2);
+    for (const auto& [name, values, width] :
+         {std::tuple("past_key", &k, plan.d_k), {"past_value", &v, plan.d_v}}) {
+        Shape full{plan.batch, plan.kv_heads, plan.past_len, width}, short_form;
+        if (plan.shown.batched) short_form.push_back(plan.batch);
+        if (plan.shown.with_heads) short_form.push_back(plan.kv_heads);
+        short_form.insert(short_form.end(), {plan.past_len, width});
+        if (*values != full && *values != short_form)
+            refuse_shape(name, *values, shape_text(short_form));
+    }
+    plan.kv_len += plan.past_len;
+}
+
+/// A mask must broadcast to (batch, heads, q_len, kv_len). Where the lengths of the real keys are
+/// given, it may stop after the longest of them.
+void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
+    if (mask.empty()) return;
+    const std::size_t full[4] = {plan.batch, plan.heads, plan.q_len, plan.kv_len};
+    const std::size_t rank = mask.size();
+    bool fits = true;
+    for (std::size_t i = 0; i < rank; ++i) {
+        const std::size_t size = mask[i], wanted = full[4 - rank + i];
+        const bool last = i + 1 == rank;
+        const bool covers_real_keys =
+            last && size > 1 && size < wanted && !s.kv_lengths.empty() &&
+            *std::max_element(s.kv_lengths.begin(), s.kv_lengths.end()) <= size;
+        fits = fits && (size == 1 || size == wanted || covers_real_keys);
+    }
+    if (!fits)
+        refuse_shape("mask", mask,
+                     "what broadcasts to (batch " + number(plan.batch) + ", heads " +
+                         number(plan.heads) + ", q_len " + number(plan.q_len) + ", kv_len " +
+                         number(plan.kv_len) + ")");
+}
+
+void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {
+    const Shape& padding = operands.key_padding_mask;
+    const std::size_t rank = padding.size();
+    const bool fits = rank == 0 || (rank == 1 && plan.batch == 1 && padding[0] == plan.kv_len) ||
+                      (rank == 2 && padding[0] == plan.batch && padding[1] == plan.kv_len);
+    if (!fits)
+        refuse_shape("key_padding_mask", padding,
+                     "(batch " + number(plan.batch) + ", kv_len " + number(plan.kv_len) + ")");
+    if (!s.kv_lengths.empty() && s.kv_lengths.size() != plan.batch)
+        refuse("kv_lengths", "lengths for " + number(s.kv_lengths.size()) +
+                                 " batch entries; expected " + number(plan.batch));
+    for (std::uint64_t length : s.kv_lengths)
+        if (length > plan.kv_len)
+            refuse("kv_lengths", "a length of " + std::to_string(length) + "; expected at most " +
+                                     number(plan.kv_len) + " keys");
+}
+
+}  // namespace
+
+bool has_heads_axis(const Settings& s) {
+    const HeadsAxis axis = row_of(s.mode).heads_axis;
+    return axis == HeadsAxis::always || (axis == HeadsAxis::named && s.heads);
+}
+
+void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
+    row_of(s.mode).projects ? read_layer_sizes(s, operands, plan)
+                            : read_operator_sizes(s, operands, plan);
+    if (plan.heads % plan.kv_heads != 0)
+        refuse("kv_heads", number(plan.heads) + " heads are not a multiple of " +
+                               number(plan.kv_heads) + " (remainder " +
+                               number(plan.heads % plan.kv_heads) +
+                               "); expected a divisor of the heads");
+    read_cache_sizes(operands, plan);
+    check_mask_shape(s, operands.mask, plan);
+    check_padding_shape(s, operands, plan);
+}
+
+template <class Number>
+Number Plan::size_of(Axis axis) const {
+    const auto number = [](std::size_t size) { return static_cast<Number>(size); };
+    const std::size_t side_by_side = independent_heads() ? 1 : heads;
+    const std::size_t keys_side_by_side = independent_heads() ? 1 : kv_heads;
+    switch (axis) {
+        case Axis::none: return 1;
+        case Axis::batch: return number(batch);
+        case Axis::heads: return number(heads);
+        case Axis::kv_heads: return number(kv_heads);
+        case Axis::heads_apart: return number(shown.separate_heads ? heads : 1);
+        case Axis::groups: return number(independent_heads() ? heads : 1);
+        case Axis::tokens: return number(q_len);
+        case Axis::q_len: return number(rows);
+        case Axis::new_keys: return number(kv_len - past_len);
+        case Axis::kv_len: return number(kv_len);
+        case Axis::d_in: return number(d_in);
+        case Axis::d_context: return number(d_context);
+        case Axis::d_k: return number(d_k);
+        case Axis::d_v: return number(d_v);
+        case Axis::d_out:
+            if (parameters.out_proj) return number(d_out);
+            return number(shown.separate_heads ? 1 : heads) * number(d_v);
+        case Axis::joined: return number(heads) * number(d_v);
+        case Axis::query_width: return number(side_by_side) * number(d_k);
+        case Axis::key_width: return number(keys_side_by_side) * number(d_k);
+        case Axis::value_width: return number(keys_side_by_side) * number(d_v);
+    }
+    return 0;
+}
+
+template <class Number>
+Number Plan::numbers(ArrayId array) const {
+    if (!has(array.row())) return 0;
+    Number result{1};
+    for (Axis axis : array.row().axes)
+        if (axis != Axis::heads || !shown.averages(array)) result *= size_of<Number>(axis);
+    return result;
+}
+
+template double Plan::size_of(Axis) const;
+template std::uint64_t Plan::size_of(Axis) const;
+template double Plan::numbers(ArrayId) const;
+template std::uint64_t Plan::numbers(ArrayId) const;
+
+}  // namespace attn

@@ -1,0 +1,121 @@
+// Widths, heads and biases of a layer; see widths.hpp.
+#include "core/plan/widths.hpp"
+
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/base/did_you_mean.hpp"
+#include "core/plan/given_weights.hpp"
+#include "core/plan/refuse.hpp"
+#include "core/plan/sizes.hpp"
+
+namespace attn {
+namespace {
+
+/// init none: queries, keys and values are the input itself, so it fixes every width.
+void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_context) {
+    if (d_context != d_in)
+        refuse("init", "none has no projections to bring a context of " +
+                           std::to_string(d_context) + " columns to " + std::to_string(d_in) +
+                           "; expected as many");
+    for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
+        if (width.value_or(d_in) != d_in)
+            refuse(name, "init none has no projections; expected d_in, " + std::to_string(d_in) +
+                             ", or another init");
+    if (s.qkv_bias) refuse("qkv_bias", "init none has no projections; expected no bias");
+    if (s.out_proj.value_or(false))
+        refuse("out_proj", "init none has no projections; expected no output projection");
+    s.out_proj = false;
+    s.d_out = s.d_k = s.d_v = d_in;
+}
+
+/// Given weights say whether there is an output projection; drawn independent heads have none.
+void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
+    if (s.init == Init::none) {
+        if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
+            refuse("kv_heads", "init none has no projections to fewer key heads; expected " +
+                                   std::to_string(s.heads.value_or(1)));
+        resolve_without_projections(s, d_in, d_context);
+    } else {
+        const std::uint64_t d_out = s.d_out.value_or(d_in);
+        s.d_k = s.d_k.value_or(d_out);
+        s.d_v = s.d_v.value_or(d_out);
+    }
+    const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
+    if (s.out_proj.value_or(false) && !has_heads_axis(s))
+        refuse("out_proj", "one head has no output projection; expected heads beside it");
+    if (s.out_proj.value_or(false) && !may_project_out && !are_given)
+        refuse("out_proj", "style wrapper has no output projection; expected none, or style split");
+    s.out_proj = s.out_proj.value_or(may_project_out);
+    if (s.out_bias.value_or(false) && !*s.out_proj)
+        refuse("out_bias", "there is no output projection; expected no bias of it");
+    s.out_bias = s.out_bias.value_or(*s.out_proj);
+    // Without an output projection the context vectors are mixtures of the values.
+    if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
+        refuse("d_out",
+               "there is no output projection, so the context vectors are as wide as the "
+               "values; expected d_v, " +
+                   std::to_string(*s.d_v));
+    s.d_out = s.d_out.value_or(*s.out_proj ? d_in : *s.d_v);
+}
+
+/// nn.MultiheadAttention(E, heads): one width everywhere, always with an output projection.
+void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
+    if (!has_heads_axis(s) || s.style != Style::split)
+        refuse("init",
+               "mha is nn.MultiheadAttention; expected mode multihead, or cross with heads, and "
+               "style split");
+    if (!*s.out_proj) refuse("out_proj", "init mha always has an output projection; expected true");
+    if (*s.kv_heads != *s.heads)
+        refuse("kv_heads", "init mha has no grouped heads; expected " + std::to_string(*s.heads));
+    for (const auto& [name, width] : {std::pair("d_out", *s.d_out),
+                                      {"d_k", *s.d_k},
+                                      {"d_v", *s.d_v},
+                                      {"context", std::uint64_t{d_context}}})
+        if (width != d_in)
+            refuse(name, "a width of " + std::to_string(width) +
+                             ", but init mha has one; expected d_in, " + std::to_string(d_in));
+}
+
+void check_heads(const Settings& s) {
+    const std::uint64_t heads = s.heads.value_or(1);
+    if (s.style == Style::wrapper) {
+        if (*s.kv_heads != heads)
+            refuse("kv_heads",
+                   "style wrapper has no grouped heads; expected " + std::to_string(heads));
+        return;
+    }
+    for (const auto& [name, width] :
+         {std::pair("d_out", *s.out_proj ? *s.d_out : *s.d_v), {"d_k", *s.d_k}, {"d_v", *s.d_v}})
+        if (width % heads != 0)
+            refuse("heads", std::string(name) + " " + std::to_string(width) +
+                                " is not a multiple of " + std::to_string(heads) + " (remainder " +
+                                std::to_string(width % heads) + "); " +
+                                nearest_divisors(width, heads));
+}
+
+}  // namespace
+
+void resolve_widths(Settings& s, const OperandShapes& operands) {
+    const std::size_t d_in = operands.inputs.back();
+    if (operands.norm.value_or(d_in) != d_in)
+        throw SettingError(ErrorKind::shape, "inputs",
+                           std::to_string(d_in) + " columns; expected " +
+                               std::to_string(*operands.norm) +
+                               " as the norm before the layer has");
+    const std::size_t d_context = row_of(s.mode).context ? operands.context.back() : d_in;
+    if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
+    if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
+    if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
+        refuse("heads", "mode " + std::string(row_of(s.mode).name) +
+                            " has one; expected mode multihead or cross");
+    if (s.kv_heads && !s.heads) refuse("kv_heads", "there is one head; expected heads beside it");
+    resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
+    s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
+    if (s.init == Init::mha) check_mha(s, d_in, d_context);
+    if (!operands.weights) check_heads(s);
+    if (!s.heads) s.kv_heads.reset();
+}
+
+}  // namespace attn

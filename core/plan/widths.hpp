@@ -1,0 +1,13 @@
+// Widths, heads and biases of a layer's projections.
+#pragma once
+
+#include "core/plan/operand_shapes.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn {
+
+/// Fills in the widths, heads and biases of a mode with projections, by what was asked for, the
+/// input and parameters that are given. Errors: SettingError of kind usage or shape.
+void resolve_widths(Settings& settings, const OperandShapes& operands);
+
+}  // namespace attn

@@ -1,0 +1,138 @@
+// The table of arrays, row by row.
+#include "core/operator/arrays.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/base/torch_random.hpp"
+#include "io/plot/heat_map.hpp"
+#include "tests/support/planned.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+
+namespace {
+
+struct Question {
+    Settings settings;
+    Operands operands;
+};
+
+Array<double> random_array(const std::vector<std::size_t>& shape) {
+    Array<double> array = Array<double>::from_shape(shape);
+    TorchGenerator generator(1);
+    for (double& value : array) value = static_cast<double>(generator.uniform<float>(-1, 1));
+    return array;
+}
+
+/// A layer that has everything, and the bare operator.
+std::vector<Question> questions() {
+    Question layer;
+    layer.settings.mode = Mode::multihead;
+    layer.settings.heads = 6;
+    layer.settings.kv_heads = 3;
+    layer.settings.d_out = 12;
+    layer.settings.d_v = 18;
+    layer.settings.qkv_bias = true;
+    layer.settings.mask_method = MaskMethod::renormalize;
+    layer.operands.inputs = random_array({2, 5, 7});
+    layer.operands.token_ids = {3, 1, 4, 1, 5};
+    layer.operands.norm = InputNorm{true, std::vector<double>(7, 1.0), {}, 1e-5};
+    Question independent = layer;
+    independent.settings.style = Style::wrapper;
+    independent.settings.kv_heads.reset();
+    independent.settings.d_out = independent.settings.d_v = 4;
+    independent.settings.d_k = 3;
+    Question bare;
+    bare.settings.mode = Mode::sdpa;
+    bare.operands.query = random_array({2, 6, 5, 4});
+    bare.operands.key = random_array({2, 3, 7, 4});
+    bare.operands.value = random_array({2, 3, 7, 8});
+    bare.operands.past_key = random_array({2, 3, 2, 4});
+    bare.operands.past_value = random_array({2, 3, 2, 8});
+    return {layer, independent, bare};
+}
+
+NamedArray emitted(Question question, const ArrayRow& row) {
+    ThreadPool pool(1);
+    question.settings.emit = {std::string(row.name)};
+    const Result result = test::answer_of(question.settings, question.operands, pool);
+    REQUIRE(result.arrays.size() == 1);
+    return result.arrays.front();
+}
+
+std::vector<std::size_t> shape_of_values(const NamedArray& array) {
+    return std::visit(
+        [](const auto& values) {
+            return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
+        },
+        array.values);
+}
+
+}  // namespace
+
+TEST_CASE("arrays: each is written under its name, with the axes and sizes that its row says") {
+    std::size_t written = 0;
+    ArraySet seen;
+    for (const Question& question : questions()) {
+        const Plan plan = test::plan_of(question.settings, question.operands);
+        for (std::size_t place = 0; place < emitted_arrays.size(); ++place) {
+            const ArrayId id(place);
+            if (!plan.has(id.row())) continue;
+            INFO(id.row().name);
+            const NamedArray array = emitted(question, id.row());
+            CHECK(array.name == id.row().name);
+            std::vector<std::string_view> axes;
+            std::vector<std::size_t> sizes;
+            for (std::size_t axis = 0; axis < 4; ++axis)
+                if (plan.shown.shows(id, axis)) {
+                    axes.push_back(axis_name(id.row().axes[axis], plan.shown.separate_heads));
+                    sizes.push_back(plan.size_of<std::uint64_t>(id.row().axes[axis]));
+                }
+            CHECK(array.axes == axes);
+            CHECK(shape_of_values(array) == sizes);
+            seen.add(id);
+            ++written;
+        }
+    }
+    CHECK(seen.size() == emitted_arrays.size());
+    CHECK(written > seen.size());
+}
+
+TEST_CASE("arrays: a picture has the colours that the row says, and none of arrays of rank 1") {
+    for (const Question& question : questions())
+        for (const ArrayRow& row : emitted_arrays) {
+            const Plan plan = test::plan_of(question.settings, question.operands);
+            if (!plan.has(row)) continue;
+            INFO(row.name);
+            const NamedArray array = emitted(question, row);
+            const io::Report report;
+            if (row.draw == Draw::no || array.axes.size() < 2) {
+                CHECK_THROWS_AS(
+                    io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {}), Error);
+                continue;
+            }
+            const io::HeatMap map =
+                io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {});
+            CHECK(map.is_diverging == (row.draw != Draw::up));
+        }
+}
+
+TEST_CASE("arrays: the README names each that can be emitted, and no step of a walk") {
+    const std::string readme = test::read_text(test::data_path("../README.md"));
+    for (const ArrayRow& row : all_arrays) {
+        INFO(row.name);
+        const std::string name = "`" + std::string(row.name) + "`";
+        CHECK((readme.find(name) != std::string::npos) == (row.from != From::walk));
+    }
+}
+
+TEST_CASE("arrays: names are found, and found once") {
+    for (std::size_t place = 0; place < all_arrays.size(); ++place) {
+        const auto found = find_array(all_arrays[place].name, all_arrays);
+        REQUIRE(found);
+        CHECK(found->index == place);
+        CHECK(find_array(all_arrays[place].name).has_value() == (place < emitted_arrays.size()));
+    }
+    CHECK(!find_array("weights"));
+    CHECK(ArrayId("token_ids").index == 0);
+}
