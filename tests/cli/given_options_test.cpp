@@ -61,13 +61,13 @@ Settled settle(Words words) {
     return settled;
 }
 
-struct Question {
+struct Asked {
     Words operands;  ///< flags that name files
     json inputs;     ///< of a request; null where the operands are all
     Words more;      ///< flags that other options may need, or contradict
 };
 
-std::vector<Question> questions_of(Mode mode) {
+std::vector<Asked> questions_of(Mode mode) {
     const std::string matrix = data_path("journey.csv"),
                       square = test::scratch_folder() + "/q.json";
     test::write_text(square, "[[1,2],[3,4]]");
@@ -79,7 +79,7 @@ std::vector<Question> questions_of(Mode mode) {
                             {"--plot", "x.svg"},
                             {"--save-weights", "w.npz"}};
     if (mode == Mode::multihead || mode == Mode::cross) more.push_back({"--heads", "3"});
-    std::vector<Question> all;
+    std::vector<Asked> all;
     for (const Words& flags : more) {
         if (mode == Mode::sdpa && (flags == Words{"--save-weights", "w.npz"} ||
                                    (!flags.empty() && flags[0] == "--d-out")))
@@ -110,7 +110,7 @@ Words values_of(const Option& option) {
 }
 
 /// The input as a flag's question has it, or in a request with more members.
-Words as_words(Mode mode, const Question& question, json members = json::object()) {
+Words as_words(Mode mode, const Asked& question, json members = json::object()) {
     Words words{std::string(row_of(mode).name)};
     if (members.empty() && !question.inputs.is_null()) {
         words.push_back(question.inputs.get<std::string>());
@@ -128,7 +128,7 @@ TEST_CASE("options: one that needs another is refused with its default as with a
     test::scratch_folder();
     std::map<std::string, std::size_t> refused;  // by option
     for (const Mode mode : all_modes)
-        for (const Question& question : questions_of(mode))
+        for (const Asked& question : questions_of(mode))
             for (const Option& option : options()) {
                 const bool is_here = (option.modes & in(mode)) != 0 && (option.use & as_flag) != 0;
                 const std::string name = flag_name(option), flag = flag_of(option);
@@ -165,7 +165,7 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
     test::scratch_folder();
     std::size_t accepted = 0;
     for (const Mode mode : all_modes)
-        for (const Question& question : questions_of(mode))
+        for (const Asked& question : questions_of(mode))
             for (const Option& option : options()) {
                 if ((option.modes & in(mode)) == 0 || (option.use & as_flag) == 0) continue;
                 std::vector<Words> flags;
@@ -178,7 +178,7 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
                     if (!first.error.empty()) continue;
                     ++accepted;
                     // Where the answer goes, and what goes beside it, config does not say.
-                    Question again = question;
+                    Asked again = question;
                     again.more.clear();
                     for (const char* kept : {"-o", "--plot", "--save-weights"})
                         if (!question.more.empty() && question.more[0] == kept)
@@ -199,11 +199,11 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
 TEST_CASE("options: config of a json result may be written in another format") {
     test::scratch_folder();
     for (const Mode mode : all_modes) {
-        const Question question = questions_of(mode).front();
+        const Asked question = questions_of(mode).front();
         json config = settle(as_words(mode, question)).config;
         config["emit"] = json::array({"context_vectors"});
         for (const char* name : {"a.npz", "a.npy", "a.csv", "a.tsv", "a.safetensors", "a.ndjson"}) {
-            Question to_file = question;
+            Asked to_file = question;
             to_file.more = {"-o", name};
             const Settled settled = settle(as_words(mode, to_file, config));
             CAPTURE(std::string(row_of(mode).name));
