@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -35,8 +37,8 @@ TEST_CASE("json: matrices and batches") {
 }
 
 TEST_CASE("json: numbers are read as Python reads them, then rounded to float32 by whoever asks") {
-    CHECK(read("[[0.1]]").values[0] == 0.1);
-    CHECK(static_cast<float>(read("[[0.43]]").values[0]) == 0.43f);
+    CHECK(read("[[0.1]]").values.data()[0] == 0.1);
+    CHECK(static_cast<float>(read("[[0.43]]").values.data()[0]) == 0.43f);
 }
 
 TEST_CASE("json: ragged, empty and mixed lists") {
@@ -72,9 +74,9 @@ TEST_CASE("json: Python's NaN and Infinity are read where the rules allow, else 
     rules.nonfinite = true;
     const auto values =
         read("[[NaN, Infinity, -Infinity, \"NaN\", \"Infinity\", \"-Infinity\"]]", rules).values;
-    for (std::size_t i : {0u, 3u}) CHECK(std::isnan(values[i]));
-    for (std::size_t i : {1u, 4u}) CHECK((std::isinf(values[i]) && values[i] > 0));
-    for (std::size_t i : {2u, 5u}) CHECK((std::isinf(values[i]) && values[i] < 0));
+    for (std::size_t i : {0u, 3u}) CHECK(std::isnan(values.data()[i]));
+    for (std::size_t i : {1u, 4u}) CHECK((std::isinf(values.data()[i]) && values.data()[i] > 0));
+    for (std::size_t i : {2u, 5u}) CHECK((std::isinf(values.data()[i]) && values.data()[i] < 0));
     CHECK(error("[[1,\nNaN]]") == "f.json:2:1: NaN is not finite; expected a finite number");
     CHECK(error("[[1,-Infinity]]") ==
           "f.json:1:5: -Infinity is not finite; expected a finite number");
@@ -87,7 +89,8 @@ TEST_CASE("json: numbers that overflow") {
     CHECK(error("[[1e999999999999999999]]") ==
           "f.json:1:3: 1e999999999999999999 overflows float64; expected at most "
           "1.7976931348623157e308");
-    CHECK(read("[[3.40282356e38]]").values[0] == 3.40282356e38);  // rounds to the largest float32
+    CHECK(read("[[3.40282356e38]]").values.data()[0] ==
+          3.40282356e38);  // rounds to the largest float32
 }
 
 TEST_CASE("json: texts that are cut short or go on") {
