@@ -15,7 +15,6 @@
 #include "cli/request/output.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
-#include "core/layer/result.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"

@@ -19,11 +19,11 @@ namespace {
 
 /// 0.43 stands for the float32 nearest to it, where float32 numbers were written.
 void round_text(ResultFile& side, const ResultFile& other) {
-    const bool beside_float32 = !other.is_text && other.dtype == Dtype::float32;
-    const bool is_float32 = side.dtype ? *side.dtype == Dtype::float32 : beside_float32;
-    if (!side.is_text || !is_float32) return;
+    const std::optional<Dtype> beside = other.is_text ? std::nullopt : other.dtype;
+    const std::optional<Dtype> dtype = side.dtype ? side.dtype : beside;
+    if (!side.is_text || !dtype) return;
     for (ResultArray& array : side.arrays)
-        for (double& value : array.values) value = static_cast<double>(static_cast<float>(value));
+        for (double& value : array.values) value = row_of(*dtype).round(value);
 }
 
 struct Row {

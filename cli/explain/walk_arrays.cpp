@@ -144,8 +144,7 @@ std::string NumberWords::row(const Row& values) const {
 }
 
 std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
-    const bool single = dtype_ == Dtype::float32;
-    require_same(single ? added_up<float>(sum) : added_up<double>(sum), result);
+    require_same(for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
     const std::size_t count = sum.factors.size();
     std::string text = joined(count, " + ", [&](std::size_t i) {
         return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
@@ -158,17 +157,17 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
 
 std::string NumberWords::softmax_total(const Row& powers, std::optional<double> sink_power,
                                        double result) const {
-    const bool single = dtype_ == Dtype::float32;
-    require_same(single ? softmax_total_of<float>(powers, sink_power)
-                        : softmax_total_of<double>(powers, sink_power),
-                 result);
+    require_same(
+        for_dtype(dtype_,
+                  [&]<class T>(T) -> double { return softmax_total_of<T>(powers, sink_power); }),
+        result);
     return total(powers, sink_power, result);
 }
 
 std::string NumberWords::masked_total(const Row& weights, double result) const {
-    const bool single = dtype_ == Dtype::float32;
-    require_same(single ? masked_total_of<float>(weights) : masked_total_of<double>(weights),
-                 result);
+    require_same(
+        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
+        result);
     return total(weights, std::nullopt, result);
 }
 

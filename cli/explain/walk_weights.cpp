@@ -86,9 +86,7 @@ private:
         walk_.show_by_key({{"unmasked_weights", row("unmasked_weights")},
                            {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
-        const bool single = s_.dtype == Dtype::float32;
-        const double least = single ? static_cast<double>(std::numeric_limits<float>::min())
-                                    : std::numeric_limits<double>::min();
+        const double least = row_of(s_.dtype).least;
         if (sees_nothing())
             page_.paragraph("Every key is blocked: the weights stay 0.");
         else if (total >= least) {

@@ -192,19 +192,18 @@ void ModelInput::check_shapes() const {
 
 AnyLayerWeights ModelInput::read_weights() const {
     const std::size_t heads = request_.settings.heads.value_or(1);
-    const bool single = request_.settings.dtype == Dtype::float32;
-    const auto read = [&]() -> AnyLayerWeights {
-        if (single)
-            return std::make_shared<const LayerWeights<float>>(
-                io::read_layer_weights<float>(*file_, layer_, heads));
-        return std::make_shared<const LayerWeights<double>>(
-            io::read_layer_weights<double>(*file_, layer_, heads));
+    const auto read = [&] {
+        return for_dtype(request_.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
+            return std::make_shared<const LayerWeights<T>>(
+                io::read_layer_weights<T>(*file_, layer_, heads));
+        });
     };
     if (path_.empty()) return read();
     // All that the numbers depend on; the prefix comes last, since it may hold anything.
     const std::string key =
-        path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) +
-        (single ? " f32 " : " f64 ") + (layer_.in_out ? "in-out " : "out-in ") +
+        path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) + " " +
+        std::string(row_of(request_.settings.dtype).name) + " " +
+        (layer_.in_out ? "in-out " : "out-in ") +
         (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
     return files_.weights(key, read);
 }

@@ -247,9 +247,8 @@ void append_whole(std::string& line, std::string_view name, double number) {
 }  // namespace
 
 std::string cost_line(const Request& request, const Plan& plan) {
-    // A sign, "0." and a comma, and the digits: 8 tell float32 numbers from each other, 17 float64.
-    const bool is_single = plan.dtype == Dtype::float32;
-    const std::uint64_t digits = request.precision.value_or(is_single ? 8 : 17);
+    // A sign, "0." and a comma, and the digits.
+    const std::uint64_t digits = request.precision.value_or(row_of(plan.dtype).digits);
     std::uint64_t bytes = plan.cost.numbers * (digits + 4);
     for (const auto& [name, value] : head_of(request, plan.shapes()))
         bytes += name.size() + value.size() + 4;

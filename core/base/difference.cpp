@@ -5,26 +5,27 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace attn {
 namespace {
 
 /// Numbers in order as integers in order: negative ones are counted down from zero.
-template <class Integer, class T>
+template <class T>
 std::int64_t ordinal(T value) {
+    using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
     const auto bits = std::bit_cast<Integer>(value);
     return bits < 0 ? std::int64_t{std::numeric_limits<Integer>::min()} - bits : bits;
 }
 
 std::uint64_t ulp_distance(double a, double b, Dtype dtype) {
-    const bool narrow = dtype == Dtype::float32;
     // Both would become the same infinity.
-    if (narrow && (std::isinf(static_cast<float>(a)) || std::isinf(static_cast<float>(b))))
+    if (overflows(a, dtype) || overflows(b, dtype))
         return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
-    const std::int64_t x =
-        narrow ? ordinal<std::int32_t>(static_cast<float>(a)) : ordinal<std::int64_t>(a);
-    const std::int64_t y =
-        narrow ? ordinal<std::int32_t>(static_cast<float>(b)) : ordinal<std::int64_t>(b);
+    const auto [x, y] = for_dtype(dtype, [&]<class T>(T) {
+        return std::pair(ordinal(static_cast<T>(a)), ordinal(static_cast<T>(b)));
+    });
     // Unsigned, since the distance between the two largest numbers does not fit int64.
     return x < y ? static_cast<std::uint64_t>(y) - static_cast<std::uint64_t>(x)
                  : static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn {
 

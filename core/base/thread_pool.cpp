@@ -14,7 +14,7 @@
 namespace attn {
 
 struct ThreadPool::Team {
-    using Work = std::function<void(std::size_t, std::size_t)>;
+    using Work = FunctionRef<void(std::size_t, std::size_t)>;
 
     explicit Team(std::size_t others) {
         for (std::size_t i = 0; i < others; ++i) {
@@ -111,7 +111,7 @@ void ThreadPool::set_threads(std::size_t threads) {
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(std::size_t items,
-                     const std::function<void(std::size_t item, std::size_t worker)>& work) {
+                     FunctionRef<void(std::size_t item, std::size_t worker)> work) {
     if (items <= 1 || threads_ == 1) {
         for (std::size_t item = 0; item < items; ++item) work(item, 0);
         return;

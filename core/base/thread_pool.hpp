@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
+
+#include "core/base/function_ref.hpp"
 
 namespace attn {
 
@@ -25,8 +26,7 @@ public:
     /// Calls work(item, worker) once for each item from 0 to items - 1, handed out in that order;
     /// `worker` is below threads(), and calls with the same worker never overlap. Returns when all
     /// are done; an exception of `work` comes out here, and items not yet begun are left.
-    void run(std::size_t items,
-             const std::function<void(std::size_t item, std::size_t worker)>& work);
+    void run(std::size_t items, FunctionRef<void(std::size_t item, std::size_t worker)> work);
 
 private:
     struct Team;

@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
-#include "core/layer/result.hpp"
 #include "core/operator/attention.hpp"
 
 namespace attn {

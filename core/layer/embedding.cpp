@@ -69,8 +69,8 @@ Words split_words(std::string_view text) {
 
 Array<double> embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
                     std::uint64_t embed_dim, const Seed& seed, Dtype dtype) {
-    return dtype == Dtype::float32 ? embed_as<float>(ids, vocab_size, embed_dim, seed)
-                                   : embed_as<double>(ids, vocab_size, embed_dim, seed);
+    return for_dtype(dtype,
+                     [&]<class T>(T) { return embed_as<T>(ids, vocab_size, embed_dim, seed); });
 }
 
 }  // namespace attn

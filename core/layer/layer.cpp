@@ -332,8 +332,7 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is let go of when it has been used
-    return plan.dtype == Dtype::float32 ? compute_in<float>(plan, used, pool)
-                                        : compute_in<double>(plan, used, pool);
+    return for_dtype(plan.dtype, [&]<class T>(T) { return compute_in<T>(plan, used, pool); });
 }
 
 }  // namespace attn

@@ -1,52 +1,13 @@
 // What a computation gives: named arrays, and the parameters used.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
-#include "core/base/tensor.hpp"
+#include "core/base/named_array.hpp"
 #include "core/layer/weights.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn {
-
-using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
-
-/// An array that is computed while it is read, because it is too large to be kept.
-template <class T>
-struct RowStream {
-    std::vector<std::size_t> shape;
-    /// The next rows, (rows, shape.back()), in row-major order; no rows at the end.
-    std::function<Array<T>()> next;
-};
-
-using AnyStream = std::variant<RowStream<float>, RowStream<double>>;
-
-struct NamedArray {
-    std::string name;
-    AnyArray values;
-    std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
-    std::optional<AnyStream> stream{};   ///< instead of values, where it is there
-};
-
-/// Hands the numbers on in pieces, each an Array of their type, in row-major order: all of the
-/// values, or what a stream makes step by step, which uses it up.
-template <class Use>
-void for_each_piece(const NamedArray& array, const Use& use) {
-    if (!array.stream) return std::visit(use, array.values);
-    std::visit(
-        [&](const auto& stream) {
-            for (auto piece = stream.next(); piece.size() != 0; piece = stream.next()) use(piece);
-        },
-        *array.stream);
-}
 
 struct Result {
     std::vector<NamedArray> arrays;          ///< in the order of their computation

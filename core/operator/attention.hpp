@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/base/tensor.hpp"
+#include "core/operator/choices.hpp"
 #include "core/operator/dropout.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/recorder.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn {
 

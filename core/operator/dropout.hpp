@@ -8,7 +8,7 @@
 
 #include "core/base/tensor.hpp"
 #include "core/base/torch_random.hpp"
-#include "core/plan/settings.hpp"
+#include "core/operator/choices.hpp"
 
 namespace attn {
 

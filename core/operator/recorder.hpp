@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/tensor.hpp"
-#include "core/layer/result.hpp"
+#include "core/base/named_array.hpp"
 #include "core/operator/arrays.hpp"
 
 namespace attn {

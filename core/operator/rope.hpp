@@ -4,14 +4,15 @@
 #include <vector>
 
 #include "core/base/tensor.hpp"
-#include "core/plan/settings.hpp"
+#include "core/operator/choices.hpp"
 
 namespace attn {
 
 /// The angle of each pair from one position to the next, base^(-2i/dims), scaled as
-/// Settings::rope_scaling says: {factor} divides all of them; {factor, low, high, length} those
-/// that turn fewer than `low` times in `length` positions, leaves those that turn more than `high`
-/// times, and goes over between them, as Llama 3.1 does (its reference code, `apply_scaling`).
+/// `scaling` says, where there is any: {factor} divides all of them; {factor, low, high, length}
+/// those that turn fewer than `low` times in `length` positions, leaves those that turn more than
+/// `high` times, and goes over between them, as Llama 3.1 does (its reference code,
+/// `apply_scaling`).
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling);
 

@@ -185,7 +185,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
 
 bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
-    const double element = plan.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const auto element = static_cast<double>(row_of(plan.dtype).size);
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws for several batch entries in another order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;

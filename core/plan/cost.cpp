@@ -84,7 +84,7 @@ MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands) {
         else if (!plan.streams)
             steps += numbers("scores");  // a mean over heads is taken of all of them
     });
-    const double element = plan.dtype == Dtype::float32 ? sizeof(float) : sizeof(double);
+    const auto element = static_cast<double>(row_of(plan.dtype).size);
     const double taken = sizeof(double) * numbers_of_operands(operands) +
                          element * (row_of(plan.mode).projects ? tokens : key);
     return {std::max(taken, element * layer), element * steps};

@@ -1,39 +1,28 @@
 // What can be asked of one attention computation: modes, choices and their names, one struct.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
+#include "core/base/dtype.hpp"
+#include "core/base/names.hpp"
+#include "core/operator/choices.hpp"
 #include "core/plan/modes.hpp"
 
 namespace attn {
 
-enum class Dtype { float32, float64 };
 enum class Init { linear, rand, mha, xavier, none };
 enum class Style { split, wrapper };
 enum class CausalAlign { top_left, bottom_right };
 enum class MaskTrue { keep, drop };
-enum class Rope { half, interleaved };
-enum class MaskMethod { neg_inf, renormalize };
-enum class DropoutStream { mt19937, mkl };
-
-/// The names of an enumeration's values, in help's order; the first is the default.
-template <class E, std::size_t N>
-using Names = std::array<std::pair<E, std::string_view>, N>;
 
 inline constexpr Names<Mode, 5> mode_names{{{Mode::self, "self"},
                                             {Mode::causal, "causal"},
                                             {Mode::multihead, "multihead"},
                                             {Mode::cross, "cross"},
                                             {Mode::sdpa, "sdpa"}}};
-inline constexpr Names<Dtype, 2> dtype_names{
-    {{Dtype::float32, "float32"}, {Dtype::float64, "float64"}}};
 inline constexpr Names<Init, 5> init_names{{{Init::linear, "linear"},
                                             {Init::rand, "rand"},
                                             {Init::mha, "mha"},
@@ -45,27 +34,6 @@ inline constexpr Names<CausalAlign, 2> causal_align_names{
     {{CausalAlign::top_left, "top-left"}, {CausalAlign::bottom_right, "bottom-right"}}};
 inline constexpr Names<MaskTrue, 2> mask_true_names{
     {{MaskTrue::keep, "keep"}, {MaskTrue::drop, "drop"}}};
-inline constexpr Names<Rope, 2> rope_names{
-    {{Rope::half, "half"}, {Rope::interleaved, "interleaved"}}};
-inline constexpr Names<MaskMethod, 2> mask_method_names{
-    {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
-inline constexpr Names<DropoutStream, 2> dropout_stream_names{
-    {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
-
-template <class E, std::size_t N>
-constexpr std::string_view name_of(const Names<E, N>& names, E value) {
-    for (const auto& [candidate, name] : names)
-        if (candidate == value) return name;
-    return "?";
-}
-
-/// The value of this name, or nothing.
-template <class E, std::size_t N>
-constexpr std::optional<E> value_named(const Names<E, N>& names, std::string_view wanted) {
-    for (const auto& [value, name] : names)
-        if (name == wanted) return value;
-    return std::nullopt;
-}
 
 /// A generator's seed, -2^63 to 2^64-1: a negative one is kept as its two's complement.
 struct Seed {

@@ -126,9 +126,9 @@ Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
         throw SettingError(ErrorKind::usage, "token_ids",
                            "family " + std::string(layer.family->name) +
                                " has no embedding; expected INPUT instead");
-    if (dtype == Dtype::float32)
-        return Embedder<float>(file, layer).embed(ids, first_position, eps);
-    return Embedder<double>(file, layer).embed(ids, first_position, eps);
+    return for_dtype(dtype, [&]<class T>(T) {
+        return Embedder<T>(file, layer).embed(ids, first_position, eps);
+    });
 }
 
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps) {

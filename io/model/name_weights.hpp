@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/layer/result.hpp"
+#include "core/base/named_array.hpp"
 #include "core/layer/weights.hpp"
 #include "io/model/families.hpp"
 

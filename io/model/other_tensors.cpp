@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/layer/result.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 

@@ -150,7 +150,7 @@ private:
     /// Row-major elements. Fortran order is rare in files of models and is turned round in memory.
     template <class T>
     static void read_in_order(const StoredArray& array, std::size_t first, std::size_t count,
-                              const std::function<void(std::size_t, std::span<const T>)>& take) {
+                              FunctionRef<void(std::size_t, std::span<const T>)> take) {
         if (!array.fortran_order || array.shape.size() < 2)
             return read_elements<T>(array, first, count, take);
         ArrayRules rules;
@@ -195,7 +195,7 @@ private:
     template <class T>
     Projection<T> read_stacked(const StoredArray& weight, const ProjectionNames& names) const {
         ArrayRules rules;
-        rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+        rules.dtype = dtype_of<T>;
         rules.lowest_rank = rules.highest_rank = 3;
         Projection<T> p;
         p.in_out = layer_.in_out;

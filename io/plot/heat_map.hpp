@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/settings.hpp"
+#include "core/base/names.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {

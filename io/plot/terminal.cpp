@@ -316,7 +316,7 @@ private:
 }  // namespace
 
 Terminal terminal_of(bool is_terminal, std::size_t wide,
-                     const std::function<const char*(const char*)>& variable) {
+                     FunctionRef<const char*(const char*)> variable) {
     const auto text = [&](const char* name) -> std::string_view {
         const char* value = variable(name);
         return value == nullptr ? std::string_view() : std::string_view(value);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 
+#include "core/base/function_ref.hpp"
 #include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
 
@@ -22,7 +22,7 @@ struct Terminal {
 /// TERM and COLUMNS. `variable` gives null for those that are not set; `wide` is what the terminal
 /// itself says, 0 where there is none. Sources: no-color.org, bixense.com/clicolors.
 Terminal terminal_of(bool is_terminal, std::size_t wide,
-                     const std::function<const char*(const char*)>& variable);
+                     FunctionRef<const char*(const char*)> variable);
 
 /// Cells that fit the terminal: up to 24 with their numbers in them, else as many as it is wide.
 HeatMapLimits limits_of(const Terminal& terminal);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -39,14 +40,14 @@ bool holds_whole_numbers(const StoredArray& array) {
 void check_type(const StoredArray& array) {
     if (!array.type)
         fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
-                        "; expected float16, bfloat16, float32, float64, integers or booleans");
+                           "; expected float16, bfloat16, float32, float64, integers or booleans");
 }
 
 void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
     const std::size_t rank = array.shape.size();
     if (rank < rules.lowest_rank || rank > rules.highest_rank)
         fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
-                        "; expected rank " + rank_range(rules));
+                           "; expected rank " + rank_range(rules));
     if (array.elements() == 0)
         fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
     if (array.type == ElementType::boolean && !rules.boolean)
@@ -70,11 +71,9 @@ void check_numbers(const StoredArray& array, const Array<T>& values, const Array
         const std::string where = "element " + index_text(i, array.shape) + " is ";
         std::string text;
         if (finite) append_number(text, data[i], std::nullopt);
-        fail_at(array, finite ? where + text +
-                                 " and overflows float32; expected at most 3.4028235e38, or dtype "
-                                 "float64"
-                           : where + (std::isnan(data[i]) ? "NaN" : "infinite") +
-                                 "; expected a finite number");
+        fail_at(array, finite ? where + text + " and " + overflow_text(rules.dtype)
+                              : where + (std::isnan(data[i]) ? "NaN" : "infinite") +
+                                    "; expected a finite number");
     }
 }
 
@@ -96,7 +95,7 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
 
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
-                   const std::function<void(std::size_t, std::span<const T>)>& take) {
+                   FunctionRef<void(std::size_t, std::span<const T>)> take) {
     check_type(array);
     const std::size_t element = size_of(*array.type), at_once = piece_bytes / element;
     std::vector<char> packed(std::min(count, at_once) * element);
@@ -201,9 +200,9 @@ std::string list_of(const std::vector<StoredArray>& arrays) {
 }
 
 template void read_elements(const StoredArray&, std::size_t, std::size_t,
-                            const std::function<void(std::size_t, std::span<const float>)>&);
+                            FunctionRef<void(std::size_t, std::span<const float>)>);
 template void read_elements(const StoredArray&, std::size_t, std::size_t,
-                            const std::function<void(std::size_t, std::span<const double>)>&);
+                            FunctionRef<void(std::size_t, std::span<const double>)>);
 template Array<float> read_array(const StoredArray&, const ArrayRules&);
 template Array<double> read_array(const StoredArray&, const ArrayRules&);
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/function_ref.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/element_type.hpp"
@@ -64,7 +64,7 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index);
 /// cannot be read.
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
-                   const std::function<void(std::size_t, std::span<const T>)>& take);
+                   FunctionRef<void(std::size_t, std::span<const T>)> take);
 
 /// The whole array in row-major order. Errors: as read_elements; kind input where it has no
 /// elements, does not fit the rules, or needs more memory than there is.

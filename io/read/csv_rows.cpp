@@ -21,13 +21,12 @@ public:
         if (text_.empty()) return {};
         // Any other separator might be part of a number.
         if (std::string_view(" \t,;|:").find(style_.separator) == std::string_view::npos) return {};
-        const RowMarks marks{
-            "\n", [](const char* at, const char* end) {
-                const auto left = static_cast<std::size_t>(end - at);
-                const void* const line_end = std::memchr(at, '\n', left);
-                return line_end == nullptr ? end : static_cast<const char*>(line_end) + 1;
-            }};
-        const std::vector<RowPiece> pieces = cut_rows(text_, marks, piece_size, workers);
+        const auto next_line = [](const char* at, const char* end) {
+            const auto left = static_cast<std::size_t>(end - at);
+            const void* const line_end = std::memchr(at, '\n', left);
+            return line_end == nullptr ? end : static_cast<const char*>(line_end) + 1;
+        };
+        const std::vector<RowPiece> pieces = cut_rows(text_, "\n", next_line, piece_size, workers);
         const std::size_t rows = pieces.back().before + 1;
         // A number and what follows it take two bytes.
         if (rows > (text_.size() + 1) / 2 / columns_) return {};

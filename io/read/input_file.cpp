@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/layer/result.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"

@@ -28,10 +28,9 @@ public:
         const std::size_t lists = count_opening();
         const std::size_t rank = lists + (lines_ ? 1 : 0);
         if (lists == 0 || rank < rules_.lowest_rank || rank > rules_.highest_rank) return {};
-        const RowMarks marks{lines_ ? ",\n" : ",",
-                             [this](const char* at, const char*) { return next_row(at); }};
         const std::vector<RowPiece> pieces = cut_rows(
-            {begin_, static_cast<std::size_t>(end_ - begin_)}, marks, piece_size_, workers_);
+            {begin_, static_cast<std::size_t>(end_ - begin_)}, lines_ ? ",\n" : ",",
+            [this](const char* at, const char*) { return next_row(at); }, piece_size_, workers_);
         if (pieces.empty() || !find_shape(rank, pieces.back().before + 1)) return {};
         values_ = Array<double>::from_shape(shape_);
         if (!read_pieces(pieces, workers_, [this](const RowPiece& p) { return read_piece(p); }))

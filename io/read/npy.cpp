@@ -141,8 +141,8 @@ private:
 }  // namespace
 
 std::uint64_t read_npy_header(
-    const std::function<std::string(std::uint64_t offset, std::size_t count)>& read,
-    std::uint64_t size, const std::string& place, StoredArray& array) {
+    FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
+    const std::string& place, StoredArray& array) {
     const auto fail = [&](const std::string& message) -> void {
         throw Error(ErrorKind::input, place, message);
     };

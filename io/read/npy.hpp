@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/function_ref.hpp"
 #include "io/read/array_file.hpp"
 
 namespace attn::io {
@@ -17,8 +17,8 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 /// array's shape, type and order, and returns the header's length. `size` is that of the whole
 /// file: the elements must fill the rest of it. Errors: kind input at `place`.
 std::uint64_t read_npy_header(
-    const std::function<std::string(std::uint64_t offset, std::size_t count)>& read,
-    std::uint64_t size, const std::string& place, StoredArray& array);
+    FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
+    const std::string& place, StoredArray& array);
 
 /// A header of version 1.0 for little-endian numbers, a multiple of 64 bytes long.
 std::string npy_header(std::string_view descr, const std::vector<std::size_t>& shape);

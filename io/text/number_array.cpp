@@ -106,11 +106,8 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
     if (spelled && !rules.nonfinite)
         return shortened(text) + " is not finite; expected a finite number";
     if (spelled) return {};
-    if (std::isinf(value))
-        return shortened(text) + " overflows float64; expected at most 1.7976931348623157e308";
-    if (rules.dtype == Dtype::float32 && std::isinf(static_cast<float>(value)))
-        return shortened(text) +
-               " overflows float32; expected at most 3.4028235e38, or dtype float64";
+    if (std::isinf(value)) return shortened(text) + " " + overflow_text(Dtype::float64);
+    if (overflows(value, rules.dtype)) return shortened(text) + " " + overflow_text(rules.dtype);
     return {};
 }
 

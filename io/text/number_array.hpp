@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"
-#include "core/plan/settings.hpp"
 
 namespace attn::io {
 

@@ -25,30 +25,29 @@ std::size_t count_marks(const char* begin, const char* end, std::string_view cou
     return count;
 }
 
-std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std::size_t size,
-                               ThreadPool* workers) {
+std::vector<RowPiece> cut_rows(std::string_view text, std::string_view marks, NextRow next_row,
+                               std::size_t size, ThreadPool* workers) {
     const char* const end = text.data() + text.size();
     std::vector<RowPiece> pieces;
     for (const char* at = text.data(); at != end;) {
         const char* const next = static_cast<std::size_t>(end - at) <= size
                                      ? end
-                                     : marks.next_row(at + std::max<std::size_t>(size, 1), end);
+                                     : next_row(at + std::max<std::size_t>(size, 1), end);
         if (next == nullptr) return {};
         pieces.push_back({at, next});
         at = next;
     }
     pieces.push_back({end, end});
     std::vector<std::size_t> counts(pieces.size());
-    share(workers, pieces.size() - 1, [&](std::size_t i) {
-        counts[i] = count_marks(pieces[i].begin, pieces[i].end, marks.counted);
-    });
+    share(workers, pieces.size() - 1,
+          [&](std::size_t i) { counts[i] = count_marks(pieces[i].begin, pieces[i].end, marks); });
     for (std::size_t i = 1; i < pieces.size(); ++i)
         pieces[i].before = pieces[i - 1].before + counts[i - 1];
     return pieces;
 }
 
 bool read_pieces(const std::vector<RowPiece>& pieces, ThreadPool* workers,
-                 const std::function<bool(const RowPiece&)>& read) {
+                 FunctionRef<bool(const RowPiece&)> read) {
     std::atomic<bool> regular = true;
     share(workers, pieces.size() - 1, [&](std::size_t i) {
         if (regular.load(std::memory_order_relaxed) && !read(pieces[i]))

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 
 namespace attn::io {
@@ -19,23 +19,20 @@ struct RowPiece {
     std::size_t before = 0;  ///< marks in the text before it
 };
 
-/// The places of a text where a row ends, as the format sees it.
-struct RowMarks {
-    std::string_view counted;  ///< one or two characters that stand once after each element or row
-    /// The first place after `at` where a row begins, `end` where none does, null where the text is
-    /// not regular.
-    std::function<const char*(const char* at, const char* end)> next_row;
-};
+/// The first place after `at` where a row begins, `end` where none does, null where the text is not
+/// regular.
+using NextRow = FunctionRef<const char*(const char* at, const char* end)>;
 
 /// Pieces of at least `size` bytes, with the marks counted before each; the last entry is empty,
-/// stands at the end and has the count of all. Nothing where the text is not regular.
-std::vector<RowPiece> cut_rows(std::string_view text, const RowMarks& marks, std::size_t size,
-                               ThreadPool* workers);
+/// stands at the end and has the count of all. Nothing where the text is not regular. `marks` are
+/// one or two characters that stand once after each element or row.
+std::vector<RowPiece> cut_rows(std::string_view text, std::string_view marks, NextRow next_row,
+                               std::size_t size, ThreadPool* workers);
 
 /// Calls read(piece) for all pieces on all workers; false where one was false, and the rest may
 /// then be left out.
 bool read_pieces(const std::vector<RowPiece>& pieces, ThreadPool* workers,
-                 const std::function<bool(const RowPiece&)>& read);
+                 FunctionRef<bool(const RowPiece&)> read);
 
 /// How often the characters of `counted` stand in [begin, end).
 std::size_t count_marks(const char* begin, const char* end, std::string_view counted);

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/result.hpp"
 #include "io/file/output.hpp"
 
 namespace attn::io {

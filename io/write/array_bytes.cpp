@@ -34,7 +34,7 @@ ArrayBytes describe(const NamedArray& array) {
     return bytes;
 }
 
-void write_bytes(const NamedArray& array, const std::function<void(std::string_view)>& take) {
+void write_bytes(const NamedArray& array, FunctionRef<void(std::string_view)> take) {
     for_each_piece(array, [&](const auto& values) {
         take(
             {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(*values.data())});

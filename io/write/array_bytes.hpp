@@ -3,11 +3,11 @@
 
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
-#include "core/layer/result.hpp"
+#include "core/base/function_ref.hpp"
+#include "core/base/named_array.hpp"
 
 namespace attn::io {
 
@@ -25,6 +25,6 @@ struct ArrayBytes {
 ArrayBytes describe(const NamedArray& array);
 
 /// Hands the array's bytes on, piece by piece. A stream is used up.
-void write_bytes(const NamedArray& array, const std::function<void(std::string_view)>& take);
+void write_bytes(const NamedArray& array, FunctionRef<void(std::string_view)> take);
 
 }  // namespace attn::io

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/named_array.hpp"
+#include "core/base/names.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/layer/result.hpp"
 #include "io/file/output.hpp"
 
 namespace attn::io {

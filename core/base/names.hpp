@@ -1,0 +1,31 @@
+// The names of an enumeration's values, as requests and results spell them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace attn {
+
+/// In help's order; the first is the default.
+template <class E, std::size_t N>
+using Names = std::array<std::pair<E, std::string_view>, N>;
+
+template <class E, std::size_t N>
+constexpr std::string_view name_of(const Names<E, N>& names, E value) {
+    for (const auto& [candidate, name] : names)
+        if (candidate == value) return name;
+    return "?";
+}
+
+/// The value of this name, or nothing.
+template <class E, std::size_t N>
+constexpr std::optional<E> value_named(const Names<E, N>& names, std::string_view wanted) {
+    for (const auto& [value, name] : names)
+        if (name == wanted) return value;
+    return std::nullopt;
+}
+
+}  // namespace attn
