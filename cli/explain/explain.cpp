@@ -8,6 +8,7 @@
 #include "cli/request/question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
+#include "core/layer/mask_rows.hpp"
 #include "io/file/output_file.hpp"
 
 namespace attn::cli {
@@ -47,15 +48,6 @@ std::size_t pick(const char* flag, const char* what, const std::optional<std::ui
                 count == 1 ? std::string("there is one ") + what + "; expected 0"
                            : "there are " + std::to_string(count) + " of them; expected 0 to " +
                                  std::to_string(count - 1));
-}
-
-std::vector<std::string> additive_masks(const Operands& operands) {
-    std::vector<std::string> keys;
-    for (const auto& [key, mask, is_boolean] :
-         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
-          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}})
-        if (mask->dimension() != 0 && !is_boolean) keys.emplace_back(key);
-    return keys;
 }
 
 }  // namespace

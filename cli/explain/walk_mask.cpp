@@ -1,7 +1,9 @@
 // One head of the walk: which keys are blocked, and by which rules.
 #include <algorithm>
 
+#include "cli/explain/page_quotes.hpp"
 #include "cli/explain/walk_head.hpp"
+#include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
 namespace {
@@ -18,7 +20,7 @@ public:
                                    sized("kv_len", g_.kv_len) + ".");
         std::vector<std::pair<std::string, Row>> rows;
         for (const Rule& rule : all) {
-            rows.emplace_back("allowed_by_" + rule.name, row("allowed_by_" + rule.name));
+            rows.emplace_back(rule.allowed, row(rule.allowed));
             page_.paragraph(rule.words + ". " + blocks(rows.back().second) + ".");
         }
         rows.emplace_back("mask", mask_);
@@ -32,44 +34,19 @@ public:
 
 private:
     struct Rule {
-        std::string name, words;
+        std::string allowed, words;  // the array of the keys that it allows
     };
 
-    std::string window_words() const {
-        const std::int64_t left = s_.window[0], right = s_.window[1];
-        if (left < 0 && right < 0) return "it stands anywhere (both sides are unbounded)";
-        if (left < 0) return "j <= p + " + std::to_string(right);
-        if (right < 0) return "j >= p - " + std::to_string(left);
-        return "p - " + std::to_string(left) + " <= j <= p + " + std::to_string(right);
-    }
-
     std::vector<Rule> rules() const {
+        const PageQuotes quotes(walk_);
         std::vector<Rule> all;
         for (std::size_t i = 0; i < walk_.additive_masks.size(); ++i)
-            all.push_back({"bias_" + std::to_string(i),
-                           "-Infinity in the additive mask (" +
-                               walk_.operand_source(walk_.additive_masks[i]) + ")"});
-        const std::string keeps = s_.mask_true == MaskTrue::keep
-                                      ? "where it is true a key may be seen ("
-                                      : "where it is true a key is blocked (";
-        for (const char* key : {"mask", "key_padding_mask"})
-            if (arrays_.has("allowed_by_" + std::string(key)))
-                all.push_back({key, "boolean mask (" + walk_.operand_source(key) + "): " + keeps +
-                                        walk_.source("mask_true") + ")"});
-        const std::string causal =
-            walk_.request.has("causal") ? walk_.source("causal") : walk_.command();
-        if (*s_.causal)
-            all.push_back({"causal", "causal (" + causal + "): key j is seen where j <= p; " +
-                                         walk_.position_words()});
-        if (!s_.window.empty())
-            all.push_back({"window", "window (" + walk_.source("window") +
-                                         "): key j is seen where " + window_words() + "; " +
-                                         walk_.position_words()});
-        if (!s_.kv_lengths.empty())
-            all.push_back({"kv_lengths", "real keys (" + walk_.source("kv_lengths") +
-                                             "): the first " +
-                                             std::to_string(s_.kv_lengths[walk_.batch]) +
-                                             " of this batch entry"});
+            all.push_back(
+                {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
+        for (const MaskRow& rule : mask_rows())
+            if (arrays_.has(rule.allowed.row().name))
+                all.push_back({std::string(rule.allowed.row().name),
+                               rule.words(rule, g_, walk_.batch, quotes)});
         return all;
     }
 

@@ -1,6 +1,5 @@
 // One head of the walk: the query vector, its scores and what modifies them.
-#include <cmath>
-
+#include "cli/explain/page_quotes.hpp"
 #include "cli/explain/walk_head.hpp"
 #include "core/operator/score_steps.hpp"
 
@@ -14,10 +13,7 @@ public:
     void show() {
         show_query();
         show_scores();
-        show_scale();
-        show_softcap();
-        show_alibi();
-        show_additive_masks();
+        show_steps();
     }
 
 private:
@@ -118,67 +114,20 @@ private:
                            "(" + sized("d_k", g_.d_k) + ")");
     }
 
-    void show_scale() {
-        heading("Scale");
-        const double root = std::sqrt(static_cast<double>(g_.d_k));
-        const std::string root_words = "sqrt(d_k) = sqrt(" + std::to_string(g_.d_k) + ")";
-        const bool is_bare = s_.init == Init::none;
-        std::string words;
-        if (*s_.scale == 1 / root)
-            words = "Every score is divided by " + root_words + ", that is scale " +
-                    words_.number(*s_.scale) + " (" + walk_.source("scale") +
-                    "). The more products a score adds up, the further scores lie apart: by about "
-                    "sqrt(d_k). Divided by that, they keep the softmax from giving nearly "
-                    "everything to one key.";
-        else if (walk_.request.has("scale"))
-            words = "Every score is multiplied by " + words_.number(*s_.scale) + " (" +
-                    walk_.source("scale") + "; the default would be " +
-                    (is_bare ? "1 without projections" : "1/" + root_words) + ").";
-        else
-            words = "The scores stay as they are: the scale is 1 without projections (" +
-                    walk_.source("init") + ").";
-        page_.paragraph(words);
-        latest_ = "scaled_scores";
-        walk_.show_by_key({{"scores", row("scores")}, {"scaled_scores", row("scaled_scores")}});
-    }
-
-    /// The scores before and after a step.
-    void show_step(const std::string& name) {
-        walk_.show_by_key({{latest_, row(latest_)}, {name, row(name)}});
-        latest_ = name;
-    }
-
-    void show_softcap() {
-        if (s_.softcap == 0) return;
-        const std::string cap = setting_text(s_.softcap);
-        heading("Soft cap");
-        page_.paragraph("C tanh(x / C) with C = " + cap + " (" + walk_.source("softcap") +
-                        ") keeps every score between -C and C.");
-        show_step("capped_scores");
-    }
-
-    void show_alibi() {
-        if (!s_.alibi) return;
-        heading("ALiBi");
-        page_.paragraph("slope * (j - p) is added to the score of key j (" + walk_.source("alibi") +
-                        "): keys lose the more, the further before the query they stand. slope = "
-                        "2^(-8 (h + 1) / heads) = 2^(-8 * " +
-                        std::to_string(head_ + 1) + " / " + std::to_string(g_.heads) +
-                        ") = " + words_.number(alibi_slope(head_, g_.heads)) + ", " +
-                        walk_.position_words() + ".");
-        show_step("alibi_scores");
-    }
-
-    void show_additive_masks() {
-        for (std::size_t i = 0; i < walk_.additive_masks.size(); ++i) {
-            heading("Additive mask");
-            page_.paragraph(walk_.operand_source(walk_.additive_masks[i]) +
-                            " is added to the scores. Where it is -Infinity it blocks the key.");
-            show_step("bias_" + std::to_string(i) + "_scores");
+    /// Each step that is taken, and the scores before and after it.
+    void show_steps() {
+        const PageQuotes quotes(walk_);
+        const ScoreRow scores{g_,          g_.scale, nullptr,       g_.heads,        g_.d_k,
+                              walk_.batch, head_,    walk_.query(), walk_.position()};
+        std::string before = "scores";
+        for (const StepUse& use : steps_taken(g_, walk_.additive_masks.size())) {
+            heading(std::string(use.step.title));
+            page_.paragraph(use.step.words(scores, use.index, quotes));
+            const std::string after(use.step.emits[use.index].row().name);
+            walk_.show_by_key({{before, row(before)}, {after, row(after)}});
+            before = after;
         }
     }
-
-    std::string latest_;  // the scores after the steps so far
 };
 
 }  // namespace

@@ -14,8 +14,9 @@
 #include "cli/request/pictures.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
+#include "core/layer/mask_rows.hpp"
+#include "core/layer/operands.hpp"
 #include "core/operator/arrays.hpp"
-#include "core/operator/mask.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
 #include "io/text/row_text.hpp"
@@ -197,16 +198,16 @@ std::vector<std::uint64_t> kv_lengths_of(const json& config) {
 
 /// The rules that the config names; a result does not say what a mask's file held.
 Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
-    Mask mask;
+    Plan asked;
+    asked.offset = offset;
     const json& config = config_in(result);
-    if (mode_of(result) == "causal" || said(config, "causal") == true)
-        mask.add(BandRule(-1, 0, offset), "causal");
+    asked.causal = mode_of(result) == "causal" || said(config, "causal") == true;
     const json window = said(config, "window");
     if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
         window[1].is_number_integer())
-        mask.add(BandRule(window[0].get<std::int64_t>(), window[1].get<std::int64_t>(), offset),
-                 "window");
-    return mask;
+        asked.window = window.get<std::vector<std::int64_t>>();
+    Operands none;
+    return take_masks(asked, none).rules;
 }
 
 /// Where the result's own mask says so; else where its rules do and the weight is 0. The rules

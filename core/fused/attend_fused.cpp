@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 
 #include "core/base/memory.hpp"
 #include "core/fused/tile_dropout.hpp"
@@ -35,8 +36,10 @@ public:
                                     call.key.shape(2)},
           group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
           grid_(make_grid(rows_in_order)), dropout_(call.dropout, sizes_, call.first_query),
-          biases_(call.biases.size()), desks_(workers.threads()),
-          scales_scores_(queries_leave_range()) {
+          steps_(steps_taken(call, call.biases.size())), folds_scale_(!queries_leave_range()),
+          biases_(call.biases.size()), desks_(workers.threads()) {
+        if (!step_beyond_kernels(call).empty())
+            throw std::logic_error("a step of the scores that fused kernels do not have");
         for (std::size_t i = 0; i < biases_.size(); ++i)
             biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
         for (Desk& desk : desks_) {
@@ -75,7 +78,7 @@ private:
     struct Desk {
         kernels::Tile<T> tile;
         AlignedArray<T> scratch, unwanted;
-        std::vector<kernels::Bias<T>> biases;
+        std::vector<kernels::Step<T>> steps;
         TilePlan plan;
         TileKeep keep;
     };
@@ -83,11 +86,13 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
+    /// What the scale leaves for the soft cap to divide by is divided with it.
+    double divisor() const { return call_.softcap == 0 ? 1 : call_.softcap; }
+
     /// Whether what queries are multiplied by, or a query's number times that, would overflow or
     /// lose digits as a subnormal one.
     bool queries_leave_range() const {
-        const double cap = call_.softcap == 0 ? 1 : call_.softcap;
-        const double factor = std::abs(call_.scale / cap);
+        const double factor = std::abs(call_.scale / divisor());
         const auto is_normal = [](double x) {
             return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
                    x <= static_cast<double>(std::numeric_limits<T>::max());
@@ -162,15 +167,17 @@ private:
         const std::size_t kv_head = place.batch * call_.key.shape(1) + place.first_head / group_;
         tile.key = call_.key.data() + kv_head * sizes_.keys * d_k();
         tile.value = call_.value.data() + kv_head * sizes_.keys * d_v();
-        tile.scale = call_.scale;
-        tile.softcap = call_.softcap;
-        tile.alibi = call_.alibi;
         tile.has_sink = !call_.sink.empty() && grid_.parts == 1;
-        tile.scales_scores = scales_scores_;
         tile.by_rows = by_rows_;
-        desk.biases.resize(biases_.size());
-        tile.biases = desk.biases.data();
-        tile.bias_count = desk.biases.size();
+        tile.query_factor = folds_scale_ ? static_cast<T>(call_.scale / divisor()) : T{1};
+        tile.folded_steps = folds_scale_ ? 1 : 0;
+        desk.steps.resize(steps_.size());
+        tile.steps = desk.steps.data();
+        tile.step_count = desk.steps.size();
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            desk.steps[i].kind = *steps_[i].step.kernel;
+            desk.steps[i].divisor = static_cast<T>(divisor());
+        }
         tile.weights[0] = nullptr;
         tile.scores[0] = nullptr;
         for (std::size_t l = 0; l < kernels::most_lanes; ++l)
@@ -190,13 +197,12 @@ private:
         const std::size_t at = row_of(place, row);
         tile.query[l] = call_.query.data() + at * d_k();
         tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset.of(place.batch);
-        if (call_.alibi) tile.slope[l] = static_cast<T>(alibi_slope(head, sizes_.heads));
         if (tile.has_sink) tile.sink[l] = static_cast<T>(call_.sink[head]);
-        for (std::size_t i = 0; i < biases_.size(); ++i) {
-            const Broadcast& bias = call_.biases[i];
-            desk.biases[i].row[l] = biases_[i].data() + bias.row(place.batch, head, asked);
-            desk.biases[i].key_step = bias.key_step();
-        }
+        const ScoreRow scores{call_,        call_.scale, call_.biases.data(),
+                              sizes_.heads, d_k(),       place.batch,
+                              head,         asked,       tile.position[l]};
+        for (std::size_t i = 0; i < steps_.size(); ++i)
+            describe_step(steps_[i], scores, l, desk.steps[i]);
         const std::size_t written = (at - out_.first_row) * sizes_.keys;
         if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
         if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
@@ -207,6 +213,15 @@ private:
             tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
         else
             tile.context[l] = desk.unwanted.data();
+    }
+
+    void describe_step(const StepUse& use, const ScoreRow& scores, std::size_t l,
+                       kernels::Step<T>& step) const {
+        if (use.step.number != nullptr) step.number[l] = static_cast<T>(use.step.number(scores));
+        if (step.kind != kernels::StepKind::bias) return;
+        const Broadcast& bias = call_.biases[use.index];
+        step.row[l] = biases_[use.index].data() + bias.row(scores.batch, scores.head, scores.query);
+        step.key_step = bias.key_step();
     }
 
     /// The row of (batch, heads, q_len) that a tile's lane works on.
@@ -278,9 +293,10 @@ private:
     bool by_rows_;
     TileGrid grid_;
     TileDropout dropout_;
+    std::vector<StepUse> steps_;
+    bool folds_scale_;
     std::vector<std::vector<T>> biases_;
     std::vector<Desk> desks_;
-    bool scales_scores_;
     std::vector<T> part_contexts_, part_shifts_, part_sums_;  // (batch, heads, q_len, parts, ...)
 };
 
@@ -296,6 +312,16 @@ public:
         at_once_ = std::max(2 * workers.threads(), bytes / tile);
     }
 
+    static RowStream<T> stream(const kernels::Kernel& kernel,
+                               std::shared_ptr<const AttentionCall<T>> call, bool scores,
+                               ThreadPool& workers) {
+        const auto& q = call->query.shape();
+        const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
+        auto rows = std::make_shared<StreamedWeights>(kernel, std::move(call), scores, workers);
+        return {shape, [rows] { return rows->next(); }};
+    }
+
+private:
     Array<T> next() {
         const std::size_t first = tile_, tiles = run_.grid().tiles();
         tile_ = std::min(first + at_once_, tiles);
@@ -307,7 +333,6 @@ public:
         return rows;
     }
 
-private:
     std::size_t row_before(std::size_t tile) const {
         const auto& shape = call_->query.shape();
         return tile < run_.grid().tiles() ? run_.first_row(tile) : shape[0] * shape[1] * shape[2];
@@ -326,10 +351,7 @@ template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
                             ThreadPool& workers) {
-    const auto& q = call->query.shape();
-    const std::vector<std::size_t> shape{q[0], q[1], q[2], call->key.shape(2)};
-    auto rows = std::make_shared<StreamedWeights<T>>(kernel, std::move(call), scores, workers);
-    return {shape, [rows] { return rows->next(); }};
+    return StreamedWeights<T>::stream(kernel, std::move(call), scores, workers);
 }
 
 template <class T>

@@ -39,9 +39,22 @@ struct Strip {
     bool ends_block;
 };
 
-/// An additive mask: lane l adds row[l][key * key_step]; -Infinity blocks.
+/// What can happen to a score between the product and the softmax. Each kind has a form for tiles,
+/// one for rows and a plain one, side by side in kernels/score_steps.hpp.
+enum class StepKind {
+    scale,    ///< score * number / divisor
+    softcap,  ///< number * tanh(score / number)
+    alibi,    ///< score + number * (key - position)
+    bias      ///< score + row[key * key_step]; -Infinity blocks
+};
+
+/// One step of a tile's scores. Rows and numbers are those of the lanes.
 template <class T>
-struct Bias {
+struct Step {
+    StepKind kind;
+    T number[most_lanes];
+    /// In tiles and rows the soft cap's division is done with the scale: the cap, or 1.
+    T divisor;
     const T* row[most_lanes];
     std::size_t key_step;  ///< 0 or 1
 };
@@ -62,13 +75,12 @@ struct Tile {
     const Strip* strips;
     std::size_t strip_count;
 
-    double scale, softcap;  ///< softcap 0: none
-    /// The scale would take queries out of T's normal numbers: scores are scaled instead.
-    bool scales_scores;
-    const Bias<T>* biases;
-    std::size_t bias_count;
-    bool alibi;
-    T slope[most_lanes];                  ///< alibi: adds slope (key - position)
+    const Step<T>* steps;  ///< in the order in which they are applied, the scale first
+    std::size_t step_count;
+    /// Queries are multiplied by this before the product, which does the first `folded_steps` steps
+    /// for all scores at once: the scale, unless that would take queries out of T's normal numbers.
+    T query_factor;
+    std::size_t folded_steps;             ///< 0 or 1
     std::ptrdiff_t position[most_lanes];  ///< of the lane's query among the keys
 
     bool has_sink;

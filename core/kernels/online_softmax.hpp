@@ -7,6 +7,24 @@
 namespace attn::kernels {
 namespace {
 
+/// A row's shift starts at 0, where subtracting it costs no digits, and stays while the peak of
+/// each block is at most `highest_rise` above it, and that of the first block that the row sees at
+/// most `lowest_fall` = ln(weight_unit) below; else it becomes the peak. New shifts are rare, and
+/// the largest weight is kept as at least 1 and as at most 2^36.
+constexpr double highest_rise = 11, lowest_fall = 13.862943611198906;
+
+/// The shift that a block's peak asks for: the peak where it lies too far above the shift, or below
+/// it while the row has seen nothing yet, so that its sum is 0; else the shift as it is.
+template <class V>
+inline V settled_shift(V shift, V peak, V sum) {
+    using T = typename V::Scalar;
+    const V floor = V::where_above(sum, V::set(0), V::set(blocked_score<T>),
+                                   V::sub(shift, V::set(T(lowest_fall))));
+    const V raised = V::where_above(peak, V::add(shift, V::set(T(highest_rise))), peak, shift);
+    const V moved = V::where_above(floor, peak, peak, raised);
+    return V::where_above(peak, V::set(blocked_score<T>), moved, shift);
+}
+
 /// A lane's sum is kept relative to its shift, e^(score - shift). Lanes never mix: what a lane does
 /// depends on its own scores only.
 template <class V>
@@ -55,8 +73,8 @@ public:
     /// Whether the shifts of the first lanes may stay as they are, given the block's peaks.
     bool holds(std::size_t lanes) const {
         for (std::size_t l = 0; l < lanes; l += W) {
-            const V old = V::load(shift_ + l), settled = settled_shift(l);
-            if (V::any_above(settled, old) || V::any_above(old, settled)) return false;
+            const V old = V::load(shift_ + l), next = settled(l);
+            if (V::any_above(next, old) || V::any_above(old, next)) return false;
         }
         return true;
     }
@@ -66,25 +84,18 @@ public:
     template <class Scale>
     void settle(std::size_t lanes, Scale scale) {
         for (std::size_t l = 0; l < lanes; l += W) {
-            const V old = V::load(shift_ + l), settled = settled_shift(l);
-            if (!V::any_above(settled, old) && !V::any_above(old, settled)) continue;
-            settled.store(shift_ + l);
-            const V factor = rescaling(old, settled);
+            const V old = V::load(shift_ + l), next = settled(l);
+            if (!V::any_above(next, old) && !V::any_above(old, next)) continue;
+            next.store(shift_ + l);
+            const V factor = rescaling(old, next);
             V::mul(V::load(sum_ + l), factor).store(sum_ + l);
             scale(l, factor);
         }
     }
 
 private:
-    /// The peak where it lies too far above the shift, or below it while the lane has seen nothing
-    /// yet; else the shift as it is.
-    V settled_shift(std::size_t lane) const {
-        const V old = V::load(shift_ + lane), peak = V::load(peak_ + lane);
-        const V floor = V::where_above(V::load(sum_ + lane), V::set(0), V::set(blocked_score<T>),
-                                       V::sub(old, V::set(T(lowest_fall))));
-        const V raised = V::where_above(peak, V::add(old, V::set(T(highest_rise))), peak, old);
-        const V moved = V::where_above(floor, peak, peak, raised);
-        return V::where_above(peak, V::set(blocked_score<T>), moved, old);
+    V settled(std::size_t lane) const {
+        return settled_shift(V::load(shift_ + lane), V::load(peak_ + lane), V::load(sum_ + lane));
     }
 
     T *shift_, *sum_, *peak_, *block_sum_;

@@ -1,5 +1,5 @@
-// One row of a tile as plainly as the reference computes it: products in order, then scale, soft
-// cap, alibi and masks, then the softmax from the row's own largest score, then the values.
+// One row of a tile as plainly as the reference computes it: products in order, then the steps and
+// masks, then the softmax from the row's own largest score, then the values.
 //
 // For rows that the fast paths cannot hold: numbers near the ends of T's range, and infinities and
 // NaN among keys and values. Keys that are blocked are never read.
@@ -57,13 +57,11 @@ private:
 
     bool sees(const Strip& s, std::size_t k) const {
         if (s.visible != nullptr && (s.visible[k] >> lane_ & 1) == 0) return false;
-        for (std::size_t b = 0; b < t_.bias_count; ++b)
-            if (bias(b, s.first_key + k) == blocked_score<T>) return false;
+        for (std::size_t i = 0; i < t_.step_count; ++i)
+            if (t_.steps[i].kind == StepKind::bias &&
+                bias_of(t_.steps[i], lane_, s.first_key + k) == blocked_score<T>)
+                return false;
         return true;
-    }
-
-    T bias(std::size_t b, std::size_t key) const {
-        return t_.biases[b].row[lane_][key * t_.biases[b].key_step];
     }
 
     /// visit(key, score) for every key that the row sees, in order.
@@ -76,7 +74,8 @@ private:
             const auto visit_group = [&] {
                 T score[group] = {};
                 products(seen, count, score);
-                for (std::size_t j = 0; j < count; ++j) visit(seen[j], modified(score[j], seen[j]));
+                for (std::size_t j = 0; j < count; ++j)
+                    visit(seen[j], modified(t_, lane_, seen[j], score[j]));
                 count = 0;
             };
             for (std::size_t k = 0; k < s.keys; ++k) {
@@ -95,18 +94,6 @@ private:
             key[j] = t_.key + keys[j < count ? j : 0] * t_.key_stride;
         for (std::size_t i = 0; i < t_.d_k; ++i)
             for (std::size_t j = 0; j < group; ++j) sum[j] += t_.query[lane_][i] * key[j][i];
-    }
-
-    T modified(T score, std::size_t key) const {
-        score *= static_cast<T>(t_.scale);
-        if (const T cap = static_cast<T>(t_.softcap); cap != 0)
-            score = cap * static_cast<T>(__builtin_tanh(static_cast<double>(score / cap)));
-        if (t_.alibi) {
-            const auto distance = static_cast<std::ptrdiff_t>(key) - t_.position[lane_];
-            score += t_.slope[lane_] * static_cast<T>(distance);
-        }
-        for (std::size_t b = 0; b < t_.bias_count; ++b) score += bias(b, key);
-        return score;
     }
 
     Tile<T>& t_;

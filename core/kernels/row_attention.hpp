@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/kernels/math.hpp"
+#include "core/kernels/online_softmax.hpp"
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/score_steps.hpp"
@@ -53,7 +54,7 @@ private:
     }
 
     void attend_row(std::size_t row) {
-        load_query(row, query_factor(t_));
+        load_query(row, t_.query_factor);
         for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] = 0;
         if (keeps_weights())
             for (std::size_t k = 0; k < t_.kv_len; ++k) t_.weights[row][k] = blocked_score<T>;
@@ -67,7 +68,7 @@ private:
     void attend_strip(const Strip& s, std::size_t row) {
         T* scores = weights_;
         for (std::size_t k = 0; k < s.keys; k += W) dots(s, k).store(scores + k);
-        modify(s, row, scores);
+        modify_row<V>(t_, s, row, scores);
         if (keeps_weights())
             for (std::size_t k = 0; k < s.keys; ++k) t_.weights[row][s.first_key + k] = scores[k];
         settle_shift(row, peak_of(scores, s.keys));
@@ -139,33 +140,6 @@ private:
         }
     }
 
-    void modify(const Strip& s, std::size_t row, T* scores) const {
-        for (std::size_t k = 0; t_.scales_scores && k < s.keys; k += W)
-            scaled(V::load(scores + k), t_).store(scores + k);
-        for (std::size_t k = 0; t_.softcap != 0 && k < s.keys; k += W)
-            capped(V::load(scores + k), t_.softcap).store(scores + k);
-        if (t_.alibi) {
-            const T slope = t_.slope[row];
-            for (std::size_t k = 0; k < s.keys; ++k) {
-                const auto key = static_cast<std::ptrdiff_t>(s.first_key + k);
-                scores[k] += slope * static_cast<T>(key - t_.position[row]);
-            }
-        }
-        for (std::size_t b = 0; b < t_.bias_count; ++b)
-            for (std::size_t k = 0; k < s.keys; k += W) {
-                const Bias<T>& bias = t_.biases[b];
-                const T* from = bias.row[row] + (s.first_key + k) * bias.key_step;
-                const std::size_t filled = s.keys - k < W ? s.keys - k : W;
-                const V summand = bias.key_step == 0 ? V::set(*from) : V::load_first(from, filled);
-                with_bias(V::load(scores + k), summand).store(scores + k);
-            }
-        if (s.visible != nullptr)
-            for (std::size_t k = 0; k < s.keys; ++k)
-                if ((s.visible[k] >> row & 1) == 0) scores[k] = blocked_score<T>;
-        // What is past the end weighs nothing.
-        for (std::size_t k = s.keys; k % W != 0; ++k) scores[k] = blocked_score<T>;
-    }
-
     static T peak_of(const T* scores, std::size_t keys) {
         V peak = V::set(blocked_score<T>);
         for (std::size_t k = 0; k < keys; k += W) peak = V::max(V::load(scores + k), peak);
@@ -177,10 +151,9 @@ private:
     }
 
     void settle_shift(std::size_t row, T peak) {
-        const bool first = !(sum_ > 0) && peak > blocked_score<T>;
-        if (!(peak > shift_ + T(highest_rise)) && !(first && peak < shift_ - T(lowest_fall)))
-            return;
-        T factor[W];
+        T settled[W], factor[W];
+        settled_shift(V::set(shift_), V::set(peak), V::set(sum_)).store(settled);
+        if (settled[0] == shift_) return;
         rescaling(V::set(shift_), V::set(peak)).store(factor);
         shift_ = peak;
         sum_ *= factor[0];

@@ -1,4 +1,9 @@
-// What happens to a tile's scores between the product and the softmax.
+// What happens to a tile's scores between the product and the softmax: every kind of step in its
+// form for tiles, for rows along keys and for one score.
+//
+// A switch without a case for a kind is a warning, and so an error where changes are accepted. The
+// forms differ in their roundings: alibi is one fused multiply-add in tiles, two operations in
+// rows.
 #pragma once
 
 #include "core/kernels/math.hpp"
@@ -13,36 +18,21 @@ constexpr T blocked_score = T(-__builtin_huge_val());
 template <class T>
 constexpr T least_score = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
 
-/// A row's shift starts at 0, where subtracting it costs no digits, and stays while the peak of
-/// each block is at most `highest_rise` above it, and that of the first block that the row sees at
-/// most `lowest_fall` = ln(weight_unit) below; else it becomes the peak. New shifts are rare, and
-/// the largest weight is kept as at least 1 and as at most 2^36.
-constexpr double highest_rise = 11, lowest_fall = 13.862943611198906;
-
-/// What queries are multiplied by before the product.
-template <class T>
-T query_factor(const Tile<T>& t) {
-    if (t.scales_scores) return 1;
-    return static_cast<T>(t.softcap == 0 ? t.scale : t.scale / t.softcap);
-}
-
 /// Whether something happens to scores between the product and the softmax, masks apart.
 template <class T>
-bool has_modifiers(const Tile<T>& t) {
-    return t.scales_scores || t.softcap != 0 || t.alibi || t.bias_count != 0;
+bool has_steps(const Tile<T>& t) {
+    return t.step_count > t.folded_steps;
 }
 
-/// What query_factor() left out: the scale, divided by the soft cap.
-template <class V, class T = typename V::Scalar>
-inline V scaled(V score, const Tile<T>& t) {
-    const V product = V::mul(score, V::set(static_cast<T>(t.scale)));
-    return t.softcap == 0 ? product : V::div(product, V::set(static_cast<T>(t.softcap)));
+template <class V>
+inline V scaled(V score, V factor, V divisor) {
+    return V::div(V::mul(score, factor), divisor);
 }
 
 /// c tanh(score); the product has divided by c already.
 template <class V>
-inline V capped(V score, double softcap) {
-    return V::mul(V::set(static_cast<typename V::Scalar>(softcap)), tanh(score));
+inline V capped(V score, V cap) {
+    return V::mul(cap, tanh(score));
 }
 
 /// Adds an additive mask; -Infinity blocks, whatever the score is.
@@ -53,34 +43,41 @@ inline V with_bias(V score, V bias) {
                           V::add(score, bias));
 }
 
-/// Adds alibi: slope (key - position).
+/// The scores of one vector of lanes: the strip's keys lie down the column, a tile's lanes apart.
+template <class V>
+struct Column {
+    using T = typename V::Scalar;
+    static constexpr std::size_t stride = V::lanes * V::tile_vectors;
+    T* scores;
+    std::size_t keys, lane;  ///< the first lane
+
+    template <class Change>
+    void each(Change change) const {
+        for (std::size_t k = 0; k < keys; ++k)
+            change(k, V::load(scores + k * stride)).store(scores + k * stride);
+    }
+};
+
 template <class V, class T = typename V::Scalar>
-inline void add_distance(const Tile<T>& t, const Strip& s, std::size_t lane, T* column,
-                         std::size_t stride) {
+inline void add_distance(const Tile<T>& t, const Strip& s, V slope, const Column<V>& column) {
     T distance[V::lanes];
     for (std::size_t l = 0; l < V::lanes; ++l)
         distance[l] =
-            static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) - t.position[lane + l]);
-    const V slope = V::load(t.slope + lane);
-    for (std::size_t k = 0; k < s.keys; ++k) {
+            static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) - t.position[column.lane + l]);
+    column.each([&](std::size_t k, V score) {
         const V from = V::add(V::load(distance), V::set(static_cast<T>(k)));
-        V::fma(slope, from, V::load(column + k * stride)).store(column + k * stride);
-    }
+        return V::fma(slope, from, score);
+    });
 }
 
 template <class V, class T = typename V::Scalar>
-inline void add_bias(const Bias<T>& bias, const Strip& s, std::size_t lane, T* column,
-                     std::size_t stride) {
+inline void add_bias(const Step<T>& bias, const Strip& s, const Column<V>& column) {
     constexpr std::size_t W = V::lanes;
-    const T* const* rows = bias.row + lane;
-    const auto add = [&](std::size_t k, V summand) {
-        with_bias(V::load(column + k * stride), summand).store(column + k * stride);
-    };
+    const T* const* rows = bias.row + column.lane;
     if (bias.key_step == 0) {
         T lanes[W];
         for (std::size_t r = 0; r < W; ++r) lanes[r] = *rows[r];
-        for (std::size_t k = 0; k < s.keys; ++k) add(k, V::load(lanes));
-        return;
+        return column.each([&](std::size_t, V score) { return with_bias(score, V::load(lanes)); });
     }
     for (std::size_t k = 0; k < s.keys; k += W) {
         const std::size_t filled = s.keys - k < W ? s.keys - k : W;
@@ -88,29 +85,110 @@ inline void add_bias(const Bias<T>& bias, const Strip& s, std::size_t lane, T* c
         for (std::size_t r = 0; r < W; ++r)
             square[r] = V::load_first(rows[r] + s.first_key + k, filled);
         V::transpose(square);
-        for (std::size_t i = 0; i < filled; ++i) add(k + i, square[i]);
+        for (std::size_t i = 0; i < filled; ++i) {
+            T* score = column.scores + (k + i) * column.stride;
+            with_bias(V::load(score), square[i]).store(score);
+        }
     }
 }
 
-/// Scale, soft cap, alibi, additive masks and blocking masks on one vector of lanes: the strip's
-/// keys lie down the column, a tile's lanes apart.
 template <class V, class T = typename V::Scalar>
-inline void modify_scores(const Tile<T>& t, const Strip& s, std::size_t vector, T* column) {
-    constexpr std::size_t stride = V::lanes * V::tile_vectors;
-    const std::size_t lane = vector * V::lanes;
-    const auto each = [&](auto change) {
-        for (std::size_t k = 0; k < s.keys; ++k)
-            change(k, V::load(column + k * stride)).store(column + k * stride);
-    };
-    if (t.scales_scores) each([&](std::size_t, V x) { return scaled(x, t); });
-    if (t.softcap != 0) each([&](std::size_t, V x) { return capped(x, t.softcap); });
-    if (t.alibi) add_distance<V>(t, s, lane, column, stride);
-    for (std::size_t b = 0; b < t.bias_count; ++b)
-        add_bias<V>(t.biases[b], s, lane, column, stride);
+inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& s,
+                            const Column<V>& column) {
+    const V number = V::load(step.number + column.lane), divisor = V::set(step.divisor);
+    switch (step.kind) {
+        case StepKind::scale:
+            return column.each([&](std::size_t, V x) { return scaled(x, number, divisor); });
+        case StepKind::softcap:
+            return column.each([&](std::size_t, V x) { return capped(x, number); });
+        case StepKind::alibi: return add_distance<V>(t, s, number, column);
+        case StepKind::bias: return add_bias<V>(step, s, column);
+    }
+}
+
+/// The steps that are left and the blocking masks, on one vector of lanes.
+template <class V, class T = typename V::Scalar>
+inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& column) {
+    for (std::size_t i = t.folded_steps; i < t.step_count; ++i)
+        apply_to_column(t.steps[i], t, s, column);
     if (s.visible != nullptr)
-        each([&](std::size_t k, V x) {
-            return V::where(s.visible[k] >> lane, x, V::set(blocked_score<T>));
+        column.each([&](std::size_t k, V x) {
+            return V::where(s.visible[k] >> column.lane, x, V::set(blocked_score<T>));
         });
+}
+
+/// To the scores of one row, the strip's keys side by side; what lies past them may be anything.
+template <class V, class T = typename V::Scalar>
+inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, std::size_t row,
+                         T* scores) {
+    constexpr std::size_t W = V::lanes;
+    const auto each = [&](auto change) {
+        for (std::size_t k = 0; k < s.keys; k += W)
+            change(k, V::load(scores + k)).store(scores + k);
+    };
+    const T number = step.number[row];
+    switch (step.kind) {
+        case StepKind::scale:
+            return each(
+                [&](std::size_t, V x) { return scaled(x, V::set(number), V::set(step.divisor)); });
+        case StepKind::softcap:
+            return each([&](std::size_t, V x) { return capped(x, V::set(number)); });
+        case StepKind::alibi:
+            for (std::size_t k = 0; k < s.keys; ++k) {
+                const auto key = static_cast<std::ptrdiff_t>(s.first_key + k);
+                scores[k] += number * static_cast<T>(key - t.position[row]);
+            }
+            return;
+        case StepKind::bias:
+            return each([&](std::size_t k, V x) {
+                const T* from = step.row[row] + (s.first_key + k) * step.key_step;
+                const std::size_t filled = s.keys - k < W ? s.keys - k : W;
+                return with_bias(x,
+                                 step.key_step == 0 ? V::set(*from) : V::load_first(from, filled));
+            });
+    }
+}
+
+/// The steps that are left and the blocking masks, on one row; past the strip's end all is blocked.
+template <class V, class T = typename V::Scalar>
+inline void modify_row(const Tile<T>& t, const Strip& s, std::size_t row, T* scores) {
+    for (std::size_t i = t.folded_steps; i < t.step_count; ++i)
+        apply_to_row<V>(t.steps[i], t, s, row, scores);
+    if (s.visible != nullptr)
+        for (std::size_t k = 0; k < s.keys; ++k)
+            if ((s.visible[k] >> row & 1) == 0) scores[k] = blocked_score<T>;
+    for (std::size_t k = s.keys; k % V::lanes != 0; ++k) scores[k] = blocked_score<T>;
+}
+
+template <class T>
+inline T bias_of(const Step<T>& step, std::size_t lane, std::size_t key) {
+    return step.row[lane][key * step.key_step];
+}
+
+/// To one score, as the reference does it.
+template <class T>
+inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, std::size_t key,
+                       T score) {
+    const T number = step.number[lane];
+    switch (step.kind) {
+        case StepKind::scale: return score * number;
+        case StepKind::softcap:
+            if (number == 0) return score;
+            return number * static_cast<T>(__builtin_tanh(static_cast<double>(score / number)));
+        case StepKind::alibi:
+            return score +
+                   number * static_cast<T>(static_cast<std::ptrdiff_t>(key) - t.position[lane]);
+        case StepKind::bias: return score + bias_of(step, lane, key);
+    }
+    return score;
+}
+
+/// Every step of one score of the product, whichever queries have done for the fast forms.
+template <class T>
+inline T modified(const Tile<T>& t, std::size_t lane, std::size_t key, T score) {
+    for (std::size_t i = 0; i < t.step_count; ++i)
+        score = apply_plainly(t.steps[i], t, lane, key, score);
+    return score;
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ private:
     }
 
     void attend() {
-        pack<V>(t_.query, t_.lanes, t_.d_k, query_factor(t_), query_);
+        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
         std::size_t blocks = 0, block = 0;
@@ -106,7 +106,7 @@ private:
         const bool whole = first->keys == block_keys && first->first_vector == 0 &&
                            first->end_vector == used_vectors();
         if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
-        if (has_modifiers(t_) || !guess_block(first, end)) weigh_block(first, end);
+        if (has_steps(t_) || !guess_block(first, end)) weigh_block(first, end);
         for (const Strip* s = first; s != end; ++s) mix(*s);
         softmax_.end_block();
         if (keeps_weights()) {
@@ -225,7 +225,7 @@ private:
                     Store<V>{scores + first * W, L, nullptr, 0});
         for (std::size_t v = first; v < s.end_vector; ++v) {
             T* column = scores + v * W;
-            modify_scores<V>(t_, s, v, column);
+            modify_column(t_, s, Column<V>{column, s.keys, v * W});
             V peak[4];
             for (V& p : peak) p = V::load(softmax_.peak() + v * W);
             std::size_t k = 0;

@@ -10,6 +10,7 @@
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/heads.hpp"
+#include "core/layer/mask_rows.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/operator/rope.hpp"
@@ -56,52 +57,25 @@ Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     return dropout;
 }
 
-/// An additive mask in T's own precision.
-template <class T>
-Array<double> rounded(const Array<double>& bias) {
-    Array<double> result = bias;
-    for (double& value : result) value = static_cast<double>(static_cast<T>(value));
-    return result;
-}
-
-/// (batch, kv_len) or (kv_len) as what broadcasts to (batch, heads, q_len, kv_len).
-Array<double> padding_as_mask(Array<double> padding) {
-    const std::size_t keys = padding.shape(padding.dimension() - 1);
-    padding.reshape({padding.size() / keys, std::size_t{1}, std::size_t{1}, keys});
-    return padding;
-}
-
 /// An operand that has no other use any more: it is gone once what is made from it is there.
 Array<double> taken(Array<double>& operand) {
     return std::move(operand);
 }
 
-/// The masks and score modifiers of the plan.
+/// The masks and score steps of the plan. Additive masks are rounded to T, so that what lies beyond
+/// T's range blocks.
 template <class T>
 void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
+    static_cast<ScoreModifiers&>(call) = plan;
     call.scale = plan.scale;
-    call.softcap = plan.softcap;
-    call.alibi = plan.alibi;
     call.mask_method = plan.mask_method;
     call.first_query = plan.first_query;
     call.offset = plan.offset;
     call.sink = plan.sink;
-
-    const auto add_mask = [&](const char* name, const Array<double>& mask, bool is_boolean) {
-        if (is_boolean)
-            call.mask.add(BooleanRule(mask, plan.keeps_true), name);
-        else
-            call.biases.emplace_back(rounded<T>(mask), 0);
-    };
-    if (operands.mask.dimension() != 0)
-        add_mask("mask", taken(operands.mask), operands.mask_is_boolean);
-    if (operands.key_padding_mask.dimension() != 0)
-        add_mask("key_padding_mask", padding_as_mask(taken(operands.key_padding_mask)),
-                 operands.key_padding_mask_is_boolean);
-    if (plan.causal) call.mask.add(BandRule(-1, 0, call.offset), "causal");
-    if (!plan.window.empty())
-        call.mask.add(BandRule(plan.window[0], plan.window[1], call.offset), "window");
-    if (!plan.kv_lengths.empty()) call.mask.add(LengthRule(plan.kv_lengths), "kv_lengths");
+    Masks masks = take_masks(plan, operands);
+    for (Broadcast& bias : masks.biases) bias.template round_to<T>();
+    call.mask = std::move(masks.rules);
+    call.biases = std::move(masks.biases);
 }
 
 /// What the steps of a layer share.
@@ -324,10 +298,9 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
     masks.key_padding_mask = operands.key_padding_mask;
     masks.mask_is_boolean = operands.mask_is_boolean;
     masks.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
-    AttentionCall<double> call;
-    add_rules(call, plan, masks);
-    for (Broadcast& bias : call.biases) call.mask.add(BiasRule(std::move(bias)), "mask");
-    return std::move(call.mask);
+    Masks all = take_masks(plan, masks);
+    for (Broadcast& bias : all.biases) all.rules.add(BiasRule(std::move(bias)));
+    return std::move(all.rules);
 }
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {

@@ -9,19 +9,19 @@
 #include "core/operator/dropout.hpp"
 #include "core/operator/mask.hpp"
 #include "core/operator/recorder.hpp"
+#include "core/operator/score_steps.hpp"
 
 namespace attn {
 
 /// One call of the operator, per batch entry and head:
-/// context = dropout(softmax(mask(bias + alibi + softcap(scale * query key^T)))) value.
+/// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
+/// score_steps.hpp.
 template <class T>
-struct AttentionCall {
+struct AttentionCall : ScoreModifiers {
     Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
     double scale = 1;
-    double softcap = 0;  ///< c of c tanh(x / c); 0: none
-    bool alibi = false;
     std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity blocks
     Mask mask;                      ///< all that blocks besides
     MaskMethod mask_method = MaskMethod::neg_inf;

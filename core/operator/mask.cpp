@@ -124,14 +124,14 @@ bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
 }
 
 bool Mask::allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const {
-    for (const auto& [name, rule] : rules_)
+    for (const auto& [allowed, rule] : rules_)
         if (!rule->allows(batch, head, query, key)) return false;
     return true;
 }
 
 Coverage Mask::cover(const Block& block) const {
     Coverage joined = Coverage::all;
-    for (const auto& [name, rule] : rules_) {
+    for (const auto& [allowed, rule] : rules_) {
         const Coverage one = rule->cover(block);
         if (one == Coverage::none) return Coverage::none;
         if (one == Coverage::some) joined = Coverage::some;
@@ -141,7 +141,7 @@ Coverage Mask::cover(const Block& block) const {
 
 KeyRange Mask::range(const Block& block) const {
     KeyRange joined{block.first_key, block.first_key + block.keys};
-    for (const auto& [name, rule] : rules_) {
+    for (const auto& [allowed, rule] : rules_) {
         const KeyRange one = rule->range(block);
         joined.first = std::max(joined.first, one.first);
         joined.end = std::min(joined.end, one.end);
@@ -150,7 +150,7 @@ KeyRange Mask::range(const Block& block) const {
 }
 
 void Mask::block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const {
-    for (const auto& [name, rule] : rules_) rule->block_unseen(block, first_lane, seen);
+    for (const auto& [allowed, rule] : rules_) rule->block_unseen(block, first_lane, seen);
 }
 
 }  // namespace attn

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/tensor.hpp"
+#include "core/operator/arrays.hpp"
 
 namespace attn {
 
@@ -20,6 +21,13 @@ struct Block {
 };
 
 enum class Coverage { all, none, some };
+
+/// What settings ask of masks, besides those that are operands and causal attention, which a mode
+/// may ask for.
+struct MaskSettings {
+    std::vector<std::uint64_t> kv_lengths;  ///< real keys of each batch entry; empty: all
+    std::vector<std::int64_t> window;       ///< {left, right} round a query; -1 is unbounded
+};
 
 /// Keys [first, end).
 struct KeyRange {
@@ -116,6 +124,11 @@ public:
     std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
     const std::vector<double>& values() const { return values_; }
 
+    template <class T>
+    void round_to() {
+        for (double& value : values_) value = static_cast<double>(static_cast<T>(value));
+    }
+
 private:
     std::vector<double> values_;
     std::size_t shape_[4];
@@ -135,6 +148,9 @@ private:
     bool true_keeps_;
 };
 
+/// The arrays that say where the first and the second additive mask allow a key.
+inline constexpr ArrayId allowed_by_biases[] = {"allowed_by_bias_0", "allowed_by_bias_1"};
+
 /// Where an additive mask is not -Infinity.
 class BiasRule : public MaskRule {
 public:
@@ -149,15 +165,15 @@ private:
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:
-    /// `name` is for those who ask which rule blocks a key.
+    /// `allowed` is the array of those who ask which rule blocks a key.
     struct NamedRule {
-        std::string name;
+        std::optional<ArrayId> allowed;
         std::shared_ptr<const MaskRule> rule;
     };
 
     template <class Rule>
-    void add(Rule rule, std::string name = "") {
-        rules_.push_back({std::move(name), std::make_shared<Rule>(std::move(rule))});
+    void add(Rule rule, std::optional<ArrayId> allowed = std::nullopt) {
+        rules_.push_back({allowed, std::make_shared<Rule>(std::move(rule))});
     }
 
     const std::vector<NamedRule>& rules() const { return rules_; }

@@ -2,7 +2,9 @@
 // in float32 and in float64, and is the oracle of every faster path.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <span>
 
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xmanipulation.hpp>
@@ -73,15 +75,6 @@ Tensor4<T> row_sums(const Tensor4<T>& x) {
     for (std::size_t row = 0; row < sums.size(); ++row)
         sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
     return sums;
-}
-
-/// The scores times the scale. The default scale divides by sqrt(d_k), as PyTorch programs write
-/// it: a factor would round differently.
-template <class T>
-Tensor4<T> scale_scores(const Tensor4<T>& scores, double scale, std::size_t d_k) {
-    const double root = std::sqrt(static_cast<double>(d_k));
-    if (scale == 1.0 / root) return evaluated(in_xt(scores) / static_cast<T>(root));
-    return evaluated(in_xt(scores) * static_cast<T>(scale));
 }
 
 template <class T>
@@ -161,22 +154,34 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
     return {std::move(weights), std::move(logsumexp)};
 }
 
-/// Every score modifier in turn, in place; those that name an array are kept under it.
+/// Takes one step for every row of scores, in place.
+template <class T>
+void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& call) {
+    const std::size_t keys = scores.shape(3), d_k = call.query.shape(3);
+    T* row = scores.data();
+    for (std::size_t b = 0; b < scores.shape(0); ++b)
+        for (std::size_t h = 0; h < scores.shape(1); ++h)
+            for (std::size_t q = call.first_query; q < call.first_query + scores.shape(2);
+                 ++q, row += keys) {
+                const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
+                apply_of<T>(use.step)(
+                    std::span(row, keys),
+                    {call, call.scale, call.biases.data(), scores.shape(1), d_k, b, h, q, position},
+                    use.index);
+            }
+}
+
+/// Every step in turn, in place; what the scores are after each is kept under its name, also where
+/// it is off and leaves them as they are.
 template <class T>
 void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
-    for (const ScoreModifier<T>& modifier :
-         score_modifiers<T>(call.softcap, call.alibi, scores.shape(1), call.biases)) {
-        T* score = scores.data();
-        for (std::size_t b = 0; b < scores.shape(0); ++b)
-            for (std::size_t h = 0; h < scores.shape(1); ++h)
-                for (std::size_t row = 0; row < scores.shape(2); ++row)
-                    for (std::size_t k = 0; k < scores.shape(3); ++k, ++score) {
-                        const std::size_t q = call.first_query + row;
-                        const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
-                        *score = modifier.apply(*score, {b, h, q, k, position});
-                    }
-        if (const auto array = find_array(modifier.emits, all_arrays))
-            recorder.keep(*array, scores);
+    for (const ScoreStep& step : score_steps()) {
+        const std::size_t times = step.times(call, call.biases.size());
+        for (std::size_t index = 0; index < times; ++index) {
+            take_step({step, index}, scores, call);
+            if (index < std::size(step.emits)) recorder.keep(step.emits[index], scores);
+        }
+        if (times == 0) recorder.keep(step.emits[0], scores);
     }
 }
 
@@ -218,15 +223,15 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
 /// Where each rule by itself would let a query attend.
 template <class T>
 void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
-    const auto keep = [&](const std::string& name, const auto& allows_by_rule) {
-        const auto array = find_array("allowed_by_" + name, all_arrays);
-        if (array && recorder.wants(*array))
-            recorder.keep(*array, mask_where(call, scores, allows_by_rule));
+    const auto keep = [&](ArrayId allowed, const auto& allows_by_rule) {
+        if (recorder.wants(allowed))
+            recorder.keep(allowed, mask_where(call, scores, allows_by_rule));
     };
-    for (const auto& [name, rule] : call.mask.rules())
-        keep(name, [&rule = *rule](auto... place) { return rule.allows(place...); });
-    for (std::size_t i = 0; i < call.biases.size(); ++i)
-        keep("bias_" + std::to_string(i),
+    for (const auto& [allowed, rule] : call.mask.rules())
+        if (allowed)
+            keep(*allowed, [&rule = *rule](auto... place) { return rule.allows(place...); });
+    for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
+        keep(allowed_by_biases[i],
              [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
 }
 
@@ -254,8 +259,7 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     const Tensor4<T> scores =
         matmul(call.query, evaluated(xt::transpose(in_xt(call.key), {0, 1, 3, 2})));
     keep("scores", scores);
-    Tensor4<T> modified = scale_scores(scores, call.scale, call.query.shape(3));
-    keep("scaled_scores", modified);
+    Tensor4<T> modified = scores;
     modify(modified, call, recorder);
 
     const Tensor4<T> mask = mask_of(call, scores);

@@ -2,53 +2,195 @@
 #include "core/operator/score_steps.hpp"
 
 #include <cmath>
-#include <utility>
+
+#include "core/operator/mask.hpp"
+#include "core/operator/quotes.hpp"
 
 namespace attn {
+namespace {
+
+using kernels::StepKind;
+
+/// The scale. The default divides by sqrt(d_k), as PyTorch programs write it: a factor would round
+/// differently. Source: Vaswani et al. 2017, section 3.2.1.
+namespace scale_step {
+
+std::size_t times(const ScoreModifiers&, std::size_t) {
+    return 1;
+}
+
+double root_of(const ScoreRow& row) {
+    return std::sqrt(static_cast<double>(row.d_k));
+}
 
 template <class T>
-ScoreModifier<T> softcap(double cap) {
-    const T c = static_cast<T>(cap);
+void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
+    const double root = root_of(row);
+    if (row.scale == 1.0 / root)
+        for (T& score : scores) score /= static_cast<T>(root);
+    else
+        for (T& score : scores) score *= static_cast<T>(row.scale);
+}
+
+double number(const ScoreRow& row) {
+    return row.scale;
+}
+
+std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
+    const std::string root = "sqrt(d_k) = sqrt(" + std::to_string(row.d_k) + ")";
+    if (row.scale == 1 / root_of(row))
+        return "Every score is divided by " + root + ", that is scale " + quotes.number(row.scale) +
+               " (" + quotes.source("scale") +
+               "). The more products a score adds up, the further scores lie apart: by about "
+               "sqrt(d_k). Divided by that, they keep the softmax from giving nearly everything to "
+               "one key.";
+    if (!quotes.is_given("scale"))
+        return "The scores stay as they are: the scale is 1 without projections (" +
+               quotes.source("init") + ").";
+    return "Every score is multiplied by " + quotes.number(row.scale) + " (" +
+           quotes.source("scale") + "; the default would be " +
+           (quotes.has_projections() ? "1/" + root : "1 without projections") + ").";
+}
+
+}  // namespace scale_step
+
+/// c tanh(x / c). Gemma 2 (arXiv 2408.00118, section 2); ONNX Attention's softcap.
+namespace softcap_step {
+
+std::size_t times(const ScoreModifiers& asked, std::size_t) {
+    return asked.softcap == 0 ? 0 : 1;
+}
+
+template <class T>
+void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
+    const T cap = static_cast<T>(row.asked.softcap);
+    if (cap == T{0}) return;
     // The tangent of a float32 by way of float64, whose last bit differs between C libraries.
-    const auto tanh = [](T x) { return static_cast<T>(std::tanh(static_cast<double>(x))); };
-    return {[c, tanh](T x, const ScorePlace&) { return c == T{0} ? x : c * tanh(x / c); },
-            "capped_scores"};
+    for (T& score : scores)
+        score = cap * static_cast<T>(std::tanh(static_cast<double>(score / cap)));
 }
 
-double alibi_slope(std::size_t head, std::size_t heads) {
-    return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+double number(const ScoreRow& row) {
+    return row.asked.softcap;
+}
+
+std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
+    return "C tanh(x / C) with C = " + quotes.setting(row.asked.softcap) + " (" +
+           quotes.source("softcap") + ") keeps every score between -C and C.";
+}
+
+}  // namespace softcap_step
+
+/// x + slope (k - p), slope = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
+namespace alibi_step {
+
+std::size_t times(const ScoreModifiers& asked, std::size_t) {
+    return asked.alibi ? 1 : 0;
+}
+
+double slope_of(const ScoreRow& row) {
+    return std::exp2(-8.0 * static_cast<double>(row.head + 1) / static_cast<double>(row.heads));
 }
 
 template <class T>
-ScoreModifier<T> alibi(std::size_t heads) {
-    return {[heads](T x, const ScorePlace& at) {
-                const auto distance = static_cast<std::int64_t>(at.key) - at.position;
-                const T slope = static_cast<T>(alibi_slope(at.head, heads));
-                return x + slope * static_cast<T>(distance);
-            },
-            "alibi_scores"};
+void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
+    const T slope = static_cast<T>(slope_of(row));
+    for (std::size_t key = 0; key < scores.size(); ++key)
+        scores[key] += slope * static_cast<T>(static_cast<std::int64_t>(key) - row.position);
+}
+
+std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
+    return "slope * (j - p) is added to the score of key j (" + quotes.source("alibi") +
+           "): keys lose the more, the further before the query they stand. slope = 2^(-8 (h + 1) "
+           "/ heads) = 2^(-8 * " +
+           std::to_string(row.head + 1) + " / " + std::to_string(row.heads) +
+           ") = " + quotes.number(slope_of(row)) + ", " + quotes.position() + ".";
+}
+
+}  // namespace alibi_step
+
+/// x + bias, an additive mask.
+namespace bias_step {
+
+std::size_t times(const ScoreModifiers&, std::size_t additive_masks) {
+    return additive_masks;
 }
 
 template <class T>
-ScoreModifier<T> add_bias(Broadcast bias, std::size_t index) {
-    return {[bias = std::move(bias)](T x, const ScorePlace& at) {
-                return x + static_cast<T>(bias.at(at.batch, at.head, at.query, at.key));
-            },
-            "bias_" + std::to_string(index) + "_scores"};
+void apply(std::span<T> scores, const ScoreRow& row, std::size_t index) {
+    const Broadcast& bias = row.biases[index];
+    for (std::size_t key = 0; key < scores.size(); ++key)
+        scores[key] += static_cast<T>(bias.at(row.batch, row.head, row.query, key));
 }
 
-template <class T>
-std::vector<ScoreModifier<T>> score_modifiers(double cap, bool with_alibi, std::size_t heads,
-                                              const std::vector<Broadcast>& biases) {
-    std::vector<ScoreModifier<T>> list{softcap<T>(cap)};
-    if (with_alibi) list.push_back(alibi<T>(heads));
-    for (std::size_t i = 0; i < biases.size(); ++i) list.push_back(add_bias<T>(biases[i], i));
-    return list;
+std::string words(const ScoreRow&, std::size_t index, const Quotes& quotes) {
+    return quotes.additive_mask_source(index) +
+           " is added to the scores. Where it is -Infinity it blocks the key.";
 }
 
-template std::vector<ScoreModifier<float>> score_modifiers(double, bool, std::size_t,
-                                                           const std::vector<Broadcast>&);
-template std::vector<ScoreModifier<double>> score_modifiers(double, bool, std::size_t,
-                                                            const std::vector<Broadcast>&);
+}  // namespace bias_step
+
+// A new step takes its place in this order.
+constexpr ScoreStep all_score_steps[] = {
+    {"scale",
+     "Scale",
+     scale_step::times,
+     scale_step::apply,
+     scale_step::apply,
+     {"scaled_scores", "scaled_scores"},
+     StepKind::scale,
+     scale_step::number,
+     scale_step::words},
+    {"softcap",
+     "Soft cap",
+     softcap_step::times,
+     softcap_step::apply,
+     softcap_step::apply,
+     {"capped_scores", "capped_scores"},
+     StepKind::softcap,
+     softcap_step::number,
+     softcap_step::words},
+    {"alibi",
+     "ALiBi",
+     alibi_step::times,
+     alibi_step::apply,
+     alibi_step::apply,
+     {"alibi_scores", "alibi_scores"},
+     StepKind::alibi,
+     alibi_step::slope_of,
+     alibi_step::words},
+    {"mask",
+     "Additive mask",
+     bias_step::times,
+     bias_step::apply,
+     bias_step::apply,
+     {"bias_0_scores", "bias_1_scores"},
+     StepKind::bias,
+     nullptr,
+     bias_step::words},
+};
+// Fused kernels fold the scale, divided by the soft cap, into the queries.
+static_assert(all_score_steps[0].kernel == StepKind::scale &&
+              all_score_steps[1].kernel == StepKind::softcap);
+
+}  // namespace
+
+std::span<const ScoreStep> score_steps() {
+    return all_score_steps;
+}
+
+std::vector<StepUse> steps_taken(const ScoreModifiers& asked, std::size_t additive_masks) {
+    std::vector<StepUse> taken;
+    for (const ScoreStep& step : all_score_steps)
+        for (std::size_t index = 0; index < step.times(asked, additive_masks); ++index)
+            taken.push_back({step, index});
+    return taken;
+}
+
+std::string_view step_beyond_kernels(const ScoreModifiers& asked) {
+    for (const ScoreStep& step : all_score_steps)
+        if (!step.kernel && step.times(asked, 0) != 0) return step.key;
+    return {};
+}
 
 }  // namespace attn

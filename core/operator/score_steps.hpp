@@ -1,48 +1,81 @@
-// What happens to a score between the product and the softmax, in one ordered list.
+// What happens to a score between the product and the softmax: a table of steps, in the order in
+// which they are applied.
 #pragma once
 
-#include <functional>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/operator/mask.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/operator/arrays.hpp"
 
 namespace attn {
 
-/// A place in the scores. `position` is the query's, cached length and alignment counted in.
-struct ScorePlace {
-    std::size_t batch, head, query, key;
+class Broadcast;
+class Quotes;
+
+/// What settings ask of the steps, besides the scale.
+struct ScoreModifiers {
+    double softcap = 0;  ///< c of c tanh(x / c); 0 is off
+    bool alibi = false;
+};
+
+/// The scores of one query, and what the steps may know of them. `position` is the query's among
+/// the keys, cached length and alignment counted in.
+struct ScoreRow {
+    const ScoreModifiers& asked;
+    double scale;
+    const Broadcast* biases;  ///< additive masks
+    std::size_t heads, d_k;
+    std::size_t batch, head, query;
     std::int64_t position;
 };
 
-/// One step: a function of the score and its place, each operation of it rounded to T as programs
-/// on tensors round it. Where `emits` names an array, the scores are kept under that name after the
-/// step.
+/// Changes the scores of a row against all keys, each operation rounded to T as programs on tensors
+/// round it. `index` counts a step that is taken several times.
 template <class T>
-struct ScoreModifier {
-    std::function<T(T score, const ScorePlace& place)> apply;
-    std::string emits;
+using ApplyStep = void (*)(std::span<T> scores, const ScoreRow& row, std::size_t index);
+
+struct ScoreStep {
+    std::string_view key;    ///< the setting or operand that asks for it
+    std::string_view title;  ///< of its part of a walk
+    /// How often it is taken: 0 is off.
+    std::size_t (*times)(const ScoreModifiers& asked, std::size_t additive_masks);
+    ApplyStep<float> float32;
+    ApplyStep<double> float64;
+    /// What the scores are after the first and the second time; a step that is off leaves them as
+    /// they are.
+    ArrayId emits[2];
+    /// Its form in fused kernels; nothing: only the reference takes it.
+    std::optional<kernels::StepKind> kernel;
+    double (*number)(const ScoreRow& row);  ///< kernels::Step's; null: none
+    std::string (*words)(const ScoreRow& row, std::size_t index, const Quotes& quotes);
 };
 
-/// c tanh(x / c), or x where c is 0; gives capped_scores. Gemma 2 (arXiv 2408.00118, section 2);
-/// ONNX Attention's softcap.
-template <class T>
-ScoreModifier<T> softcap(double c);
+std::span<const ScoreStep> score_steps();
 
-/// slope_h = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
-double alibi_slope(std::size_t head, std::size_t heads);
-
-/// x + slope_h (k - p); gives alibi_scores.
 template <class T>
-ScoreModifier<T> alibi(std::size_t heads);
+ApplyStep<T> apply_of(const ScoreStep& step) {
+    if constexpr (sizeof(T) == sizeof(float))
+        return step.float32;
+    else
+        return step.float64;
+}
 
-/// x + bias[batch, head, query, key], the index-th additive mask; gives bias_0_scores, ...
-template <class T>
-ScoreModifier<T> add_bias(Broadcast bias, std::size_t index);
+/// One time that a step is taken.
+struct StepUse {
+    const ScoreStep& step;
+    std::size_t index;
+};
 
-/// All of them in the contract's order. A new modifier takes its place in this list.
-template <class T>
-std::vector<ScoreModifier<T>> score_modifiers(double cap, bool with_alibi, std::size_t heads,
-                                              const std::vector<Broadcast>& biases);
+/// What a question takes, in order.
+std::vector<StepUse> steps_taken(const ScoreModifiers& asked, std::size_t additive_masks);
+
+/// The key of a step that fused kernels do not have but the question takes; empty: none.
+std::string_view step_beyond_kernels(const ScoreModifiers& asked);
 
 }  // namespace attn

@@ -10,6 +10,7 @@
 #include "core/fused/attend_fused.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/operator/score_steps.hpp"
 #include "core/plan/refuse.hpp"
 
 namespace attn {
@@ -105,6 +106,8 @@ void project_by_kernel(const Plan& plan, const Tensor3<T>& x,
 /// Fused kernels go through some steps too fast to write them down.
 std::string lacks_of_kernels(const Plan& plan) {
     if (plan.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
+    if (const std::string_view step = step_beyond_kernels(plan); !step.empty())
+        return "has " + std::string(step);
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;

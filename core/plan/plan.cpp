@@ -201,12 +201,10 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
     plan.d_out = *s.out_proj ? static_cast<std::size_t>(*s.d_out)
                              : static_cast<std::size_t>(plan.size_of<std::uint64_t>(Axis::d_out));
     plan.scale = *s.scale;
-    plan.softcap = s.softcap;
-    plan.alibi = s.alibi;
+    static_cast<ScoreModifiers&>(plan) = s;
+    static_cast<MaskSettings&>(plan) = s;
     plan.causal = *s.causal;
     plan.keeps_true = s.mask_true == MaskTrue::keep;
-    plan.window = s.window;
-    plan.kv_lengths = s.kv_lengths;
     plan.mask_method = s.mask_method;
     plan.dropout = {s.dropout, s.dropout_stream, s.dropout_seed.has_value(),
                     s.dropout_seed.value_or(Seed{}), s.dropout_skip.value_or(0)};

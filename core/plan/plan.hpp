@@ -53,7 +53,7 @@ struct DropoutPlan {
     std::uint64_t skip = 0;
 };
 
-struct Plan {
+struct Plan : ScoreModifiers, MaskSettings {
     Settings config;  ///< every default filled in: for those who show it, nothing computes by it
 
     Mode mode = Mode::self;
@@ -76,12 +76,9 @@ struct Plan {
 
     Parameters parameters;
 
-    double scale = 1, softcap = 0;  ///< softcap 0: none
-    bool alibi = false;
+    double scale = 1;
     bool causal = false;
-    bool keeps_true = true;                 ///< a boolean mask lets pass where it is true
-    std::vector<std::int64_t> window;       ///< {left, right}; empty: none
-    std::vector<std::uint64_t> kv_lengths;  ///< empty: all keys are real
+    bool keeps_true = true;  ///< a boolean mask lets pass where it is true
     MaskMethod mask_method = MaskMethod::neg_inf;
     std::vector<double> sink;  ///< a logit a head; empty: none
     RopePlan rope;

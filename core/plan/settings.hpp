@@ -9,6 +9,8 @@
 #include "core/base/dtype.hpp"
 #include "core/base/names.hpp"
 #include "core/operator/choices.hpp"
+#include "core/operator/mask.hpp"
+#include "core/operator/score_steps.hpp"
 #include "core/plan/modes.hpp"
 
 namespace attn {
@@ -46,7 +48,7 @@ inline constexpr double default_rope_base = 10000;
 
 /// One question. An empty optional means "the default", which may depend on the input's shape;
 /// `make_plan` (plan.hpp) fills every one of them in.
-struct Settings {
+struct Settings : ScoreModifiers, MaskSettings {
     Mode mode = Mode::self;
     Dtype dtype = Dtype::float32;
 
@@ -64,14 +66,10 @@ struct Settings {
 
     std::optional<bool> causal;
     std::optional<CausalAlign> causal_align;
-    std::optional<MaskTrue> mask_true;      ///< what `true` means in boolean masks
-    std::vector<std::uint64_t> kv_lengths;  ///< real keys of each batch entry; empty: all
-    std::vector<std::int64_t> window;       ///< {left, right} round a query; -1 is unbounded
+    std::optional<MaskTrue> mask_true;  ///< what `true` means in boolean masks
     MaskMethod mask_method = MaskMethod::neg_inf;
 
     std::optional<double> scale;
-    double softcap = 0;  ///< c of c tanh(x / c); 0 is off
-    bool alibi = false;
     std::optional<Rope> rope;
     std::optional<double> rope_base;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated

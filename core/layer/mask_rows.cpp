@@ -1,0 +1,119 @@
+// Everything that can block a key; see mask_rows.hpp.
+#include "core/layer/mask_rows.hpp"
+
+#include <utility>
+
+#include "core/layer/operands.hpp"
+#include "core/operator/quotes.hpp"
+
+namespace attn {
+namespace {
+
+/// A mask that is an operand: boolean or additive.
+struct OperandMask {
+    std::string_view key;
+    Array<double> Operands::*values;
+    bool Operands::*is_boolean;
+};
+
+constexpr OperandMask operand_masks[] = {
+    {"mask", &Operands::mask, &Operands::mask_is_boolean},
+    {"key_padding_mask", &Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean},
+};
+
+/// Broadcasts to (batch, heads, q_len, kv_len) where `values` do; those of (batch, kv_len) or
+/// (kv_len) are a key's, whatever the head and the query.
+Array<double> as_mask(Array<double> values, bool of_keys) {
+    if (!of_keys) return values;
+    const std::size_t keys = values.shape(values.dimension() - 1);
+    values.reshape({values.size() / keys, std::size_t{1}, std::size_t{1}, keys});
+    return values;
+}
+
+template <std::size_t index>
+void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
+    constexpr OperandMask mask = operand_masks[index];
+    if ((operands.*mask.values).dimension() == 0) return;
+    const Array<double> values =
+        as_mask(std::move(operands.*mask.values), mask.key == "key_padding_mask");
+    if (operands.*mask.is_boolean)
+        masks.rules.add(BooleanRule(values, plan.keeps_true), row.allowed);
+    else
+        masks.biases.emplace_back(values, 0);
+}
+
+std::string boolean_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
+    return "boolean mask (" + quotes.operand_source(row.key) + "): where it is true a key " +
+           (plan.keeps_true ? "may be seen (" : "is blocked (") + quotes.source("mask_true") + ")";
+}
+
+void add_causal(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+    if (plan.causal) masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
+}
+
+std::string causal_words(const MaskRow& row, const Plan&, std::size_t, const Quotes& quotes) {
+    return "causal (" + (quotes.is_given(row.key) ? quotes.source(row.key) : quotes.command()) +
+           "): key j is seen where j <= p; " + quotes.position();
+}
+
+void add_window(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+    if (!plan.window.empty())
+        masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
+}
+
+std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
+    const std::int64_t left = plan.window[0], right = plan.window[1];
+    const std::string first = "p - " + std::to_string(left), last = "p + " + std::to_string(right);
+    const std::string where = left < 0 && right < 0
+                                  ? "it stands anywhere (both sides are unbounded)"
+                              : left < 0  ? "j <= " + last
+                              : right < 0 ? "j >= " + first
+                                          : first + " <= j <= " + last;
+    return "window (" + quotes.source(row.key) + "): key j is seen where " + where + "; " +
+           quotes.position();
+}
+
+void add_lengths(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+    if (!plan.kv_lengths.empty()) masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
+}
+
+std::string lengths_words(const MaskRow& row, const Plan& plan, std::size_t batch,
+                          const Quotes& quotes) {
+    return "real keys (" + quotes.source(row.key) + "): the first " +
+           std::to_string(plan.kv_lengths[batch]) + " of this batch entry";
+}
+
+// A new rule takes its place in this order.
+constexpr MaskRow all_mask_rows[] = {
+    {"mask", "allowed_by_mask", add_operand<0>, boolean_words},
+    {"key_padding_mask", "allowed_by_key_padding_mask", add_operand<1>, boolean_words},
+    {"causal", "allowed_by_causal", add_causal, causal_words},
+    {"window", "allowed_by_window", add_window, window_words},
+    {"kv_lengths", "allowed_by_kv_lengths", add_lengths, lengths_words},
+};
+
+}  // namespace
+
+std::span<const MaskRow> mask_rows() {
+    return all_mask_rows;
+}
+
+Masks take_masks(const Plan& plan, Operands& operands) {
+    Masks masks;
+    for (const MaskRow& row : all_mask_rows) row.add(masks, row, plan, operands);
+    return masks;
+}
+
+std::vector<std::string> additive_masks(const Operands& operands) {
+    std::vector<std::string> keys;
+    for (const OperandMask& mask : operand_masks)
+        if ((operands.*mask.values).dimension() != 0 && !(operands.*mask.is_boolean))
+            keys.emplace_back(mask.key);
+    return keys;
+}
+
+std::string additive_mask_words(std::size_t index, const Quotes& quotes) {
+    return "-Infinity in the additive mask (" + quotes.additive_mask_source(index) + ")";
+}
+
+}  // namespace attn
