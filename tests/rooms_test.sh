@@ -17,10 +17,10 @@ io/model io/plot
 cli/args
 cli/request
 cli/batch cli/explain cli/compare cli/plot
-cli/main.cpp'
+cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v rooms="$rooms" '
-function room(path) { return match(path, /^(core|io|cli)\/[^\/]+/) ? substr(path, 1, RLENGTH) : "" }
+function room(path) { return match(path, /^(core|io|cli)\/[^\/]+\//) ? substr(path, 1, RLENGTH - 1) : "cli" }
 BEGIN {
     lines = split(rooms, line, "\n")
     for (i = 1; i <= lines; i++) for (n = split(line[i], names, " "); n > 0; n--) level[names[n]] = i

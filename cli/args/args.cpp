@@ -8,7 +8,7 @@
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 namespace attn::cli {
 namespace {

@@ -19,7 +19,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {

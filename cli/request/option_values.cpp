@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "io/read/number_array.hpp"
 #include "io/text/json_text.hpp"
-#include "io/text/number_array.hpp"
 
 namespace attn::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "io/file/output_file.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/terminal.hpp"
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "io/plot/label_text.hpp"
 #include "io/text/display_width.hpp"
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 namespace {

@@ -15,7 +15,7 @@
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/element_type.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 namespace attn::io {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 namespace attn::io {
 

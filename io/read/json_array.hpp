@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/file/source.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 namespace attn::io {
 

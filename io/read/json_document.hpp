@@ -9,7 +9,7 @@
 
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 #include "io/text/row_pieces.hpp"
 
 namespace attn::io {

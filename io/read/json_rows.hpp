@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/thread_pool.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 #include "io/text/row_pieces.hpp"
 
 namespace attn::io {

@@ -159,7 +159,8 @@ std::uint64_t read_npy_header(
     const std::size_t length = number_at(start, 8, prefix - 8);
     if (length > longest_npy_header || prefix + length > size)
         fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
-             "; expected at most " + std::to_string(longest_npy_header) + ", and all of them there");
+             "; expected at most " + std::to_string(longest_npy_header) +
+             ", and all of them there");
     const std::string header = read(prefix, length);
     DictionaryReader(header, place, array).read();
 

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "io/text/row_text.hpp"
 #include "io/write/report.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 namespace {

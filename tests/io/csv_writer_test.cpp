@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/read/csv.hpp"
-#include "io/text/row_text.hpp"
 #include "io/write/report.hpp"
+#include "io/write/row_text.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/torch_random.hpp"
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 using namespace attn;
 using namespace attn::io;

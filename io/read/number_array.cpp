@@ -1,5 +1,5 @@
 // Numbers from text; see number_array.hpp.
-#include "io/text/number_array.hpp"
+#include "io/read/number_array.hpp"
 
 #include <algorithm>
 #include <array>

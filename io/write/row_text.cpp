@@ -1,5 +1,5 @@
 // Arrays as text, row by row; see row_text.hpp.
-#include "io/text/row_text.hpp"
+#include "io/write/row_text.hpp"
 
 #include <algorithm>
 #include <cmath>
