@@ -92,6 +92,7 @@ json question_of(const Case& asked) {
                   {"dtype", "float64"},
                   {asked.key, asked.value}};
     if (asked.words.starts_with("boolean")) question["mask_true"] = "keep";
+    if (asked.key == "causal" || asked.key == "window") question["causal_align"] = "top-left";
     return question;
 }
 
@@ -128,7 +129,7 @@ void check_case(const Row& row, const Case& asked, const std::string& label) {
 
     const json question = question_of(asked);
     const std::vector<double> expected = weights_of(asked, question);
-    for (const char* kernel : {"reference", "generic"}) {
+    for (const std::string kernel : {"reference", "generic"}) {
         CAPTURE(kernel);
         const test::Outcome run = run_attn(
             {"sdpa", "--emit", "attention_weights", "--kernel", kernel, "--precision", "17"},
