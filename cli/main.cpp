@@ -49,7 +49,8 @@ int run(int argc, char** argv, cli::Request& request) {
     if (cli::waits_for_keyboard(request)) return cli::ask_for_input(args);
     ThreadPool workers;
     io::LoadedModels models;
-    cli::Question question = cli::read_question(request, {workers, models}, {cli::settle_output});
+    cli::Question question =
+        cli::read_question(request, {workers, models}, {.settle = cli::settle_output});
     const io::IsBlocked is_blocked = cli::blocked_cells(request, question);
     Result result = compute(question.plan, std::move(question.operands), workers);
     cli::write_report(request, question.plan, std::move(result), workers, is_blocked);

@@ -92,8 +92,8 @@ Question Answerer::read(Request& request, const Record& record) {
         document = io::source_of_line(record.file, record.text, record.line);
     }
     workers_.set_threads(threads_);
-    return read_question(request, {workers_, models_},
-                         {[](Request& whole) { check_answer_format(whole); }}, std::move(document));
+    return read_question(request, {workers_, models_}, {.check = check_answer_format},
+                         std::move(document));
 }
 
 std::string Answerer::answer_line(Request& request, const Record& record) {

@@ -56,7 +56,8 @@ void explain(const ExplainRequest& explain, Request& request) {
     const PageFormat& format = format_of(explain.format, request);
     ThreadPool workers;
     io::LoadedModels models;
-    Question question = read_question(request, {workers, models}, {settle, true});
+    Question question =
+        read_question(request, {workers, models}, {.settle = settle, .walks = true});
     const Plan& plan = question.plan;
     const std::size_t batch = pick("--batch", "batch entry", explain.batch, plan.batch);
     const std::size_t head = pick("--head", "head", explain.head, plan.heads);

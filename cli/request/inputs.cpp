@@ -61,7 +61,7 @@ public:
                   io::LoadedModels& models)
         : request_(request), operands_(operands), workers_(workers), models_(models) {}
 
-    void read(std::optional<io::Source> document) {
+    void read(void (*check)(const Request&), std::optional<io::Source> document) {
         check_standard_input();
         if (document)
             input_ = io::input_file_of_line(std::move(*document));
@@ -69,6 +69,7 @@ public:
             input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
                                          request_.input_format);
         if (input_) take_input();
+        if (check != nullptr) check(request_);
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
         read_model();
@@ -400,9 +401,9 @@ private:
 }  // namespace
 
 Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
-                       std::optional<io::Source> document) {
+                       void (*check)(const Request&), std::optional<io::Source> document) {
     Operands operands;
-    OperandReader(request, operands, workers, models).read(std::move(document));
+    OperandReader(request, operands, workers, models).read(check, std::move(document));
     apply_environment(request);
     if (!request.of_batch) settle_places(request);
     return operands;

@@ -12,8 +12,9 @@ namespace attn::cli {
 
 /// Reads INPUT, or the document in its stead, a request document's settings included, and every
 /// array of the question. Keys of the document fill in what no flag has set, `threads` of the
-/// workers among it. Errors: kinds usage, input and io.
+/// workers among it; then `check`, where it is there, may refuse them before an array is read.
+/// Errors: kinds usage, input and io.
 Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
-                       std::optional<io::Source> document = {});
+                       void (*check)(const Request&), std::optional<io::Source> document = {});
 
 }  // namespace attn::cli

@@ -10,8 +10,9 @@ namespace attn::cli {
 
 Question read_question(Request& request, const Session& session, const Purpose& purpose,
                        std::optional<io::Source> document) {
-    Operands operands = read_operands(request, session.pool, session.models, std::move(document));
-    purpose.settle(request);
+    Operands operands =
+        read_operands(request, session.pool, session.models, purpose.check, std::move(document));
+    if (purpose.settle != nullptr) purpose.settle(request);
     const Ask ask{takes_streams(request), purpose.walks};
     Plan plan = make_plan(std::move(request.settings), shapes_of(operands), ask);
     request.settings = plan.config;

@@ -19,8 +19,9 @@ struct Session {
 
 /// What a command makes of a request.
 struct Purpose {
-    void (*settle)(Request&);  ///< settles or refuses what is the command's own, once all is read
-    bool walks = false;        ///< every step of one query is wanted
+    void (*check)(const Request&) = nullptr;  ///< refuses settings before an array is read
+    void (*settle)(Request&) = nullptr;  ///< settles what is the command's own, once all is read
+    bool walks = false;                  ///< every step of one query is wanted
 };
 
 struct Question {

@@ -81,9 +81,6 @@ public:
         return std::fma(uniform01<T>(), b - a, a);
     }
 
-    /// True with probability p: one draw64.
-    bool bernoulli(double p) { return uniform01<double>() < p; }
-
     /// A standard normal from the polar pair that torch.randn uses below 16 elements: every second
     /// call draws two 53-bit uniforms, the call after it returns the pair's other half.
     double normal();

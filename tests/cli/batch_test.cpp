@@ -315,6 +315,13 @@ TEST_CASE("batch: an error says the line of its record, or the file that it name
     CHECK(missing["where"] == "no/file.csv");
 }
 
+TEST_CASE("batch: a record's format is refused before an array of it is read") {
+    const json error = answers_to(R"({"mode": "self", "inputs": "no/file.csv", "format": "csv"})")
+                           .at(0)
+                           .at("error");
+    CHECK(std::string(error["message"]) == "is no line of a batch; expected json or ndjson");
+}
+
 TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {
     scratch_folder();
     make_operands("work");

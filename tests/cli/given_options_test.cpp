@@ -55,7 +55,7 @@ Settled settle(Words words) {
             request_of(parse(static_cast<int>(argv.size()), argv.data(), attn_program()));
         ThreadPool workers(1);
         io::LoadedModels models;
-        read_question(request, {workers, models}, {settle_output});
+        read_question(request, {workers, models}, {.settle = settle_output});
         settled.config = json::parse(config_of(request));
     });
     return settled;
