@@ -59,6 +59,7 @@ std::string listed(const std::vector<std::string_view>& names) {
 
 std::string listed_modes() {
     std::vector<std::string_view> names;
+    names.reserve(std::size(mode_rows));
     for (const ModeRow& row : mode_rows) names.push_back(row.name);
     return listed(names);
 }

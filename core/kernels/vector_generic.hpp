@@ -114,10 +114,10 @@ private:
     }
 };
 
-typedef float FloatLanes __attribute__((vector_size(16)));
-typedef double DoubleLanes __attribute__((vector_size(16)));
-typedef std::uint32_t FloatBits __attribute__((vector_size(16)));
-typedef std::uint64_t DoubleBits __attribute__((vector_size(16)));
+using FloatLanes __attribute__((vector_size(16))) = float;
+using DoubleLanes __attribute__((vector_size(16))) = double;
+using FloatBits __attribute__((vector_size(16))) = std::uint32_t;
+using DoubleBits __attribute__((vector_size(16))) = std::uint64_t;
 
 using Float = GenericVector<float, FloatLanes, FloatBits, std::uint32_t>;
 using Double = GenericVector<double, DoubleLanes, DoubleBits, std::uint64_t>;

@@ -6,6 +6,7 @@
 namespace attn::io {
 
 namespace families {
+// NOLINTNEXTLINE(readability-redundant-declaration): only where the room is compiled as one file
 extern const Family gpt2, llama, bert, neox, mha, notebook;
 constexpr const Family* all[] = {&gpt2, &llama, &bert, &neox, &mha, &notebook};
 }  // namespace families

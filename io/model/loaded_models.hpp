@@ -102,7 +102,7 @@ private:
 };
 
 /// The bytes of a layer's parameters.
-std::size_t bytes_of_weights(const AnyLayerWeights& weights);
+std::size_t bytes_of_weights(const AnyLayerWeights& any);
 
 /// May be used by several threads at once; reading one file does not stop those that need another.
 class LoadedModels {

@@ -82,7 +82,7 @@ struct HeatMap {
     double position(std::size_t panel, std::size_t row, std::size_t column) const;
 
     /// The ends of a scale of this map.
-    ScaleEnds ends_of(ColorScale scale) const;
+    ScaleEnds ends_of(ColorScale of) const;
     std::string peak_text() const;
 
     /// The shortest decimal that reads back as the same number, or "no number".
