@@ -24,7 +24,8 @@ public:
     }
 
     bool next() {
-        return mkl_ ? mkl_->next() < keep_probability_ : generator_.bernoulli(keep_probability_);
+        return mkl_ ? mkl_->next() < keep_probability_
+                    : generator_.uniform01<double>() < keep_probability_;
     }
 
     TorchGenerator& generator() { return generator_; }

@@ -99,7 +99,7 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
     Array<double> mask = Array<double>::from_shape(shape);
     TorchGenerator generator(seed);
     for (double& value : mask) {
-        const bool is_blocked = generator.bernoulli(blocked);
+        const bool is_blocked = generator.uniform01<double>() < blocked;
         const double bias = generator.uniform<double>(-3, 3);
         value = additive ? (is_blocked ? -infinity : static_cast<double>(static_cast<float>(bias)))
                          : (is_blocked ? 0 : 1);
