@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "io/file/screen.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/terminal_colors.hpp"
@@ -322,13 +322,7 @@ Terminal terminal_of(bool is_terminal, std::size_t wide,
         return value == nullptr ? std::string_view() : std::string_view(value);
     };
     Terminal terminal;
-    if (wide != 0) terminal.columns = wide;
-    const std::string_view said = text("COLUMNS");
-    std::size_t columns = 0;
-    const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), columns);
-    constexpr std::size_t widest = 10000;
-    if (error == std::errc{} && end == said.data() + said.size() && columns > 0)
-        terminal.columns = std::min(columns, widest);
+    terminal.columns = screen_columns(text("COLUMNS"), wide);
     const std::string_view force = text("CLICOLOR_FORCE"), kind = text("TERM"),
                            depth = text("COLORTERM");
     const bool forced = !force.empty() && force != "0";

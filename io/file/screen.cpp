@@ -1,0 +1,29 @@
+// How wide text may be; see screen.hpp.
+#include "io/file/screen.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace attn::io {
+
+std::size_t screen_columns(std::string_view said, std::size_t wide) {
+    constexpr std::size_t usual = 80, widest = 10000;
+    std::size_t columns = 0;
+    const char* const end = said.data() + said.size();
+    const auto [stop, error] = std::from_chars(said.data(), end, columns);
+    if (error != std::errc{} || stop != end || columns == 0) columns = wide != 0 ? wide : usual;
+    return std::min(columns, widest);
+}
+
+std::size_t screen_columns(int descriptor) {
+    winsize size{};
+    const bool has_size = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0;
+    const char* const said = std::getenv("COLUMNS");
+    return screen_columns(said == nullptr ? "" : said, has_size ? size.ws_col : 0);
+}
+
+}  // namespace attn::io
