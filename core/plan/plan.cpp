@@ -55,8 +55,7 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
 void check_range(const Settings& s) {
     if (s.dtype == Dtype::float64) return;
     const auto check = [](const char* name, double value) {
-        if (std::isinf(static_cast<float>(value)))
-            refuse(name, "overflows float32; expected at most 3.4028235e38, or dtype float64");
+        if (overflows(value, Dtype::float32)) refuse(name, overflow_text(Dtype::float32));
     };
     check("scale", s.scale.value_or(1));
     check("softcap", s.softcap);

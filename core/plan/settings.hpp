@@ -20,11 +20,6 @@ enum class Style { split, wrapper };
 enum class CausalAlign { top_left, bottom_right };
 enum class MaskTrue { keep, drop };
 
-inline constexpr Names<Mode, 5> mode_names{{{Mode::self, "self"},
-                                            {Mode::causal, "causal"},
-                                            {Mode::multihead, "multihead"},
-                                            {Mode::cross, "cross"},
-                                            {Mode::sdpa, "sdpa"}}};
 inline constexpr Names<Init, 5> init_names{{{Init::linear, "linear"},
                                             {Init::rand, "rand"},
                                             {Init::mha, "mha"},

@@ -8,21 +8,14 @@
 #include <map>
 
 #include "core/base/torch_math.hpp"
-#include "core/base/torch_random.hpp"
+#include "tests/support/random_call.hpp"
 
 using namespace attn;
+using attn::test::random_tensor;
 
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-template <class T>
-Tensor4<T> random_tensor(std::array<std::size_t, 4> shape, double magnitude, std::uint64_t seed) {
-    Tensor4<T> tensor = Tensor4<T>::from_shape(shape);
-    TorchGenerator generator(seed);
-    for (T& value : tensor) value = generator.uniform<T>(-magnitude, magnitude);
-    return tensor;
-}
 
 template <class T>
 AttentionCall<T> random_call(std::size_t q_len, std::size_t kv_len, std::size_t d_k,

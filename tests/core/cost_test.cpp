@@ -114,7 +114,7 @@ TEST_CASE("cost: sizes of layers of one head are those of the answer") {
     for (Mode mode : {Mode::self, Mode::causal, Mode::cross})
         for (Init init : {Init::linear, Init::rand, Init::xavier})
             for (bool batched : {false, true}) {
-                CAPTURE(name_of(mode_names, mode));
+                CAPTURE(row_of(mode).name);
                 Settings question = question_of(mode);
                 question.init = init;
                 question.qkv_bias = batched;
