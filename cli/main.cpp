@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/failure.hpp"
+#include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
 #include "core/layer/layer.hpp"
@@ -46,7 +47,7 @@ int run(int argc, char** argv, cli::Request& request) {
     if (!args.message.empty()) return show(args);
     if (args.command->run != nullptr) return args.command->run(args, request);
     request = cli::request_of(args);
-    if (cli::waits_for_keyboard(request)) return cli::ask_for_input(args);
+    cli::require_input(request, "attn " + std::string(args.command->name));
     ThreadPool workers;
     io::LoadedModels models;
     cli::Question question =

@@ -2,7 +2,6 @@
 #include "cli/args/parse.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 #include <utility>
 
@@ -207,11 +206,6 @@ std::string help_page(const Program& program, const CommandRow& command) {
                    "attn " + std::string(command.name) + ": " + command.summary + command.note,
                    command.examples, command.usage) +
            command.ending;
-}
-
-int ask_for_input(const Args& args) {
-    std::fputs(help_page(*args.program, *args.command).c_str(), stderr);
-    return 2;
 }
 
 Args parse(int argc, const char* const* argv, const Program& program) {

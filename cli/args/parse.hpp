@@ -14,7 +14,4 @@ Args parse(int argc, const char* const* argv, const Program& program);
 /// The page of `attn COMMAND --help`.
 std::string help_page(const Program& program, const CommandRow& command);
 
-/// Shows the command's help where only a keyboard is left to read from; gives the exit code.
-int ask_for_input(const Args& args);
-
 }  // namespace attn::cli

@@ -1,17 +1,15 @@
 // `attn batch`: flags of its own, and every flag of the modes as a default for its records.
 #include "cli/batch/batch_command.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <thread>
 #include <utility>
 
-#include "cli/args/parse.hpp"
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
 #include "cli/request/apply.hpp"
+#include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -128,7 +126,9 @@ BatchRequest batch_of(const Args& args) {
 int run_batch_command(const Args& args, Request&) {
     BatchRequest batch = batch_of(args);
     if (batch.inputs.empty()) {
-        if (::isatty(STDIN_FILENO) != 0) return ask_for_input(args);
+        refuse_keyboard("attn batch",
+                        "no requests; expected files of requests, one a line, or such lines piped "
+                        "in");
         batch.inputs.push_back({"-", false});
     }
     return run_batch(batch) ? 0 : some_failed;

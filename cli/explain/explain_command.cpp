@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/args/parse.hpp"
 #include "cli/explain/explain.hpp"
 #include "cli/request/apply.hpp"
+#include "cli/request/missing_input.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
@@ -40,7 +40,7 @@ int run_explain(const Args& args, Request& request) {
     if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
     walk.head = args.whole("head");
     walk.batch = args.whole("batch");
-    if (waits_for_keyboard(asked)) return ask_for_input(args);
+    require_input(asked, "attn explain");
     request = std::move(asked);
     explain(walk, request);
     return 0;

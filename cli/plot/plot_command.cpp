@@ -1,13 +1,11 @@
 // `attn plot`: pictures of a result that is computed already.
 #include "cli/plot/plot_command.hpp"
 
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
-#include "cli/args/parse.hpp"
 #include "cli/plot/plot.hpp"
+#include "cli/request/missing_input.hpp"
 #include "cli/request/option_values.hpp"
 #include "core/base/error.hpp"
 
@@ -17,7 +15,10 @@ namespace {
 int run_plot(const Args& args, Request&) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second result; expected one");
-    if (words.empty() && ::isatty(STDIN_FILENO) != 0) return ask_for_input(args);
+    if (words.empty())
+        refuse_keyboard("attn plot",
+                        "no result; expected a file, or a result piped in, as by attn "
+                        "self --example journey | attn plot");
     PlotRequest request;
     request.result = words.empty() ? "-" : words[0];
     request.output = args.text("output").value_or("");

@@ -1,8 +1,6 @@
 // Flags, keys and the environment; see apply.hpp.
 #include "cli/request/apply.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <optional>
 #include <vector>
@@ -130,10 +128,6 @@ Request request_of(const Args& args) {
         throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
     request.input = *args.input;
     return request;
-}
-
-bool waits_for_keyboard(const Request& request) {
-    return !request.names_input() && ::isatty(STDIN_FILENO) != 0;
 }
 
 }  // namespace attn::cli

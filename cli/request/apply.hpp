@@ -32,7 +32,4 @@ void apply_environment(Request& request);
 /// One question as the words and flags of a mode's command ask for it. Errors: kind usage.
 Request request_of(const Args& args);
 
-/// True where only standard input is left to read from, and that is a keyboard.
-bool waits_for_keyboard(const Request& request);
-
 }  // namespace attn::cli

@@ -16,6 +16,18 @@ struct Outcome {
 Outcome run_attn(const std::vector<std::string>& arguments, const std::string& input = "",
                  const std::string& out_path = "");
 
+/// Which standard files are a pseudo-terminal of this width; COLUMNS is not set for them.
+struct Terminal {
+    bool in = true, out = true, err = false;
+    unsigned short columns = 80;
+    unsigned short rows = 24;
+};
+
+/// The same, but for these files. What is shown on the terminal comes as `out`, or as `err`
+/// where standard output is none.
+Outcome run_on_terminal(const std::vector<std::string>& arguments, const Terminal& terminal = {},
+                        const std::string& input = "");
+
 /// Runs a line of shell in which attn is on the PATH.
 Outcome run_shell(const std::string& line);
 

@@ -1,0 +1,29 @@
+// Where a command has nothing to read but a keyboard; see missing_input.hpp.
+#include "cli/request/missing_input.hpp"
+
+#include <unistd.h>
+
+#include "core/base/error.hpp"
+
+namespace attn::cli {
+
+void refuse_keyboard(const std::string& command, const std::string& missing) {
+    if (::isatty(STDIN_FILENO) == 0) return;
+    throw Error(ErrorKind::usage, command, missing + " (" + command + " -h has more)");
+}
+
+void require_input(const Request& request, const std::string& command) {
+    if (request.names_input()) return;
+    const ModeRow& mode = row_of(request.settings.mode);
+    if (!mode.projects)
+        return refuse_keyboard(command,
+                               "no query, key and value; expected --query FILE --key FILE --value "
+                               "FILE, or a request that holds them, as a file or piped in");
+    const bool lacks_context = mode.context && !request.has_file("context");
+    refuse_keyboard(command,
+                    "no input; expected a file, '-' with data piped in, or --example "
+                    "journey" +
+                        std::string(lacks_context ? ", and --context FILE" : ""));
+}
+
+}  // namespace attn::cli
