@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs every ```bash block of README.md beside a file requests.ndjson, and compares what it leaves in
+# Runs every ```bash block of the manual beside a file requests.ndjson, and compares what it leaves in
 # results.ndjson with the answers of one attn: sh engines_test.sh ATTN. Exit code 77: skipped.
 set -eu
 attn=$(realpath "$1")
-readme=$(realpath "$(dirname "$0")/../README.md")
+page=$(realpath "$(dirname "$0")/../cli/manual/engines.md")
 
 skip() {
     echo "engines: skipped: $1"
@@ -49,7 +49,7 @@ awk 'BEGIN {
 
 # Each block becomes a file of its own.
 awk '/^```/ { inside = ($0 == "```bash"); if (inside) ++block; next }
-     inside { print >("block" block ".sh") }' "$readme"
+     inside { print >("block" block ".sh") }' "$page"
 count=0
 failed=0
 for block in block*.sh; do
@@ -59,12 +59,12 @@ for block in block*.sh; do
         continue
     fi
     failed=1
-    echo "engines: this block of README.md leaves other answers than attn batch requests.ndjson:"
+    echo "engines: this block of engines.md leaves other answers than attn batch requests.ndjson:"
     cat "$block"
 done
 [ "$count" -ge 3 ] || {
-    echo "engines: README.md has $count blocks; expected at least 3"
+    echo "engines: engines.md has $count blocks; expected at least 3"
     failed=1
 }
-[ "$failed" -eq 0 ] && echo "engines: $count blocks of README.md: ok"
+[ "$failed" -eq 0 ] && echo "engines: $count blocks of the manual: ok"
 exit "$failed"

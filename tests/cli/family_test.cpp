@@ -1,4 +1,4 @@
-// The table of families: what each row says is there, is named in the README and has its case.
+// The table of families: what each row says is there, is named in the manual and has its case.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,9 +27,9 @@ std::string lower(std::string text) {
     return text;
 }
 
-/// What README's table of families says of this one.
-std::string readme_row(const Family& family) {
-    const std::string text = read_text(data_path("../README.md"));
+/// What the manual's table of families says of this one.
+std::string manual_row(const Family& family) {
+    const std::string text = attn::test::manual_text();
     const std::size_t from = text.find("\n| `" + std::string(family.name) + "` |");
     return from == std::string::npos ? "" : text.substr(from, text.find('\n', from + 1) - from);
 }
@@ -74,14 +74,14 @@ std::vector<json> configs_of(const ModelType& type) {
 
 }  // namespace
 
-TEST_CASE("families: each is a choice of --family, and the README says what it holds") {
+TEST_CASE("families: each is a choice of --family, and the manual says what it holds") {
     scratch_folder();
     const std::string help = run_attn({"multihead", "--help"}).out;
     for (const Family* family : attn::io::all_families()) {
         CAPTURE(family->name);
         CHECK(help.find(family->name) != std::string::npos);
         CHECK(attn::io::find_family(family->name) == family);
-        const std::string row = readme_row(*family);
+        const std::string row = manual_row(*family);
         CHECK(row != "");
         CHECK(row.find(family->layers.front().query.weight) != std::string::npos);
         for (const ModelType& type : family->model_types)

@@ -97,8 +97,8 @@ TEST_CASE("options: every one has a key of its own, a group, a mode, help with i
 }
 
 TEST_CASE(
-    "options: every flag stands with its words in its modes' help, no other's, and in the README") {
-    const std::string readme = test::read_text(test::data_path("../README.md"));
+    "options: every flag stands with its words in its modes' help, no other's, and in the manual") {
+    const std::string manual = test::manual_text();
     for (const CommandRow* command : attn_program().commands) {
         if (command->mode == nullptr) continue;
         const std::string page = page_of(*command);
@@ -108,7 +108,7 @@ TEST_CASE(
             const std::string flag = shown_flag(option, command->mode->mode);
             const bool is_here = takes(*command, option);
             CHECK(is_here == shows(page, shown(option, flag) + " " + part(help_of(option))));
-            if (is_here) CHECK(readme.find("`" + flag) != std::string::npos);
+            if (is_here) CHECK(manual.find("`" + flag) != std::string::npos);
         }
     }
 }

@@ -149,13 +149,13 @@ TEST_CASE("names: each command writes what a suffix promises, in any case, or no
     }
 }
 
-TEST_CASE("names: help offers every row of the tables of formats, and the README tells of it") {
+TEST_CASE("names: help offers every row of the tables of formats, and the manual tells of it") {
     const std::string help = run_attn({"self", "--help"}).out;
-    const std::string readme = read_text(data_path("../README.md"));
+    const std::string manual = attn::test::manual_text();
     const auto check = [&](const std::string& flag, std::string choices, const auto& rows) {
         for (const auto& row : rows) {
             choices += (choices.empty() ? "" : "|") + std::string(row.name);
-            CHECK(readme.find(row.name) != std::string::npos);
+            CHECK(manual.find(row.name) != std::string::npos);
         }
         CHECK(help.find(flag + " " + choices + "\n") != std::string::npos);
     };

@@ -1,5 +1,5 @@
 // Every row of the tables of score steps and masks: its option, its words in `attn explain` and the
-// README, and what it does, on the reference and on a fused kernel, against a loop over formulas.
+// manual, and what it does, on the reference and on a fused kernel, against a loop over formulas.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -125,7 +125,7 @@ void check_case(const Row& row, const Case& asked, const std::string& label) {
     std::string flag = "--" + asked.key;
     for (char& c : flag) c = c == '_' ? '-' : c;
     CHECK(run_attn({"sdpa", "--help"}).out.find(flag) != std::string::npos);
-    CHECK(test::read_text(test::data_path("../README.md")).find("`" + flag) != std::string::npos);
+    CHECK(test::manual_text().find("`" + flag) != std::string::npos);
 
     const json question = question_of(asked);
     const std::vector<double> expected = weights_of(asked, question);
@@ -148,7 +148,7 @@ void check_case(const Row& row, const Case& asked, const std::string& label) {
 }  // namespace
 
 TEST_CASE(
-    "tables: every score step has its option, its words, its line in the README, its formula") {
+    "tables: every score step has its option, its words, its line in the manual, its formula") {
     REQUIRE(step_cases.size() == score_steps().size());
     for (std::size_t i = 0; i < step_cases.size(); ++i) {
         const ScoreStep& step = score_steps()[i];
@@ -156,7 +156,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("tables: every mask has its option, its words, its line in the README, its formula") {
+TEST_CASE("tables: every mask has its option, its words, its line in the manual, its formula") {
     REQUIRE(mask_cases.size() == mask_rows().size());
     for (std::size_t i = 0; i < mask_cases.size(); ++i) {
         const MaskRow& row = mask_rows()[i];

@@ -117,12 +117,12 @@ TEST_CASE("arrays: a picture has the colours that the row says, and none of arra
         }
 }
 
-TEST_CASE("arrays: the README names each that can be emitted, and no step of a walk") {
-    const std::string readme = test::read_text(test::data_path("../README.md"));
+TEST_CASE("arrays: the manual names each that can be emitted, and no step of a walk") {
+    const std::string manual = test::manual_text();
     for (const ArrayRow& row : all_arrays) {
         INFO(row.name);
         const std::string name = "`" + std::string(row.name) + "`";
-        CHECK((readme.find(name) != std::string::npos) == (row.from != From::walk));
+        CHECK((manual.find(name) != std::string::npos) == (row.from != From::walk));
     }
 }
 

@@ -1,5 +1,5 @@
 """The lines that same_bytes.py runs, made from the old program's own --help, from the project's data and
-README, and at random from fixed seeds. Every line is for a shell in a folder where `data` is the project's
+manual, and at random from fixed seeds. Every line is for a shell in a folder where `data` is the project's
 and `made` holds what `files.make` wrote.
 
 A group is a function of a Question that yields lines, or pairs of a line and its standard input. A new
@@ -16,7 +16,7 @@ Case = namedtuple("Case", "group line stdin")
 GROUPS = ((options.helps, 50), (options.unknown, 40), (options.formats, 150), (options.flags, 260), (options.keys, 180),
           (options.mixed, 220), (commands.explain, 100), (commands.pictures, 100), (commands.compare, 40),
           (commands.batch, 90), (questions.models, 130), (questions.arrays, 60), (questions.malformed, 50),
-          (questions.golden, 40), (questions.readme, 70), (questions.ends, 60), (questions.kernels, 12),
+          (questions.golden, 40), (questions.manual, 70), (questions.ends, 60), (questions.kernels, 12),
           (questions.large, 0))
 MOST = 2000
 

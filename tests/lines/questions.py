@@ -1,4 +1,5 @@
-"""Groups of lines on what is in the project's data and README, and on where input and output end."""
+"""Groups of lines on what is in the project's data and manual, and on where input and output end."""
+import glob
 import json
 import os
 import re
@@ -98,10 +99,13 @@ def golden(program):
             yield f"attn explain {mode} -", json.dumps(request)
 
 
-def readme(program):
-    """Every command of the README that can be pasted, of its tables and its blocks."""
-    with open(os.path.join(program.root, "README.md"), encoding="utf-8") as file:
-        text = file.read()
+def manual(program):
+    """Every command of README.md and the manual that can be pasted, of their tables and blocks."""
+    pages = [os.path.join(program.root, "README.md"), *sorted(glob.glob(os.path.join(program.root, "cli/manual/*.md")))]
+    text = ""
+    for page in pages:
+        with open(page, encoding="utf-8") as file:
+            text += file.read()
     found = re.findall(r"`(attn [^`\n]*)`", text) + re.findall(r"^\$ (attn .*)", text, re.MULTILINE)
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         found += [line for line in block.split("\n") if "attn" in line and "build/" not in line]

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -66,6 +67,20 @@ std::string read_text(const std::string& path) {
     std::ostringstream text;
     text << file.rdbuf();
     return text.str();
+}
+
+std::vector<std::string> manual_pages() {
+    std::vector<std::string> pages{data_path("../README.md")};
+    for (const auto& page : std::filesystem::directory_iterator(data_path("../cli/manual")))
+        pages.push_back(page.path().string());
+    std::sort(pages.begin() + 1, pages.end());
+    return pages;
+}
+
+std::string manual_text() {
+    std::string text;
+    for (const std::string& page : manual_pages()) text += read_text(page);
+    return text;
 }
 
 void write_text(const std::string& path, const std::string& text) {

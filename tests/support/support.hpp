@@ -18,6 +18,11 @@ std::string data_path(const std::string& name);
 nlohmann::json load_data(const std::string& name);
 
 std::string read_text(const std::string& path);
+
+/// README.md and every page of cli/manual: their paths; their text, one behind the other.
+std::vector<std::string> manual_pages();
+std::string manual_text();
+
 void write_text(const std::string& path, const std::string& text);
 
 /// A folder of its own for each test process, removed at its end; the process stands in it.

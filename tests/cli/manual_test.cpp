@@ -1,4 +1,4 @@
-// The README's commands run as they are written, and its first screen is what they print.
+// The manual's commands run as they are written, README's first screen is what they print.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -42,10 +42,10 @@ std::vector<std::string> commands_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("readme: every command runs") {
+TEST_CASE("manual: every command runs") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
-    const std::vector<std::string> commands = commands_of(readme());
+    const std::vector<std::string> commands = commands_of(manual_text());
     CHECK(commands.size() >= 27);
     for (const std::string& command : commands) {
         CAPTURE(command);
@@ -78,8 +78,8 @@ TEST_CASE("readme: the picture is what its command draws") {
     CHECK((read_text("journey.svg") == read_text(data_path("journey.svg"))));
 }
 
-TEST_CASE("readme: every flag of every help page is named") {
-    const std::string text = readme();
+TEST_CASE("manual: every flag of every help page is named") {
+    const std::string text = manual_text();
     for (const char* mode :
          {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch", "plot", "explain"}) {
         std::istringstream words(run_shell(std::string("attn ") + mode + " --help").out);
