@@ -18,12 +18,33 @@ constexpr const char* input_of_layer =
     "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
+/// The flags of every day; a mode's short help shows the first ten that it has.
+constexpr OwnHelp daily[] = {
+    {"query", "file of the queries"},
+    {"key", "file of the keys"},
+    {"value", "file of the values"},
+    {"context", "file that keys and values are made from"},
+    {"d_out", "width of the context vectors (default d_in)"},
+    {"heads", "number of heads (default 1)"},
+    {"causal", "see no later tokens, or see all"},
+    {"mask", "file of a boolean or additive mask"},
+    {"seed", "the generator's, as torch.manual_seed (default 0)"},
+    {"weights", "parameters from a model's file or folder"},
+    {"dropout", "probability of dropping a weight (default 0)"},
+    {"emit", "arrays to write, as scores,context_vectors, or all"},
+    {"token", "one query row only, from 0"},
+    {"format", "json, table, torch, csv, npy, npz, ..."},
+    {"output", "write there; the suffix says the format"},
+    {"heatmap", "draw the weights on the terminal"},
+};
+
 constexpr CommandRow of_mode(Mode mode, const char* summary, const char* examples) {
     const ModeRow& row = row_of(mode);
     return {.name = row.name,
             .summary = summary,
             .examples = examples,
             .input = row.projects ? input_of_layer : input_of_operator,
+            .daily = daily,
             .mode = &row,
             .takes = as_flag};
 }

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
 
-#include "core/base/did_you_mean.hpp"
+#include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
@@ -18,10 +17,6 @@ const Option& own_option(const Args& args, std::string_view key) {
                          [&](const Option& option) { return option.key == key; });
 }
 
-void add_names(std::vector<std::string>& names, const std::set<std::string>& more) {
-    names.insert(names.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 bool takes(const CommandRow& command, const Option& option) {
@@ -29,21 +24,20 @@ bool takes(const CommandRow& command, const Option& option) {
            (command.mode == nullptr || (option.modes & in(command.mode->mode)) != 0);
 }
 
-bool Args::has(std::string_view own) const {
+const Given* Args::find(std::string_view own) const {
     const Option* const option = &own_option(*this, own);
-    return std::any_of(given.begin(), given.end(),
-                       [&](const Given& flag) { return flag.option == option; });
+    const auto found = std::find_if(given.begin(), given.end(),
+                                    [&](const Given& flag) { return flag.option == option; });
+    return found == given.end() ? nullptr : &*found;
+}
+
+bool Args::has(std::string_view own) const {
+    return find(own) != nullptr;
 }
 
 std::optional<std::string> Args::text(std::string_view own) const {
-    const Option& option = own_option(*this, own);
-    std::optional<std::string> text;
-    for (const Given& flag : given) {
-        if (flag.option != &option) continue;
-        if (text) throw Error(ErrorKind::usage, flag_of(option), "given twice; expected once");
-        text = flag.text;
-    }
-    return text;
+    const Given* const flag = find(own);
+    return flag == nullptr ? std::nullopt : std::optional(flag->text);
 }
 
 std::optional<std::uint64_t> Args::whole(std::string_view own) const {
@@ -81,9 +75,10 @@ std::optional<std::size_t> Args::place(std::string_view own) const {
 }
 
 void Args::fail(std::string_view own) const {
-    const Option& option = own_option(*this, own);
-    throw Error(ErrorKind::usage, flag_of(option) + " " + io::shortened(text(own).value_or("")),
-                "no such value; expected " + expected_of(option));
+    const Given* const flag = find(own);
+    throw Error(ErrorKind::usage,
+                flag == nullptr ? flag_of(own_option(*this, own)) : place_of(*flag),
+                "no such value; expected " + expected_of(own_option(*this, own)));
 }
 
 const std::vector<std::string>& Args::names() const {
@@ -93,29 +88,15 @@ const std::vector<std::string>& Args::names() const {
 }
 
 void Args::fail_unknown(const std::string& word) const {
-    const std::string name(command->name);
     const std::string flag = word.substr(0, word.find('='));
-    const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    const std::string positive = bare.starts_with("no-") ? bare.substr(3) : bare;
-    std::set<std::string> own, taken;
-    for (const Option& option : command->own) own.insert(flag_name(option));
-    for (const Option& option : program->options) {
-        const std::string known = flag_name(option);
-        if (known == bare || (is_boolean(option) && known == positive))
-            throw Error(ErrorKind::usage, flag,
-                        "no flag of attn " + name + "; see attn " + name + " --help");
-        if (!takes(*command, option)) continue;
-        taken.insert(known);
-        if (is_boolean(option)) taken.insert("no-" + known);
-    }
-    std::vector<std::string> names{"help"};
-    add_names(names, own);
-    add_names(names, taken);
-    // One letter is near to everything.
-    throw Error(ErrorKind::usage, flag,
-                bare.size() > 1
-                    ? "unknown flag; the nearest known one is --" + did_you_mean(bare, names)
-                    : "unknown flag; attn " + name + " --help lists the known ones");
+    throw Error(ErrorKind::usage, flag, unknown_flag(*program, *command, flag));
+}
+
+std::string place_of(const Given& given) {
+    if (is_boolean(*given.option) && given.place.empty())
+        return given.text == "true" ? flag_of(*given.option) : "--no-" + flag_name(*given.option);
+    const std::string text = given.text.empty() ? "''" : io::shortened(given.text);
+    return (given.place.empty() ? flag_of(*given.option) : given.place) + " " + text;
 }
 
 }  // namespace attn::cli

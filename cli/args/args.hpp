@@ -24,14 +24,15 @@ struct OwnHelp {
 struct CommandRow {
     std::string_view name;
     const char* summary;
-    const char* note = "";          ///< behind the summary, in the command's own help
-    const char* examples = "";      ///< lines of help
-    const char* input = nullptr;    ///< help of INPUT, where that is the one word that is taken
-    const char* usage = "";         ///< else the words that are taken, and what they are
-    const char* ending = "";        ///< the last paragraph of help
-    const ModeRow* mode = nullptr;  ///< of a command that answers one question
-    unsigned takes = 0;             ///< options of the table with these uses, and of the mode
-    std::span<const OwnHelp> told = {};  ///< of those, the ones that its help shows; a mode's: all
+    const char* note = "";        ///< behind the summary, in the command's own help
+    const char* examples = "";    ///< lines of help
+    const char* input = nullptr;  ///< help of INPUT, where that is the one word that is taken
+    const char* usage = "";       ///< else the words that are taken; then, apart, what they are
+    const char* ending = "";      ///< the last paragraph of help
+    std::span<const OwnHelp> daily = {};  ///< flags of its short help; none: its own
+    const ModeRow* mode = nullptr;        ///< of a command that answers one question
+    unsigned takes = 0;                   ///< options of the table with these uses, and of the mode
+    std::span<const OwnHelp> told = {};   ///< of those, the ones that its help shows; a mode's: all
     std::span<const Option> own = {};
 
     /// Runs the command; gives the exit code. `request` is what errors find their places in. Null
@@ -50,9 +51,15 @@ struct Program {
     std::span<const Option> options;
 };
 
+/// Who gave a flag. Later ones win over earlier ones, and the request that is read over all but
+/// the command line.
+enum class Giver { environment, config, command_line };
+
 struct Given {
     const Option* option;
     std::string text;  ///< of a boolean "true" or "false"; of a switch empty
+    Giver giver = Giver::command_line;
+    std::string place{};  ///< in a file of flags
 };
 
 struct Args {
@@ -60,12 +67,15 @@ struct Args {
     const CommandRow* command = nullptr;
     std::optional<std::string> input;  ///< the word of a command that takes INPUT alone
     std::vector<std::string> words;    ///< others that are no flags of the command, in their order
-    std::vector<Given> given;          ///< by the order of the tables; as often as it stands there
+    std::vector<Given> given;          ///< the last of each, by the order of the tables
     std::string message;               ///< to print instead: help or version
     int exit_code = 0;                 ///< beside a message
 
+    /// The flag of the command's own, or null.
+    const Given* find(std::string_view own) const;
+
     /// Of the command's own flags, by key: whether it was given; its text; a number within its
-    /// limits. Errors: kind usage, where it was given twice or is no such number.
+    /// limits. Errors: kind usage, where it is no such number.
     bool has(std::string_view own) const;
     std::optional<std::string> text(std::string_view own) const;
     std::optional<std::uint64_t> whole(std::string_view own) const;
@@ -83,5 +93,8 @@ struct Args {
     /// Says what is wrong with a word that looks like a flag. Errors: kind usage, always.
     [[noreturn]] void fail_unknown(const std::string& word) const;
 };
+
+/// How errors name a flag: "--heads 5", "--no-causal", "flags.json:1:9: heads 5".
+std::string place_of(const Given& given);
 
 }  // namespace attn::cli

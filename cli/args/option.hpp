@@ -24,6 +24,8 @@ constexpr Modes in(Mode mode) {
     return 1u << static_cast<unsigned>(mode);
 }
 
+constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
+
 /// What an option is for, one bit each.
 enum Use : unsigned {
     as_key = 1,        ///< may stand in a request document

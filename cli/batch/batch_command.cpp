@@ -11,8 +11,8 @@
 #include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
-#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
+#include "core/operator/array_names.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
@@ -51,8 +51,7 @@ void refuse_defaults(const Request& defaults) {
     for (const std::string& name : defaults.settings.emit)
         if (name != "all" && !find_array(name))
             throw Error(ErrorKind::usage, place_of(defaults, "emit"),
-                        "unknown array \"" + io::shortened(name) + "\"; the nearest is " +
-                            did_you_mean(name, names_of_arrays()));
+                        unknown_array(name));
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")

@@ -28,7 +28,6 @@ int run_compare(const Args& args, Request&) {
     request.tolerance.rtol = args.real("rtol").value_or(0);
     request.tolerance.ulp = args.whole("ulp").value_or(0);
     request.tolerance.equal_nan = args.has("equal_nan");
-    for (const char* once : {"dtype", "format"}) args.text(once);  // first of all
     if (const auto dtype = args.place("dtype")) request.dtype = dtype_names[*dtype].first;
     if (const auto form = args.place("format"))
         request.json = compare_forms[*form].first == CompareForm::json;
@@ -56,7 +55,8 @@ constexpr Option compare_options[] = {
     {.key = "format",
      .field = choice_among<compare_forms>,
      .limits = {.expected = "table|json"},
-     .help = "for people or for programs (default table)"},
+     .help = "for people or for programs (default table)",
+     .letter = 'f'},
     {.key = "equal_nan", .field = Switch{}, .help = "NaN equals NaN (default off)"},
 };
 

@@ -57,7 +57,8 @@ constexpr Option explain_options[] = {
      .help = "the batch entry, from 0 (default 0)"},
     {.key = "format",
      .field = choice_among<page_format_names>,
-     .help = "how it is written (default text, or by -o's suffix)"},
+     .help = "how it is written (default text, or by -o's suffix)",
+     .letter = 'f'},
 };
 
 constexpr OwnHelp explain_help[] = {

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/unknown.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
-#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
@@ -18,27 +18,11 @@ namespace {
 
 using nlohmann::json;
 
-/// How errors name a flag: "--heads 5", "--no-causal".
-std::string flag_place(const Given& given) {
-    if (is_boolean(*given.option))
-        return given.text == "true" ? flag_of(*given.option) : "--no-" + flag_name(*given.option);
-    return flag_of(*given.option) + " " + (given.text.empty() ? "''" : io::shortened(given.text));
-}
-
 void store_at(Request& request, const Option& option, const json& value, ErrorKind kind,
               const std::string& place) {
     const std::string problem = store(request, option, value);
     if (!problem.empty()) throw Error(kind, place, problem);
     request.places[option.key] = place;
-}
-
-/// The same flag twice, or with and without its "no".
-void check_once(const Given& given, const Given& next) {
-    if (given.option != next.option) return;
-    if (is_boolean(*given.option))
-        throw Error(ErrorKind::usage, flag_of(*given.option),
-                    "contradicts --no-" + flag_name(*given.option) + "; expected one of them");
-    throw Error(ErrorKind::usage, flag_of(*given.option), "given twice; expected once");
 }
 
 std::vector<std::string> known_keys(Mode mode) {
@@ -52,15 +36,18 @@ std::vector<std::string> known_keys(Mode mode) {
 }  // namespace
 
 void apply_flags(Request& request, const Args& args) {
-    for (std::size_t i = 0; i < args.given.size(); ++i) {
-        const Given& given = args.given[i];
+    for (const Given& given : args.given) {
+        const Option& option = *given.option;
         // A command reads its own.
-        if (find_option(given.option->key) != given.option) continue;
-        if (i + 1 < args.given.size()) check_once(given, args.given[i + 1]);
+        if (find_option(option.key) != &option) continue;
+        // The environment's flags are for all modes, and here only those of this one are meant.
+        const Modes here = request.has_mode ? in(request.settings.mode) : every_mode;
+        if (given.giver == Giver::environment && (option.modes & here) != here) continue;
+        const std::string place = place_of(given);
         if (io::find_invalid_utf8(given.text) != std::string::npos)
-            throw Error(ErrorKind::usage, flag_of(*given.option), "not UTF-8; expected UTF-8 text");
-        store_at(request, *given.option, value_of(*given.option, given.text), ErrorKind::usage,
-                 flag_place(given));
+            throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
+        store_at(request, option, value_of(option, given.text), ErrorKind::usage, place);
+        request.places[option.key].is_default = given.giver != Giver::command_line;
     }
 }
 
@@ -75,14 +62,11 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
-    if (option == nullptr || (option->use & as_key) == 0)
-        fail("unknown key \"" + io::shortened(key) + "\"; the nearest known one is \"" +
-             did_you_mean(key, known_keys(mode)) + "\"");
+    if (option == nullptr || (option->use & as_key) == 0) fail(unknown_key(key, known_keys(mode)));
     if ((option->modes & in(mode)) == 0)
-        fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; expected mode " +
-             text_of(option->modes));
-    const bool flag_wins = request.has(key) && !request.of_batch;
-    if (flag_wins || value.is_null()) return;
+        fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +
+             where_else(*option, mode));
+    if (request.keeps_flag(key) || value.is_null()) return;
     const std::string problem = store(request, *option, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
     request.places[key] = place;
@@ -99,7 +83,7 @@ void check_defaults(const Request& request) {
         if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
             throw Error(ErrorKind::usage, text_of(request, key, place),
                         "mode " + std::string(row_of(request.settings.mode).name) +
-                            " has no such setting; expected mode " + text_of(option->modes));
+                            " has no such setting; " + where_else(*option, request.settings.mode));
     }
 }
 

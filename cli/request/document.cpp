@@ -51,7 +51,7 @@ private:
             } else if (member.key == "tokens") {
                 store_tokens(request_, document_.read_value(member), document_.place(member));
             } else if (is_weights || (is_operand && document_.holds_array(member))) {
-                if (request_.has(member.key) && !request_.of_batch) continue;  // a flag wins
+                if (request_.keeps_flag(member.key)) continue;
                 request_.operand_files.erase(member.key);
                 request_.places[member.key] = Place(member.begin);
                 arrays_.members[member.key] = &member;

@@ -1,13 +1,17 @@
 // The table of options; see options.hpp.
 #include "cli/request/options.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/plan/backend.hpp"
 #include "io/read/examples.hpp"
 
@@ -85,7 +89,7 @@ constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead;
 constexpr Modes layers = one_input | cross;
 constexpr Modes with_out = multihead | cross;
 constexpr Modes several_heads = with_out | sdpa;
-constexpr Modes all_modes = layers | sdpa;
+constexpr Modes all_modes = every_mode;
 
 constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // says where the input is
 constexpr unsigned flag_only = as_flag | in_batch | in_explain;
@@ -115,6 +119,27 @@ constexpr const char* dropout = "Dropout";
 constexpr const char* output = "Output";
 constexpr const char* pictures = "Pictures";
 constexpr const char* numerics = "Numerics";
+
+/// Every array by its name.
+constexpr auto emit_help = [] {
+    constexpr std::string_view before = "arrays to write: all, or some of ",
+                               after =
+                                   " (default context_vectors,attention_weights; csv, tsv and "
+                                   "npy: context_vectors)";
+    constexpr std::size_t length = [&] {
+        std::size_t sum = before.size() + after.size();
+        for (const ArrayRow& array : emitted_arrays) sum += array.name.size() + 2;
+        return sum;
+    }();
+    std::array<char, length> text{};  // less a comma and a blank, with a zero behind it
+    auto end = std::copy(before.begin(), before.end(), text.begin());
+    for (const ArrayRow& array : emitted_arrays) {
+        if (&array != &emitted_arrays.front()) end = std::copy_n(", ", 2, end);
+        end = std::copy(array.name.begin(), array.name.end(), end);
+    }
+    std::copy(after.begin(), after.end(), end);
+    return text;
+}();
 
 // clang-format off
 constexpr Option table[] = {
@@ -160,16 +185,16 @@ constexpr Option table[] = {
     {"init", weights, layers, setting_among<init_names, &S::init>, {}, "",
      "how the parameters are drawn; none: Q = K = V = X, unscaled", everywhere | of_draws},
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
-     "torch.manual_seed, -2^63 to 2^64-1 (default 0)"},
+     "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 0, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
      "throw N 32-bit draws away before the first weight (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",
-     "leave the output projection away (default: project; style wrapper never does)", everywhere,
+     "multiply the joined heads by W_out (default on; style wrapper never does)", everywhere,
      with_out},
     {"out_bias", weights, with_out, setting<&S::out_bias>, {}, "",
-     "output projection without bias (default with)", everywhere, with_out},
+     "add a bias to the output projection (default on where there is one)", everywhere, with_out},
     {"style", weights, multihead, setting_among<style_names, &S::style>, {}, "",
      "split: one projection, cut into heads; wrapper: independent layers side by side, each to "
      "d_out"},
@@ -198,8 +223,8 @@ constexpr Option table[] = {
      "write the parameters too, as safetensors, npz or json by the name (default none)", as_flag},
 
     {"causal", masking, several_heads, setting<&S::causal>, {}, "",
-     "whether a token sees only itself and those before it (default yes in multihead, but for bert; "
-     "no in cross and sdpa)", saved, multihead},
+     "a token sees itself and those before it, not those behind (default on in multihead, but for "
+     "bert; off in cross and sdpa)", saved, multihead},
     {"causal_align", masking, all_modes, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
      "causal and lengths differ)"},
@@ -256,12 +281,11 @@ constexpr Option table[] = {
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain, 0, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
-     "without it -o's suffix says", of_arrays},
+     "without it -o's suffix says", of_arrays, 0, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, {}, "LIST",
-     "arrays to write, or all (default context_vectors,attention_weights; csv, tsv and npy: "
-     "context_vectors)", of_arrays},
+     emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",
-     "compute one query row only, from 0 (default all)"},
+     "compute one query row only, from 0 (default all)", everywhere, 0, 't'},
     {"precision", output, all_modes, kept<&R::precision>, {0, 20}, "N",
      "digits after the point (default: json the shortest exact, torch and table 4)"},
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",
@@ -307,13 +331,6 @@ const Option* find_option(std::string_view key) {
     }();
     const auto found = by_key.find(key);
     return found == by_key.end() ? nullptr : found->second;
-}
-
-std::string text_of(Modes modes) {
-    std::string text;
-    for (const ModeRow& row : mode_rows)
-        if ((modes & in(row.mode)) != 0) text += (text.empty() ? "" : ", ") + std::string(row.name);
-    return text;
 }
 
 }  // namespace attn::cli

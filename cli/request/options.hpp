@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "cli/args/option.hpp"
@@ -14,8 +13,5 @@ std::span<const Option> options();
 
 /// The option of this key, or null.
 const Option* find_option(std::string_view key);
-
-/// "self, causal".
-std::string text_of(Modes modes);
 
 }  // namespace attn::cli

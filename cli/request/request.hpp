@@ -52,6 +52,7 @@ struct Place {
 
     std::string text;
     bool in_document = false;
+    bool is_default = false;  ///< in a file of flags
     std::size_t offset = 0;  ///< of the key or value in the document
     std::string_view value;  ///< as it is written there; empty where the place says it all
 };
@@ -109,6 +110,11 @@ struct Request {
     bool has_mode = true;  ///< else the document has to say it
 
     bool has(std::string_view setting) const { return places.contains(setting); }
+    /// Whether a flag was given that wins over what the document says.
+    bool keeps_flag(std::string_view setting) const {
+        const auto place = places.find(setting);
+        return place != places.end() && !place->second.is_default && !of_batch;
+    }
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 
     /// Whether it says where the input comes from; else that is standard input.

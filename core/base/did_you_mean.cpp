@@ -2,6 +2,7 @@
 #include "core/base/did_you_mean.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace attn {
 namespace {
@@ -21,16 +22,31 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
+std::string plain(std::string_view word) {
+    std::string text(word.substr(0, 64));  // longer than any name; bounds the work
+    for (char& c : text)
+        c = c == '_' ? '-' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+    return text;
+}
+
+/// Whether `part` is one or more of the words that '-' joins to `whole`.
+bool is_made_of(const std::string& whole, const std::string& part) {
+    return part.size() > 3 && ("-" + whole + "-").find("-" + part + "-") != std::string::npos;
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-    word = word.substr(0, 64);  // longer than any name; bounds the work
+    const std::string meant = plain(word);
+    const bool is_long = meant.size() > 3;
     std::string best;
-    std::size_t best_distance = static_cast<std::size_t>(-1);
+    std::size_t best_distance = (meant.size() + 1) / 3 + 1;
     for (const std::string& candidate : candidates) {
+        const std::string known = plain(candidate);
         // "weights" is rather a piece of a name than a slip.
-        const bool piece = word.size() > 3 && candidate.find(word) != std::string::npos;
-        const std::size_t d = piece ? 1 : distance(word, candidate);
+        std::size_t d = distance(meant, known);
+        if (is_made_of(meant, known)) d = std::min<std::size_t>(d, 2);
+        if (is_long && known.find(meant) != std::string::npos) d = std::min<std::size_t>(d, 1);
         if (d < best_distance) {
             best = candidate;
             best_distance = d;

@@ -9,8 +9,10 @@
 
 namespace attn {
 
-/// The candidate with the fewest edits (insert, delete, replace, swap neighbours) to `word`; one
-/// that contains the word counts as one edit away. The first of equals; empty without candidates.
+/// The candidate nearest to `word`: the fewest edits (insert, delete, replace, swap neighbours),
+/// whatever the case, - and _ alike; one that contains the word is one edit away, one that the word
+/// is made of two. The first of equals. Empty where every candidate is far: more than a third of
+/// the letters would have to be another.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is none.

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/did_you_mean.hpp"
 #include "core/base/memory.hpp"
+#include "core/operator/array_names.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/cost.hpp"
@@ -99,9 +99,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
 std::string missing_array(const std::string& name, const ArraySet& available) {
     std::vector<std::string> names;
     available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
-    if (!find_array(name))
-        return "unknown array \"" + name.substr(0, 40) + "\"" + "; the nearest is " +
-               did_you_mean(name, names);
+    if (!find_array(name)) return unknown_array(name);
     std::string text = name + " does not exist with these settings; there are ";
     for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
     return text;

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/help.hpp"
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/apply.hpp"
@@ -36,23 +37,11 @@ std::string unwrapped(const std::string& page) {
 }
 
 std::string page_of(const CommandRow& command) {
-    return unwrapped(help_page(attn_program(), command));
+    return unwrapped(full_page(attn_program(), command, 100));
 }
 
 bool shows(const std::string& page, const std::string& text) {
     return page.find(" " + text + " ") != std::string::npos;
-}
-
-/// As help shows it in a mode.
-std::string shown_flag(const Option& option, Mode mode) {
-    return (option.on_in & in(mode)) != 0 ? "--no-" + flag_name(option) : flag_of(option);
-}
-
-/// A flag, its short one before it, and its argument, as help shows them.
-std::string shown(const Option& option, const std::string& flag) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
-    const std::string argument = argument_of(option);
-    return letter + flag + (argument.empty() ? "" : " " + argument);
 }
 
 /// A text within a page.
@@ -105,10 +94,11 @@ TEST_CASE(
         for (const Option& option : options()) {
             CAPTURE(std::string(command->name));
             CAPTURE(std::string(option.key));
-            const std::string flag = shown_flag(option, command->mode->mode);
             const bool is_here = takes(*command, option);
-            CHECK(is_here == shows(page, shown(option, flag) + " " + part(help_of(option))));
-            if (is_here) CHECK(manual.find("`" + flag) != std::string::npos);
+            CHECK(is_here == shows(page, spelling_of(option) + " " + part(help_of(option))));
+            if (is_here)
+                CHECK((manual.find("`" + flag_of(option)) != std::string::npos ||
+                       manual.find("`--no-" + flag_name(option)) != std::string::npos));
         }
     }
 }
@@ -141,7 +131,7 @@ TEST_CASE("commands: every one has a help page with its summary, its words and i
         CHECK(shows(page, part(command->examples)));
         for (const Option& option : command->own) {
             CAPTURE(std::string(option.key));
-            CHECK(shows(page, shown(option, flag_of(option)) + " " + part(help_of(option))));
+            CHECK(shows(page, spelling_of(option) + " " + part(help_of(option))));
         }
         for (const OwnHelp& told : command->told) CHECK(shows(page, told.help));
         const char* help[] = {"attn", command->name.data(), "--help"};

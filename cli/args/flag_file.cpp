@@ -1,0 +1,131 @@
+// Flags in a file; see flag_file.hpp.
+#include "cli/args/flag_file.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/args/unknown.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+/// As the command line would spell it; nothing for what cannot be spelled.
+std::optional<std::string> spelled_value(const json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_boolean() || value.is_number()) return value.dump();
+    if (!value.is_array()) return {};
+    std::string list;
+    for (const json& item : value) {
+        if (item.is_array()) return {};
+        const std::optional<std::string> text = spelled_value(item);
+        if (!text) return {};
+        list += (list.empty() ? "" : ",") + *text;
+    }
+    return list;
+}
+
+std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
+    std::vector<std::string> keys;
+    for (const Option& option : command.own) keys.emplace_back(option.key);
+    for (const Option& option : program.options)
+        if (takes(command, option)) keys.emplace_back(option.key);
+    return keys;
+}
+
+class FlagFile {
+public:
+    FlagFile(const std::string& path, Giver giver, const Program& program,
+             const CommandRow& command)
+        : path_(path), giver_(giver), program_(program), command_(command) {}
+
+    std::vector<Given> read() {
+        const io::Source source = io::read_source(path_);
+        const io::JsonDocument document(source);
+        if (document.is_array())
+            throw Error(
+                ErrorKind::input, path_,
+                "a JSON array; expected an object of flags, as {\"d_out\": 2, \"seed\": 123}");
+        for (const io::JsonMember& member : document.members())
+            take(member.key, document.read_value(member), source.place(member.key_offset));
+        return std::move(given_);
+    }
+
+private:
+    void take(const std::string& key, const json& value, const std::string& place) {
+        const Option* const option = find(key, place);
+        if (option == nullptr || value.is_null()) return;
+        const auto refuse = [&](const std::string& what) {
+            throw Error(ErrorKind::usage, place + ": " + key + " " + io::shortened(value.dump()),
+                        what);
+        };
+        const bool is_switch = std::holds_alternative<Switch>(option->field);
+        if ((is_switch || is_boolean(*option)) && !value.is_boolean())
+            refuse("not a boolean; expected true or false");
+        if (is_switch && value == false) return;
+        std::optional<std::string> text = spelled_value(value);
+        if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
+        if (std::holds_alternative<Operand>(option->field)) text = io::path_beside(path_, *text);
+        given_.push_back({option, is_switch ? "" : *text, giver_, place + ": " + key});
+    }
+
+    /// Null for a key that is for other commands.
+    const Option* find(const std::string& key, const std::string& place) const {
+        const bool is_for_all = giver_ == Giver::environment;
+        const auto is_named = [&](const Option& option) { return option.key == key; };
+        const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
+        const auto shared =
+            std::find_if(program_.options.begin(), program_.options.end(), is_named);
+        const bool is_shared = shared != program_.options.end() && (shared->use & as_flag) != 0;
+        // What all commands share is meant where a command has another flag of the same name.
+        if (own != command_.own.end() && !(is_for_all && is_shared)) return &*own;
+        if (is_shared && takes(command_, *shared)) return &*shared;
+        const bool is_mode = command_.mode != nullptr && key == "mode";
+        if (is_shared || is_elsewhere(key) || is_mode) {
+            if (is_for_all) return nullptr;
+            std::string flag = "--" + key;
+            std::replace(flag.begin(), flag.end(), '_', '-');
+            throw Error(ErrorKind::usage, place + ": " + key,
+                        is_mode
+                            ? "no flag; expected attn " + std::string(command_.name) + " to say it"
+                            : unknown_flag(program_, command_, flag));
+        }
+        throw Error(ErrorKind::usage, place, unknown_key(key, keys_of(program_, command_)));
+    }
+
+    bool is_elsewhere(const std::string& key) const {
+        return std::any_of(
+            program_.commands.begin(), program_.commands.end(), [&](const CommandRow* command) {
+                return std::any_of(command->own.begin(), command->own.end(),
+                                   [&](const Option& option) { return option.key == key; });
+            });
+    }
+
+    const std::string& path_;
+    Giver giver_;
+    const Program& program_;
+    const CommandRow& command_;
+    std::vector<Given> given_;
+};
+
+}  // namespace
+
+std::vector<Given> read_flag_file(const std::string& path, Giver giver, const Program& program,
+                                  const CommandRow& command) {
+    if (path.empty() || path == "-")
+        throw Error(ErrorKind::usage, "--config '" + path + "'", "no name of a file; expected one");
+    if (giver == Giver::environment && !io::path_exists(path))
+        throw Error(ErrorKind::io, "ATTN_CONFIG=" + path,
+                    "is not there; expected a file of flags as JSON, or no such variable");
+    return FlagFile(path, giver, program, command).read();
+}
+
+}  // namespace attn::cli

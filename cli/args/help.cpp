@@ -1,0 +1,172 @@
+// Pages of help; see help.hpp.
+#include "cli/args/help.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/text/display_width.hpp"
+#include "io/text/wrap.hpp"
+
+namespace attn::cli {
+
+constinit const Option config_option{
+    .key = "config",
+    .argument = "FILE",
+    .help =
+        "a JSON object of flags, for those that are not given here "
+        "(default: the environment's ATTN_CONFIG, or none)"};
+
+namespace {
+
+constexpr std::size_t help_column = 30, short_help_column = 24, widest_page = 100;
+
+/// A flag and what it does, in two columns; a long flag has a line of its own.
+std::string entry(const std::string& flag, std::string_view help, std::size_t at,
+                  std::size_t columns) {
+    std::string line = "  " + flag;
+    const std::size_t width = io::display_width(line);
+    const bool is_narrow = columns < at + 20;
+    const std::size_t column = is_narrow ? 6 : at;
+    if (width + 2 > column)
+        line += '\n' + std::string(column, ' ');
+    else
+        line += std::string(column - width, ' ');
+    return line + io::wrapped(help, columns, column, column) + '\n';
+}
+
+/// Paragraphs are parted by empty lines; one that begins with a blank stays as it is.
+std::string paragraphs(std::string_view text, std::size_t columns) {
+    std::string page;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find("\n\n"), text.size());
+        const std::string_view paragraph = text.substr(0, end);
+        if (!page.empty()) page += '\n';
+        page += (paragraph.starts_with(' ') ? std::string(paragraph)
+                                            : io::wrapped(paragraph, columns)) +
+                '\n';
+        text.remove_prefix(std::min(end + 2, text.size()));
+    }
+    return page;
+}
+
+std::string headline(const CommandRow& command, std::size_t columns) {
+    return io::wrapped("attn " + std::string(command.name) + ": " + command.summary + command.note,
+                       columns, 2) +
+           "\n";
+}
+
+/// "Usage: attn explain MODE [INPUT] [FLAGS]".
+std::string usage_line(const CommandRow& command) {
+    const std::string_view usage = command.usage;
+    const std::string words =
+        command.input != nullptr ? "[INPUT]" : std::string(usage.substr(0, usage.find("\n\n")));
+    return "Usage: attn " + std::string(command.name) + (words.empty() ? "" : " " + words) +
+           " [FLAGS]\n";
+}
+
+/// What the words are.
+std::string words_of(const CommandRow& command, std::size_t columns) {
+    if (command.input != nullptr) return "\n" + entry("INPUT", command.input, 9, columns);
+    const std::string_view usage = command.usage;
+    const std::size_t end = usage.find("\n\n");
+    return end == std::string_view::npos ? "" : "\n" + paragraphs(usage.substr(end + 2), columns);
+}
+
+/// An option that a command shows, and its words there.
+struct ShownOption {
+    const Option* option;
+    std::string help;
+    const char* group;
+};
+
+std::vector<ShownOption> shown_options(const Program& program, const CommandRow& command) {
+    std::vector<ShownOption> shown;
+    for (const Option& option : command.own) shown.push_back({&option, help_of(option), "Options"});
+    for (const Option& option : program.options) {
+        if (!takes(command, option)) continue;
+        const auto told = std::find_if(command.told.begin(), command.told.end(),
+                                       [&](const OwnHelp& own) { return own.key == option.key; });
+        if (told != command.told.end())
+            shown.push_back({&option, told->help, "Options"});
+        else if (command.mode != nullptr)
+            shown.push_back({&option, help_of(option), option.group});
+    }
+    return shown;
+}
+
+/// "-s, --seed N", without the names of a long choice and the other spelling of a boolean.
+std::string short_spelling(const Option& option) {
+    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
+    const std::string argument = argument_of(option), flag = letter + flag_of(option);
+    const bool is_long = flag.size() + argument.size() + 5 > short_help_column;
+    return flag + (argument.empty() ? "" : is_long ? " NAME" : " " + argument);
+}
+
+}  // namespace
+
+std::string spelling_of(const Option& option) {
+    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
+    const std::string argument = argument_of(option);
+    return letter + flag_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
+           (argument.empty() ? "" : " " + argument);
+}
+
+std::string program_page(const Program& program, std::size_t columns) {
+    columns = std::min(columns, widest_page);
+    std::string page = std::string("attn: ") + program.summary +
+                       "\n\nUsage: attn COMMAND [INPUT] [FLAGS]\n\nCommands:\n";
+    for (const CommandRow* command : program.commands)
+        page += entry(std::string(command->name), command->summary, 13, columns);
+    page += std::string("\nExamples:\n") + program.examples;
+    return page + "\n" +
+           io::wrapped(
+               "attn COMMAND -h shows the flags of every day, attn COMMAND --help all of "
+               "them; attn help lists pages on formats, models and more; attn --version "
+               "(-V) says what this is.",
+               columns) +
+           "\n";
+}
+
+std::string short_page(const Program& program, const CommandRow& command, std::size_t columns) {
+    columns = std::min(columns, widest_page);
+    std::string page = headline(command, columns) + "\n" + usage_line(command) + "\n";
+    const auto add = [&](const Option& option, std::string_view help) {
+        page += entry(short_spelling(option), help, short_help_column, columns);
+    };
+    constexpr std::size_t most = 10;
+    std::size_t count = 0;
+    for (const OwnHelp& daily : command.daily)
+        for (const Option& option : program.options)
+            if (option.key == daily.key && takes(command, option) && count++ < most)
+                add(option, daily.help);
+    if (command.daily.empty())
+        for (const ShownOption& shown : shown_options(program, command))
+            add(*shown.option, shown.help);
+    page += std::string("\nExamples:\n") + command.examples + "\n";
+    return page +
+           io::wrapped("attn " + std::string(command.name) + " --help shows " +
+                           (command.daily.empty() ? "more" : "every flag") +
+                           "; attn help lists pages on formats, models and more.",
+                       columns) +
+           "\n";
+}
+
+std::string full_page(const Program& program, const CommandRow& command, std::size_t columns) {
+    columns = std::min(columns, widest_page);
+    std::string page = headline(command, columns) + "\n" + usage_line(command) +
+                       words_of(command, columns) + "\nExamples:\n" + command.examples;
+    std::string_view group;
+    for (const ShownOption& shown : shown_options(program, command)) {
+        if (shown.group != group) page += "\n" + std::string(group = shown.group) + ":\n";
+        page += entry(spelling_of(*shown.option), shown.help, help_column, columns);
+    }
+    page += "\nHelp:\n" +
+            entry(spelling_of(config_option), config_option.help, help_column, columns) +
+            entry("-h", "the flags of every day", help_column, columns) +
+            entry("--help", "this page", help_column, columns);
+    return page + (*command.ending == 0 ? "" : "\n" + paragraphs(command.ending, columns));
+}
+
+}  // namespace attn::cli

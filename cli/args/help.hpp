@@ -1,0 +1,27 @@
+// Pages of help, from the tables of commands and options.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/args/args.hpp"
+
+namespace attn::cli {
+
+/// What stands in every command.
+extern const Option config_option;
+
+/// `attn`, `attn -h` and `attn --help`: the commands.
+std::string program_page(const Program& program, std::size_t columns);
+
+/// `attn COMMAND -h`: what it does, the flags of every day and examples; at most 24 lines of 80
+/// columns.
+std::string short_page(const Program& program, const CommandRow& command, std::size_t columns);
+
+/// `attn COMMAND --help`: every flag by group, with its default.
+std::string full_page(const Program& program, const CommandRow& command, std::size_t columns);
+
+/// "-s, --seed N", "--causal, --no-causal".
+std::string spelling_of(const Option& option);
+
+}  // namespace attn::cli

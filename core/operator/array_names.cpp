@@ -1,0 +1,64 @@
+// What to say of a name that no array has; see array_names.hpp.
+#include "core/operator/array_names.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "core/base/did_you_mean.hpp"
+#include "core/operator/arrays.hpp"
+
+namespace attn {
+namespace {
+
+/// What PyTorch, transformers, ONNX and the papers call an array, in small letters.
+struct OtherNames {
+    ArrayId array;
+    std::string_view names;  ///< with a blank on either side of each
+};
+
+constexpr OtherNames other_names[] = {
+    {"token_ids", " ids input_ids tokens "},
+    {"inputs", " input x embeddings embedding embedded hidden_states "},
+    {"normed_inputs", " norm normed layer_norm ln "},
+    {"W_query", " wq w_q q_proj q_weight query_weight "},
+    {"W_key", " wk w_k k_proj k_weight key_weight "},
+    {"W_value", " wv w_v v_proj v_weight value_weight "},
+    {"W_out", " wo w_o o_proj out_proj out_weight "},
+    {"queries", " q query "},
+    {"keys", " k key "},
+    {"values", " v value "},
+    {"scores", " qk attn_scores attention_scores omega logits "},
+    {"mask", " causal_mask attn_mask attention_mask "},
+    {"dropout_mask", " dropout "},
+    {"attention_weights",
+     " weights attn_weights attention attentions attn probs prob probabilities attn_probs "
+     "attention_probs softmax p alpha alphas "},
+    {"logsumexp", " lse log_sum_exp "},
+    {"present_key", " k_cache key_cache past_key "},
+    {"present_value", " v_cache value_cache past_value "},
+    {"head_outputs", " heads head per_head "},
+    {"context_vectors",
+     " output outputs out context context_vec context_vector attn_output result results y z "
+     "last_hidden_state "},
+};
+
+}  // namespace
+
+std::string unknown_array(std::string_view name) {
+    std::string small(name.substr(0, 40));
+    const std::string start = "unknown array \"" + small + "\"; ";
+    std::transform(small.begin(), small.end(), small.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    for (const OtherNames& row : other_names)
+        if (row.names.find(" " + small + " ") != std::string_view::npos)
+            return start + "here it is " + std::string(row.array.row().name);
+    const std::vector<std::string> names = names_of_arrays();
+    const std::string near = did_you_mean(name, names);
+    if (!near.empty()) return start + "the nearest is " + near;
+    std::string list;
+    for (const std::string& known : names) list += known + ", ";
+    return start + "expected " + list + "or all";
+}
+
+}  // namespace attn

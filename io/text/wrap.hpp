@@ -1,0 +1,16 @@
+// Words in lines of a given width.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace attn::io {
+
+/// The words of `text`, parted by blanks and line breaks, in lines of at most `columns` columns; a
+/// longer word has a line of its own. The first line begins at column `from`, the others behind
+/// `indent` blanks. No break at the end.
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 0,
+                    std::size_t from = 0);
+
+}  // namespace attn::io

@@ -1,0 +1,331 @@
+// Flags that are not known, given twice, or stand in a file; and the pages of help.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "cli/args/help.hpp"
+#include "cli/args/parse.hpp"
+#include "cli/args/unknown.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/option_values.hpp"
+#include "cli/request/options.hpp"
+#include "io/text/display_width.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::cli;
+using nlohmann::json;
+using test::write_text;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Args parsed(const Words& words) {
+    std::vector<const char*> argv{"attn"};
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    return parse(static_cast<int>(argv.size()), argv.data(), attn_program());
+}
+
+/// A flag's own words are a value that its type takes, and another.
+std::pair<std::string, std::string> two_values(const Option& option) {
+    if (const auto* choice = std::get_if<Choice>(&option.field)) {
+        const auto names = names_of(*choice);
+        return {std::string(names.front()), std::string(names.back())};
+    }
+    const auto number = [&](int more) {
+        return std::to_string(static_cast<long>(std::max(option.limits.lowest, 0.0)) + more);
+    };
+    return {number(0), number(1)};
+}
+
+Words words_of(const Option& option, const std::string& value) {
+    if (is_boolean(option)) return {value == "0" ? "--no-" + flag_name(option) : flag_of(option)};
+    return {flag_of(option), value};
+}
+
+/// All options that a command may be given, by their flag.
+std::map<std::string, const Option*> flags_of(const CommandRow& command) {
+    std::map<std::string, const Option*> flags;
+    for (const Option& option : attn_program().options)
+        if (takes(command, option)) flags[flag_name(option)] = &option;
+    for (const Option& option : command.own) flags[flag_name(option)] = &option;
+    return flags;
+}
+
+std::string unknown(const CommandRow& command, const std::string& flag) {
+    return unknown_flag(attn_program(), command, flag);
+}
+
+/// The flags that a message names.
+std::vector<std::string> named_in(const std::string& message) {
+    std::vector<std::string> names;
+    std::istringstream words(message);
+    for (std::string word; words >> word;)
+        if (word.starts_with("--")) names.push_back(word.substr(2));
+    return names;
+}
+
+std::vector<std::string> slips_of(const std::string& name) {
+    std::vector<std::string> slips;
+    for (std::size_t i = 1; i < name.size(); ++i) {
+        slips.push_back(name.substr(0, i) + name.substr(i + 1));
+        slips.push_back(name.substr(0, i) + name[i] + name.substr(i));
+        std::string swapped = name;
+        std::swap(swapped[i - 1], swapped[i]);
+        slips.push_back(swapped);
+    }
+    return slips;
+}
+
+std::string context_of(const Words& words) {
+    return config_of(request_of(parsed(words)));
+}
+
+}  // namespace
+
+TEST_CASE("unknown flags: a slip in any flag of any command names that flag, or one as near") {
+    for (const CommandRow* command : attn_program().commands) {
+        const auto flags = flags_of(*command);
+        for (const auto& [name, option] : flags)
+            for (const std::string& slip : slips_of(name)) {
+                if (flags.contains(slip) || slip == "help" || name.size() < 4) continue;
+                const std::string message = unknown(*command, "--" + slip);
+                CAPTURE(std::string(command->name));
+                CAPTURE(slip);
+                CAPTURE(message);
+                // Never the negation of what was meant.
+                CHECK(message.find("--no-") == std::string::npos);
+                const auto named = named_in(message);
+                CHECK(std::any_of(named.begin(), named.end(), [&](const std::string& near) {
+                    const auto other = slips_of(near);
+                    return near == name ||
+                           std::find(other.begin(), other.end(), slip) != other.end() ||
+                           near.find(slip) != std::string::npos ||
+                           message.find("calls it") != std::string::npos;
+                }));
+            }
+    }
+}
+
+TEST_CASE("unknown flags: a negation is answered with a negation") {
+    for (const CommandRow* command : attn_program().commands)
+        for (const auto& [name, option] : flags_of(*command)) {
+            if (!is_boolean(*option)) continue;
+            const std::string slip = name.substr(0, name.size() - 1) + "xy";
+            const std::string message = unknown(*command, "--no-" + slip);
+            CAPTURE(slip);
+            CHECK(message.find("--no-") != std::string::npos);
+        }
+}
+
+TEST_CASE("unknown flags: those of another command say which commands have them") {
+    for (const CommandRow* command : attn_program().commands) {
+        const auto flags = flags_of(*command);
+        for (const CommandRow* other : attn_program().commands)
+            for (const auto& [name, option] : flags_of(*other)) {
+                if (flags.contains(name)) continue;
+                const std::string message = unknown(*command, "--" + name);
+                CAPTURE(std::string(command->name));
+                CAPTURE(name);
+                CHECK(message.starts_with("no flag of attn " + std::string(command->name) + "; "));
+                // A row of its own, the commands of the table, or those that have it themselves.
+                const bool is_own = std::any_of(other->own.begin(), other->own.end(),
+                                                [&](const Option& o) { return &o == option; });
+                if (name != "causal" && (other->mode != nullptr || is_own))
+                    CHECK(message.find(other->name) != std::string::npos);
+            }
+    }
+}
+
+TEST_CASE("unknown flags: what others call it is explained by flags that are there") {
+    std::set<std::string> known{"help", "version", "config"};
+    for (const CommandRow* command : attn_program().commands)
+        for (const auto& [name, option] : flags_of(*command)) {
+            known.insert(name);
+            known.insert("no-" + name);
+        }
+    for (const char* name :
+         {"is-causal",  "num-heads", "n-heads",       "nhead",       "bias",         "out",
+          "json",       "tokens",    "dim",           "hidden-size", "head-dim",     "d-model",
+          "attn-mask",  "dropout-p", "softmax-scale", "window-size", "rope-theta",   "manual-seed",
+          "model",      "input-ids", "device",        "verbose",     "need-weights", "float64",
+          "batch-size", "q",         "max-len",       "num_kv_heads"})
+        for (const CommandRow* command : attn_program().commands) {
+            if (command->mode == nullptr) continue;
+            const std::string message = unknown(*command, std::string("--") + name);
+            CAPTURE(message);
+            CHECK(message.find("nearest") == std::string::npos);
+            CHECK(message.find("--help lists") == std::string::npos);
+            for (std::string flag : named_in(message)) {
+                flag.erase(flag.find_last_not_of(".,;:") + 1);
+                CAPTURE(flag);
+                CHECK(known.contains(flag));
+            }
+        }
+}
+
+TEST_CASE("unknown words: what is far from all is not guessed at") {
+    for (const char* far : {"bogus", "qqq", "xyzzy", "frobnicate", "z"}) {
+        CAPTURE(far);
+        for (const CommandRow* command : attn_program().commands)
+            CHECK(unknown(*command, std::string("--") + far)
+                      .ends_with("attn " + std::string(command->name) +
+                                 " --help lists the known ones"));
+        CHECK(unknown_command(attn_program(), far).find("expected self, causal, ") !=
+              std::string::npos);
+        CHECK(unknown_key(far, {"inputs", "seed"}).find("nearest") == std::string::npos);
+    }
+}
+
+TEST_CASE("flags: the last of those that are given twice wins, in every command") {
+    for (const CommandRow* command : attn_program().commands)
+        for (const auto& [name, option] : flags_of(*command)) {
+            if (std::holds_alternative<Switch>(option->field)) continue;
+            const auto [one, other] = two_values(*option);
+            CAPTURE(std::string(command->name));
+            CAPTURE(name);
+            Words words{std::string(command->name)};
+            for (const std::string& value : {one, other, one, other})
+                for (const std::string& word : words_of(*option, value)) words.push_back(word);
+            const Args args = parsed(words);
+            REQUIRE(args.given.size() == 1);
+            CHECK(args.given[0].option == option);
+            CHECK(args.given[0].text == (is_boolean(*option) ? "true" : other));
+        }
+}
+
+TEST_CASE("flags: a file of flags stands below the command line and the request, above defaults") {
+    test::scratch_folder();
+    write_text("shared.json", R"({"seed": 1, "d_out": 5, "dropout": 0.5, "heads": 2, "jobs": 3})");
+    write_text("flags.json", R"({"seed": 2, "d_out": 6, "qkv_bias": true})");
+    ::setenv("ATTN_CONFIG", "shared.json", 1);
+    const json config =
+        json::parse(context_of({"self", "x.json", "--config", "flags.json", "--seed", "3"}));
+    CHECK(config["seed"] == 3);
+    CHECK(config["d_out"] == 6);
+    CHECK(config["qkv_bias"] == true);
+    CHECK(config["dropout"] == 0.5);
+    // Of all the environment's flags those of the mode, and nothing of another command.
+    CHECK(json::parse(context_of({"multihead", "x.json"}))["heads"] == 2);
+    CHECK(parsed({"batch"}).whole("jobs") == 3);
+    CHECK(parsed({"compare", "a", "b"}).given.empty());
+    Request request = request_of(parsed({"self", "x.json", "--d-out", "7"}));
+    apply_key(request, "seed", 9, std::string("x.json:1:2"));
+    apply_key(request, "d_out", 9, std::string("x.json:1:9"));
+    CHECK(request.settings.seed.bits == 9);
+    CHECK(request.settings.d_out == 7);
+    ::unsetenv("ATTN_CONFIG");
+}
+
+TEST_CASE("flags: every flag that a command takes may stand in its file") {
+    test::scratch_folder();
+    for (const CommandRow* command : attn_program().commands)
+        for (const auto& [name, option] : flags_of(*command)) {
+            CAPTURE(std::string(command->name));
+            CAPTURE(name);
+            const bool is_word =
+                is_boolean(*option) || std::holds_alternative<Switch>(option->field);
+            const std::string value = two_values(*option).second;
+            const json written = is_word ? json(true) : json(value);
+            write_text("flags.json", json{{option->key, written}}.dump());
+            const Args by_file = parsed({std::string(command->name), "--config", "flags.json"});
+            Words words{std::string(command->name)};
+            words.push_back(flag_of(*option));
+            if (!is_word) words.push_back(value);
+            const Args by_flag = parsed(words);
+            REQUIRE(by_file.given.size() == 1);
+            CHECK(by_file.given[0].option == by_flag.given[0].option);
+            CHECK(by_file.given[0].text == by_flag.given[0].text);
+        }
+}
+
+TEST_CASE("flags: what is wrong in a file of flags has its place") {
+    test::scratch_folder();
+    const auto error_of = [&](const std::string& text) {
+        write_text("flags.json", text);
+        return test::error_of([] {
+            request_of(parsed({"self", "x.json", "--config", "flags.json"}));
+        });
+    };
+    for (const auto& [text, message] : std::map<std::string, std::string>{
+             {R"({"sede": 1})",
+              "flags.json:1:2: unknown key \"sede\"; the nearest known one is \"seed\""},
+             {R"({"heads": 1})",
+              "flags.json:1:2: heads: no flag of attn self; attn multihead, cross and sdpa have "
+              "it"},
+             {R"({"jobs": 1})", "flags.json:1:2: jobs: no flag of attn self; attn batch has it"},
+             {R"({"mode": "self"})", "flags.json:1:2: mode: no flag; expected attn self to say it"},
+             {R"({"d_out": "x"})",
+              "flags.json:1:2: d_out x: not a whole number; expected a whole number from 1 to "
+              "2147483648"},
+             {R"({"qkv_bias": 1})",
+              "flags.json:1:2: qkv_bias 1: not a boolean; expected true or false"},
+             {R"({"seed": {}})",
+              "flags.json:1:2: seed {}: no value of a flag; expected a number, a string or a list "
+              "of them"},
+             {R"([1])",
+              "flags.json: a JSON array; expected an object of flags, as {\"d_out\": 2, \"seed\": "
+              "123}"}}) {
+        CAPTURE(text);
+        CHECK(error_of(text) == message);
+    }
+}
+
+TEST_CASE("flags: long flags with one dash, empty values and numbers as words are refused") {
+    for (const auto& [words, message] : std::vector<std::pair<Words, std::string>>{
+             {{"self", "-seed", "3"}, "-seed: one dash before a long flag; expected --seed"},
+             {{"self", "-emit=scores"}, "-emit: one dash before a long flag; expected --emit"},
+             {{"self", "--seed=", "3"}, "--seed: is without its value; expected one after '='"},
+             {{"batch", "--d-out"}, "--d-out: is without its value; expected one after it"},
+             {{"explain", "--causal=3"}, "--causal: stands with a value; expected none"},
+             {{"self", "-5"}, "-5: unknown flag; attn self --help lists the known ones"}}) {
+        CAPTURE(message);
+        CHECK(test::error_of([&, given = words] { parsed(given); }) == message);
+    }
+}
+
+TEST_CASE("help: every short page fits a screen of 24 lines, and every page its width") {
+    for (const CommandRow* command : attn_program().commands) {
+        CAPTURE(std::string(command->name));
+        const std::string page = short_page(attn_program(), *command, 80);
+        CHECK(std::count(page.begin(), page.end(), '\n') <= 24);
+    }
+    const std::string first = program_page(attn_program(), 80);
+    CHECK(std::count(first.begin(), first.end(), '\n') <= 30);
+    for (std::size_t columns = 20; columns <= 140; ++columns)
+        for (const CommandRow* command : attn_program().commands) {
+            std::istringstream lines(full_page(attn_program(), *command, columns) +
+                                     short_page(attn_program(), *command, columns));
+            for (std::string line; std::getline(lines, line);) {
+                // Examples are never broken, and no word is.
+                const bool is_example = line.starts_with("  attn ") || line.starts_with("  echo ");
+                const std::size_t word = line.find_first_not_of(' ');
+                const bool is_one_word =
+                    word == std::string::npos || line.find(' ', word) == std::string::npos;
+                const bool is_flag = word != std::string::npos && line[word] == '-';
+                CAPTURE(line);
+                CAPTURE(columns);
+                CHECK((io::display_width(line) <= columns || is_example || is_one_word ||
+                       (is_flag && columns < 70)));
+            }
+        }
+}
+
+TEST_CASE("help: pages are asked for in every way that people try") {
+    const std::string full = parsed({"self", "--help"}).message;
+    CHECK(full == parsed({"--help", "self"}).message);
+    CHECK(full == parsed({"self", "x.json", "--help"}).message);
+    CHECK(parsed({"self", "-h"}).message != full);
+    CHECK(parsed({"-h"}).message == parsed({"--help"}).message);
+    CHECK(parsed({"-V"}).message == parsed({"--version", "-v"}).message);
+    CHECK(parsed({}).exit_code == 2);
+}
