@@ -115,11 +115,10 @@ std::string spelling_of(const Option& option) {
 
 std::string program_page(const Program& program, std::size_t columns) {
     columns = std::min(columns, widest_page);
-    std::string page = std::string("attn: ") + program.summary +
-                       "\n\nUsage: attn COMMAND [INPUT] [FLAGS]\n\nCommands:\n";
+    std::string page = std::string("attn: ") + program.summary + "\n\nExamples:\n" +
+                       program.examples + "\nUsage: attn COMMAND [INPUT] [FLAGS]\n\nCommands:\n";
     for (const CommandRow* command : program.commands)
         page += entry(std::string(command->name), command->summary, 13, columns);
-    page += std::string("\nExamples:\n") + program.examples;
     return page + "\n" +
            io::wrapped(
                "attn COMMAND -h shows the flags of every day, attn COMMAND --help all of "
@@ -155,8 +154,8 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
 
 std::string full_page(const Program& program, const CommandRow& command, std::size_t columns) {
     columns = std::min(columns, widest_page);
-    std::string page = headline(command, columns) + "\n" + usage_line(command) +
-                       words_of(command, columns) + "\nExamples:\n" + command.examples;
+    std::string page = headline(command, columns) + "\nExamples:\n" + command.examples + "\n" +
+                       usage_line(command) + words_of(command, columns);
     std::string_view group;
     for (const ShownOption& shown : shown_options(program, command)) {
         if (shown.group != group) page += "\n" + std::string(group = shown.group) + ":\n";

@@ -75,7 +75,8 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
     }
 }
 
-[[noreturn]] void fail_mismatch(std::string text) {  // "--seed: 1 required N missing"
+[[noreturn]] void fail_mismatch(std::string text) {  // "--seed: 1 required N missing", "causal ..."
+    if (!text.starts_with('-')) text.insert(0, "--");
     const bool has_value = text.find("override") != std::string::npos;
     throw Error(ErrorKind::usage, text.substr(0, text.find_first_of(": ")),
                 has_value ? "stands with a value; expected none"

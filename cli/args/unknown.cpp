@@ -165,7 +165,7 @@ std::string joined_by_and(const std::vector<std::string_view>& names) {
 std::string owners_of(const Program& program, const Option& option) {
     std::vector<std::string_view> names;
     for (const CommandRow* command : program.commands) {
-        const bool is_own = option_of(command->own, option.key) == &option;
+        const bool is_own = option_of(command->own, option.key) != nullptr;
         const bool is_of_mode = command->mode != nullptr && takes(*command, option);
         if (is_own || is_of_mode) names.push_back(command->name);
     }
@@ -210,27 +210,31 @@ std::string elsewhere(const Program& program, const CommandRow& command, const O
     return owners.empty() ? owners : have(owners, "it");
 }
 
-std::string nearest_flag(const Program& program, const CommandRow& command, const std::string& bare,
-                         bool is_negated) {
-    const auto choose = [&](bool here) {
-        std::vector<std::string> names;
-        if (here && !is_negated) names = {"help", "config"};
-        const auto add = [&](const Option& option) {
-            if (!is_negated || is_boolean(option)) names.push_back(flag_name(option));
-        };
-        if (here) std::for_each(command.own.begin(), command.own.end(), add);
-        for (const Option& option : program.options)
-            if ((option.use & as_flag) != 0 && takes(command, option) == here) add(option);
-        return did_you_mean(bare, names);
+/// Of the flags that the command takes, or of all others; with its dashes, or empty.
+std::string nearest(const Program& program, const CommandRow& command, const std::string& meant,
+                    bool is_negated, bool here) {
+    std::vector<std::string> names;
+    if (here && !is_negated) names = {"help", "config"};
+    const auto add = [&](const Option& option) {
+        if (!is_negated || is_boolean(option)) names.push_back(flag_name(option));
     };
-    const std::string dashes = is_negated ? "--no-" : "--";
-    const std::string near = choose(true);
-    if (!near.empty()) return "the nearest known one is " + dashes + near;
-    const std::string far = choose(false);
+    if (here) std::for_each(command.own.begin(), command.own.end(), add);
+    for (const Option& option : program.options)
+        if ((option.use & as_flag) != 0 && takes(command, option) == here) add(option);
+    const std::string near = did_you_mean(meant, names);
+    return near.empty() ? near : (is_negated ? "--no-" : "--") + near;
+}
+
+/// What is near to an unknown flag, here or elsewhere.
+std::string nearest_flag(const Program& program, const CommandRow& command,
+                         const std::string& meant, bool is_negated) {
+    const std::string near = nearest(program, command, meant, is_negated, true);
+    if (!near.empty()) return "the nearest known one is " + near;
+    const std::string far = nearest(program, command, meant, is_negated, false);
     if (far.empty()) return "attn " + std::string(command.name) + " --help lists the known ones";
-    std::string key = far;
+    std::string key = far.substr(is_negated ? 5 : 2);
     std::replace(key.begin(), key.end(), '-', '_');
-    return have(owners_of(program, *option_of(program.options, key)), dashes + far);
+    return have(owners_of(program, *option_of(program.options, key)), far);
 }
 
 }  // namespace
@@ -261,16 +265,23 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     // A letter is near to every word.
     if (known != nullptr && key.size() > 1 && (!is_negated || is_boolean(*known))) {
         const Option* const taken = find_taken(program, command, key);
-        if (taken == nullptr)
-            return "no flag of " + name + "; " + elsewhere(program, command, *known);
+        if (taken == nullptr) {
+            // `--head` of explain is rather a slip in --heads.
+            const std::string near =
+                known->modes == 0 ? nearest(program, command, meant, is_negated, true) : "";
+            return "no flag of " + name + "; " + elsewhere(program, command, *known) +
+                   (near.empty() ? "" : "; the nearest here is " + near);
+        }
         return "unknown flag; expected " +
                (is_negated ? "--no-" + flag_name(*taken) : flag_of(*taken));
     }
-    if (const auto* row = find_word(explained, as_listed(bare)))
-        return std::string("unknown flag; ") + row->words;
-    if (const auto* row = find_word(explained, listed_word); row != nullptr && meant.size() > 1)
-        return std::string("unknown flag; ") + row->words;
-    if (const auto* row = find_word(other_names, listed_word)) {
+    // A letter may mean anything, but -v.
+    const bool is_letter = meant.size() < 2;
+    for (const std::string& word : {as_listed(bare), listed_word})
+        if (const auto* row = find_word(explained, word);
+            row != nullptr && (!is_letter || flag == "-v"))
+            return std::string("unknown flag; ") + row->words;
+    if (const auto* row = find_word(other_names, listed_word); row != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, row->key);
         const Option& option = taken != nullptr ? *taken : *find_anywhere(program, row->key);
         const std::string here =
@@ -278,7 +289,6 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         return "unknown flag; attn calls it " + here +
                (taken != nullptr ? "" : "; " + elsewhere(program, command, option));
     }
-    const bool is_letter = meant.size() < 2;
     return "unknown flag; " + (is_letter ? name + " --help lists the known ones"
                                          : nearest_flag(program, command, meant, is_negated));
 }

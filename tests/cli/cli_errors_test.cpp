@@ -72,7 +72,8 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
              {{"self"},
               R"({"inputs": [[1]], "output": "x"})",
               2,
-              "<stdin>:1:19: unknown key \"output\"; keys are the flags of the mode, with '_' for '-', and inputs, id, "
+              "<stdin>:1:19: unknown key \"output\"; keys are the flags of the mode, with '_' for "
+              "'-', and inputs, id, "
               "tokens, mode"}})
         check(bad);
 }
@@ -304,7 +305,11 @@ TEST_CASE("errors: what was given is used or refused") {
               "",
               2,
               "--seed: a flag before a command; expected attn COMMAND --seed"},
-             {{"bogus", "causal", "m.json"}, "", 2, "bogus: unknown command; expected self, causal, multihead, cross, sdpa, batch, explain, "
+             {{"bogus", "causal", "m.json"},
+              "",
+              2,
+              "bogus: unknown command; expected self, causal, multihead, cross, sdpa, batch, "
+              "explain, "
               "compare or plot"},
              {{"self", "m.json", "--qkv-bias=false"},
               "",
@@ -314,7 +319,8 @@ TEST_CASE("errors: what was given is used or refused") {
              {{"self", "m.json", "--emit", "all,bogus"},
               "",
               2,
-              "--emit all,bogus: unknown array \"bogus\"; expected token_ids, inputs, normed_inputs, "
+              "--emit all,bogus: unknown array \"bogus\"; expected token_ids, inputs, "
+              "normed_inputs, "
               "W_query, b_query, W_key, b_key, W_value, b_value, W_out, b_out, queries, keys, "
               "values, scores, scaled_scores, capped_scores, biased_scores, mask, masked_scores, "
               "masked_weights, weights_before_dropout, dropout_mask, attention_weights, logsumexp, "
@@ -384,7 +390,8 @@ TEST_CASE("errors: one line without control characters, however long the input")
              {{"self"},
               "{\"a\\nb\": 1}",
               2,
-              "<stdin>:1:2: unknown key \"a\\x0ab\"; keys are the flags of the mode, with '_' for '-', and "
+              "<stdin>:1:2: unknown key \"a\\x0ab\"; keys are the flags of the mode, with '_' for "
+              "'-', and "
               "inputs, id, tokens, mode"}})
         check(bad);
     const Outcome huge = run_attn({"self"}, "[[" + std::string(1000000, '9') + "]]");
