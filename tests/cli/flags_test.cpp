@@ -156,7 +156,7 @@ TEST_CASE("unknown flags: what others call it is explained by flags that are the
           "json",       "tokens",    "dim",           "hidden-size", "head-dim",     "d-model",
           "attn-mask",  "dropout-p", "softmax-scale", "window-size", "rope-theta",   "manual-seed",
           "model",      "input-ids", "device",        "verbose",     "need-weights", "float64",
-          "batch-size", "q",         "max-len",       "num_kv_heads"})
+          "batch-size", "max-len",   "num_kv_heads"})
         for (const CommandRow* command : attn_program().commands) {
             if (command->mode == nullptr) continue;
             const std::string message = unknown(*command, std::string("--") + name);
