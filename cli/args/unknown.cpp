@@ -281,8 +281,9 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         if (const auto* row = find_word(explained, word);
             row != nullptr && (!is_letter || flag == "-v"))
             return std::string("unknown flag; ") + row->words;
-    if (const auto* row = find_word(other_names, listed_word); row != nullptr && !is_letter) {
-        const Option* const taken = find_taken(program, command, row->key);
+    const auto* const row = find_word(other_names, listed_word);
+    const Option* const taken = row == nullptr ? nullptr : find_taken(program, command, row->key);
+    if (row != nullptr && (!is_letter || (taken != nullptr && flag.starts_with("--")))) {
         const Option& option = taken != nullptr ? *taken : *find_anywhere(program, row->key);
         const std::string here =
             is_negated && is_boolean(option) ? "--no-" + flag_name(option) : flag_of(option);
@@ -301,7 +302,7 @@ std::string unknown_command(const Program& program, const std::string& word) {
         key = key.substr(1, key.size() - 2);
         const std::string near = did_you_mean(bare, {"help", "version"});
         if (find_anywhere(program, key) != nullptr)
-            return "a flag before a command; expected attn COMMAND " + word;
+            return "a flag before a command; expected it behind, as in attn self " + word;
         if (bare == "v") return "unknown flag; expected -V or --version";
         return near.empty() ? "unknown flag before a command; expected --help or --version"
                             : "unknown flag before a command; the nearest is --" + near;

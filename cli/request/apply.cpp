@@ -11,6 +11,7 @@
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -23,6 +24,13 @@ void store_at(Request& request, const Option& option, const json& value, ErrorKi
     const std::string problem = store(request, option, value);
     if (!problem.empty()) throw Error(kind, place, problem);
     request.places[option.key] = place;
+}
+
+[[noreturn]] void refuse_second_input(const std::string& word) {
+    const bool is_array = find_array(word).has_value();
+    throw Error(ErrorKind::usage, word,
+                std::string("a second input; expected one") +
+                    (is_array ? ", and a list of arrays without blanks: --emit scores,mask" : ""));
 }
 
 std::vector<std::string> known_keys(Mode mode) {
@@ -103,7 +111,7 @@ Request request_of(const Args& args) {
         else if (word.starts_with('-') && word != "-")
             args.fail_unknown(word);
         else
-            throw Error(ErrorKind::usage, word, "a second input; expected one");
+            refuse_second_input(word);
     }
     apply_flags(request, args);
     if (!args.input) return request;

@@ -43,9 +43,20 @@ constexpr OtherNames other_names[] = {
      "last_hidden_state "},
 };
 
+/// Words parted by blanks; short ones are near to everything.
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    for (std::size_t from = 0, blank; from < text.size(); from = blank + 1) {
+        blank = std::min(text.find(' ', from), text.size());
+        if (blank - from > 4) words.emplace_back(text.substr(from, blank - from));
+    }
+    return words;
+}
+
 }  // namespace
 
 std::string unknown_array(std::string_view name) {
+    if (name.empty()) return "an empty name; expected names parted by commas, or all";
     std::string small(name.substr(0, 40));
     const std::string start = "unknown array \"" + small + "\"; ";
     std::transform(small.begin(), small.end(), small.begin(),
@@ -56,6 +67,9 @@ std::string unknown_array(std::string_view name) {
     const std::vector<std::string> names = names_of_arrays();
     const std::string near = did_you_mean(name, names);
     if (!near.empty()) return start + "the nearest is " + near;
+    for (const OtherNames& row : other_names)
+        if (!did_you_mean(name, words_of(row.names)).empty())
+            return start + "the nearest is " + std::string(row.array.row().name);
     std::string list;
     for (const std::string& known : names) list += known + ", ";
     return start + "expected " + list + "or all";
