@@ -57,7 +57,7 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
               2,
               "--no-causal: no flag of attn self; attn causal masks, attn self never does"},
              {{"self", "a.json", "b.json"}, "", 2, "b.json: a second input; expected one"},
-             {{"self", "--emit", "scores", "mask"},
+             {{"self", "m.json", "--emit", "scores", "mask"},
               "",
               2,
               "mask: a second input; expected one, and a list of arrays without blanks: --emit "
