@@ -142,7 +142,7 @@ class Program:
 
     def options_of(self, command):
         text = subprocess.run([self.path, command, "--help"], capture_output=True, text=True, check=True).stdout
-        found = re.findall(r"^  (?:(-\w),)?--([a-z][a-z-]*)(?: ([^ ].*?))?(?:  .*)?$", text, re.MULTILINE)
+        found = re.findall(r"^  (?:(-\w), ?)?--([a-z][a-z-]*)(?:, --no-[a-z-]+)?(?: ([^ ].*?))?(?:  .*)?$", text, re.MULTILINE)
         return [Option(name, letter, argument) for letter, name, argument in found if name != "help"]
 
     def has_key(self, mode, key):
