@@ -255,43 +255,45 @@ std::string where_else(const Option& option, Mode mode) {
 
 std::string unknown_flag(const Program& program, const CommandRow& command,
                          const std::string& flag) {
+    const std::string name = "attn " + std::string(command.name), unknown = "unknown flag; ";
     const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    const std::string name = "attn " + std::string(command.name);
     const bool is_negated = bare.starts_with("no-") || bare.starts_with("no_");
     const std::string meant = is_negated ? bare.substr(3) : bare;
+    const bool is_letter = meant.size() < 2;  // which may mean anything
+    const auto spelled = [&](const Option& option) {
+        return is_negated && is_boolean(option) ? "--no-" + flag_name(option) : flag_of(option);
+    };
+
+    // A flag of another command, or one that is spelled in another way.
     const std::string listed_word = as_listed(meant);
-    std::string key = listed_word.substr(1, listed_word.size() - 2);
-    const Option* const known = find_anywhere(program, key);
-    // A letter is near to every word.
-    if (known != nullptr && key.size() > 1 && (!is_negated || is_boolean(*known))) {
+    const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
+    if (const Option* known = find_anywhere(program, key); known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
-        if (taken == nullptr) {
-            // `--head` of explain is rather a slip in --heads.
-            const std::string near =
-                known->modes == 0 ? nearest(program, command, meant, is_negated, true) : "";
-            return "no flag of " + name + "; " + elsewhere(program, command, *known) +
-                   (near.empty() ? "" : "; the nearest here is " + near);
-        }
-        return "unknown flag; expected " +
-               (is_negated ? "--no-" + flag_name(*taken) : flag_of(*taken));
+        if (is_negated && !is_boolean(taken != nullptr ? *taken : *known))
+            return unknown + flag_of(*known) + " takes a value and has no negation";
+        if (taken != nullptr) return unknown + "expected " + spelled(*taken);
+        // `--head` of explain is rather a slip in --heads.
+        const bool is_own = known->modes == 0;
+        const std::string near =
+            is_own ? nearest(program, command, meant, is_negated, true) : std::string();
+        return "no flag of " + name + "; " + elsewhere(program, command, *known) +
+               (near.empty() ? "" : "; the nearest here is " + near);
     }
-    // A letter may mean anything, but -v.
-    const bool is_letter = meant.size() < 2;
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const auto* row = find_word(explained, word);
             row != nullptr && (!is_letter || flag == "-v"))
-            return std::string("unknown flag; ") + row->words;
+            return unknown + row->words;
     const auto* const row = find_word(other_names, listed_word);
     const Option* const taken = row == nullptr ? nullptr : find_taken(program, command, row->key);
-    if (row != nullptr && (!is_letter || (taken != nullptr && flag.starts_with("--")))) {
-        const Option& option = taken != nullptr ? *taken : *find_anywhere(program, row->key);
-        const std::string here =
-            is_negated && is_boolean(option) ? "--no-" + flag_name(option) : flag_of(option);
-        return "unknown flag; attn calls it " + here +
-               (taken != nullptr ? "" : "; " + elsewhere(program, command, option));
+    if (taken != nullptr && (!is_letter || flag.starts_with("--")))
+        return unknown + "attn calls it " + spelled(*taken);
+    if (row != nullptr && !is_letter) {
+        const Option& option = *find_anywhere(program, row->key);
+        return unknown + "attn calls it " + spelled(option) + "; " +
+               elsewhere(program, command, option);
     }
-    return "unknown flag; " + (is_letter ? name + " --help lists the known ones"
-                                         : nearest_flag(program, command, meant, is_negated));
+    return unknown + (is_letter ? name + " --help lists the known ones"
+                                : nearest_flag(program, command, meant, is_negated));
 }
 
 std::string unknown_command(const Program& program, const std::string& word) {

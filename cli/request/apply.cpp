@@ -70,7 +70,10 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
-    if (option == nullptr || (option->use & as_key) == 0) fail(unknown_key(key, known_keys(mode)));
+    if (option == nullptr) fail(unknown_key(key, known_keys(mode)));
+    if ((option->use & as_key) == 0)
+        fail("\"" + key + "\" is no key of a request; expected " + flag_of(*option) +
+             " on the command line");
     if ((option->modes & in(mode)) == 0)
         fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +
              where_else(*option, mode));

@@ -48,6 +48,10 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
               2,
               "--hedas: unknown flag; the nearest known one is --heads"},
              {{"self", "-x"}, matrix, 2, "-x: unknown flag; attn self --help lists the known ones"},
+             {{"self", "--no-seed"},
+              matrix,
+              2,
+              "--no-seed: unknown flag; --seed takes a value and has no negation"},
              {{"self", "--heads", "2"},
               matrix,
               2,
@@ -85,9 +89,8 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
              {{"self"},
               R"({"inputs": [[1]], "output": "x"})",
               2,
-              "<stdin>:1:19: unknown key \"output\"; keys are the flags of the mode, with '_' for "
-              "'-', and inputs, id, "
-              "tokens, mode"}})
+              "<stdin>:1:19: \"output\" is no key of a request; expected --output on the command "
+              "line"}})
         check(bad);
 }
 
