@@ -2,6 +2,8 @@
 #include "cli/args/flag_file.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -21,6 +23,11 @@ using nlohmann::json;
 /// As the command line would spell it; nothing for what cannot be spelled.
 std::optional<std::string> spelled_value(const json& value) {
     if (value.is_string()) return value.get<std::string>();
+    // 1e3 is the whole number 1000, as in a request.
+    constexpr double exact = 0x1p53;
+    if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
+        std::abs(value.get<double>()) <= exact)
+        return std::to_string(value.get<std::int64_t>());
     if (value.is_boolean() || value.is_number()) return value.dump();
     if (!value.is_array()) return {};
     std::string list;
@@ -87,7 +94,10 @@ private:
         const bool is_shared = shared != program_.options.end() && (shared->use & as_flag) != 0;
         // What all commands share is meant where a command has another flag of the same name.
         if (own != command_.own.end() && !(is_for_all && is_shared)) return &*own;
-        if (is_shared && takes(command_, *shared)) return &*shared;
+        // The environment's format is meant for one answer, not for the lines of a batch.
+        const bool is_for_modes =
+            is_for_all && command_.mode == nullptr && is_shared && (shared->use & in_explain) == 0;
+        if (is_shared && takes(command_, *shared) && !is_for_modes) return &*shared;
         const bool is_mode = command_.mode != nullptr && key == "mode";
         if (is_shared || is_elsewhere(key) || is_mode) {
             if (is_for_all) return nullptr;

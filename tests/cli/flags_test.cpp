@@ -203,7 +203,8 @@ TEST_CASE("flags: the last of those that are given twice wins, in every command"
 
 TEST_CASE("flags: a file of flags stands below the command line and the request, above defaults") {
     test::scratch_folder();
-    write_text("shared.json", R"({"seed": 1, "d_out": 5, "dropout": 0.5, "heads": 2, "jobs": 3})");
+    write_text("shared.json", R"({"seed": 1, "d_out": 5, "dropout": 0.5, "heads": 2, "jobs": 3,
+                                "format": "table"})");
     write_text("flags.json", R"({"seed": 2, "d_out": 6, "qkv_bias": true})");
     ::setenv("ATTN_CONFIG", "shared.json", 1);
     const json config =
@@ -215,6 +216,8 @@ TEST_CASE("flags: a file of flags stands below the command line and the request,
     // Of all the environment's flags those of the mode, and nothing of another command.
     CHECK(json::parse(context_of({"multihead", "x.json"}))["heads"] == 2);
     CHECK(parsed({"batch"}).whole("jobs") == 3);
+    for (const Given& given : parsed({"batch"}).given)
+        CHECK(given.option->key != std::string("format"));
     CHECK(parsed({"compare", "a", "b"}).given.empty());
     Request request = request_of(parsed({"self", "x.json", "--d-out", "7"}));
     apply_key(request, "seed", 9, std::string("x.json:1:2"));
