@@ -4,8 +4,8 @@
     python3 tests/make_hostile.py FOLDER && python3 tests/run_hostile.py build/release/attn FOLDER
 
 What the manifest calls refused must end in one line of error, nothing on standard output and exit code
-2, 3 or 4; what it calls valid must give the manifest's matrix; "either" may do one or the other. Nothing
-may take longer than SECONDS or more memory than a few times the file. Needs the standard library only.
+2, 3 or 4; what it calls valid must give the manifest's matrix; "either" may do one or the other. `attn inspect`,
+which reads less of a file, may do either with all but the valid ones. Nothing may take longer than SECONDS or more memory than a few times the file. Needs the standard library only.
 """
 import json
 import os
@@ -18,13 +18,22 @@ SPARE_MEMORY = 256 << 20  # beside three times the file
 CONTAINERS = ("npz", "safetensors", "index")
 
 
-def complaint(attn, folder, entry, matrix):
-    """What is wrong with attn's answer to one file; empty where nothing is."""
+def complaints(attn, folder, entry, matrix):
+    """What is wrong with attn's answers to one file."""
     path = os.path.join(folder, entry["file"])
-    named = path + ":x" if entry["file"].split("/")[0] in CONTAINERS else path
-    if entry["expect"] != "valid":
-        named = path
-    command = [attn, "self", named, "--init", "none", "--emit", "inputs"]
+    in_container = entry["expect"] == "valid" and entry["file"].split("/")[0] in CONTAINERS
+    named = path + ":x" if in_container else path
+    yield complaint([attn, "self", named, "--init", "none", "--emit", "inputs"], path, entry["expect"],
+                    lambda out: out["inputs"] == matrix)
+    shape = [len(matrix), len(matrix[0])]
+    expect = "valid" if entry["expect"] == "valid" else "either"
+    for form in ("json", "table"):
+        yield complaint([attn, "inspect", named, "--format", form], path, expect,
+                        lambda out: out["arrays"][0]["shape"] == shape, form == "json")
+
+
+def complaint(command, path, expect, is_right, is_json=True):
+    """What is wrong with the answer of one command; empty where nothing is."""
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         out, err = process.stdout.read().decode(), process.stderr.read().decode()
@@ -34,13 +43,15 @@ def complaint(attn, folder, entry, matrix):
     memory, size = usage.ru_maxrss << 10, os.path.getsize(path)
     if took > SECONDS:
         return f"took {took:.1f} s"
-    if entry["expect"] != "either" and memory > SPARE_MEMORY + 3 * size:
+    if expect != "either" and memory > SPARE_MEMORY + 3 * size:
         return f"took {memory >> 20} MiB"
     if code == 0:
-        if entry["expect"] == "refused":
+        if expect == "refused":
             return "was accepted"
-        return "" if entry["expect"] == "either" or json.loads(out)["inputs"] == matrix else "gave other numbers"
-    if entry["expect"] == "valid":
+        if not is_json:
+            return ""
+        return "" if expect == "either" or is_right(json.loads(out)) else "gave other numbers"
+    if expect == "valid":
         return "was refused: " + err.strip()
     one_line = err.startswith("attn: error: ") and err.count("\n") == 1 and err.endswith("\n")
     if code not in (2, 3, 4) or not one_line or out:
@@ -54,9 +65,9 @@ def main():
         manifest = json.load(file)
     bad = 0
     for entry in manifest["files"]:
-        problem = complaint(attn, folder, entry, manifest["matrix"])
-        if problem:
-            bad += 1
+        problems = [problem for problem in complaints(attn, folder, entry, manifest["matrix"]) if problem]
+        bad += bool(problems)
+        for problem in problems:
             print(f"{entry['file']} ({entry['why']}): {problem}")
     print(f"{len(manifest['files'])} malformed and odd files, {bad} treated wrongly")
     return 1 if bad else 0

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/result_file.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
@@ -109,7 +110,7 @@ nlohmann::ordered_json shape_json(const Array<double>* array) {
 }
 
 std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bool equal) {
-    nlohmann::ordered_json document{{"schema", "attn.comparison/1"},
+    nlohmann::ordered_json document{{"schema", schemas::comparison},
                                     {"equal", equal},
                                     {"atol", tolerance.atol},
                                     {"rtol", tolerance.rtol},

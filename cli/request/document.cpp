@@ -7,6 +7,7 @@
 
 #include "cli/args/option.hpp"
 #include "cli/request/apply.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 
 namespace attn::cli {
@@ -24,11 +25,11 @@ public:
         const io::JsonMember* schema = document_.find("schema");
         if (schema == nullptr)
             read_request();
-        else if (document_.read_value(*schema) == result_schema)
+        else if (document_.read_value(*schema) == schemas::result)
             read_result();
         else
             throw Error(ErrorKind::input, document_.place(*schema),
-                        "unknown schema; expected \"" + std::string(result_schema) + "\"");
+                        "unknown schema; expected \"" + std::string(schemas::result) + "\"");
         return std::move(arrays_);
     }
 

@@ -28,6 +28,4 @@ DocumentArrays read_request_document(Request& request, const io::JsonDocument& d
 /// Labels as a result or a request holds them. Errors: kind input at `place`.
 void store_tokens(Request& request, const nlohmann::json& value, const std::string& place);
 
-inline constexpr std::string_view result_schema = "attn.result/1";
-
 }  // namespace attn::cli

@@ -11,6 +11,7 @@
 #include "cli/request/apply.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
@@ -117,7 +118,7 @@ private:
     void take_result(const io::ArrayFile& file) {
         if (file.metadata == nullptr) return;
         const nlohmann::json& head = *file.metadata;
-        if (!head.contains("schema") || head["schema"] != result_schema) return;
+        if (!head.contains("schema") || head["schema"] != schemas::result) return;
         if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
         request_.is_next_layer = true;
         if (!head.contains("tokens")) return;

@@ -22,16 +22,6 @@
 namespace attn::cli {
 namespace {
 
-/// The weights in a folder that holds a model as Hugging Face's hub lays it out.
-std::string file_in_folder(const std::string& path) {
-    if (!io::is_folder(path)) return path;
-    for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
-        if (std::string file = io::path_in(path, name); io::path_exists(file)) return file;
-    throw Error(ErrorKind::io, path,
-                "is a folder without model.safetensors and model.safetensors.index.json; expected "
-                "one of them, or a file");
-}
-
 /// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
 /// or stand in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
@@ -85,6 +75,15 @@ void apply_family_defaults(Request& request, const io::Family& family) {
 }
 
 }  // namespace
+
+std::string file_in_folder(const std::string& path) {
+    if (!io::is_folder(path)) return path;
+    for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+        if (std::string file = io::path_in(path, name); io::path_exists(file)) return file;
+    throw Error(ErrorKind::io, path,
+                "is a folder without model.safetensors and model.safetensors.index.json; expected "
+                "one of them, or a file");
+}
 
 ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::string& path)
     : request_(request), files_(files) {
@@ -159,11 +158,8 @@ void ModelInput::check_said() const {
 void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
     const Settings& s = request_.settings;
     if (!s.rope) return;
-    const io::LayerNames& names = *layer_.names;
-    const std::vector<std::size_t>& shape = file_->find(layer_.full(names.query.weight))->shape;
-    const std::size_t outputs = shape.size() == 2 ? shape[layer_.in_out ? 1 : 0] : 0;
-    const std::size_t parts = names.packing == io::Packing::separate ? 1 : 3;
-    const std::size_t head = outputs / parts / std::max<std::size_t>(1, s.heads.value_or(1));
+    const std::size_t head =
+        io::layer_widths(*file_, layer_).queries / std::max<std::size_t>(1, s.heads.value_or(1));
     io::check_frequencies(*file_, layer_,
                           rope_frequencies(s.rope_base.value_or(default_rope_base),
                                            s.rope_dims.value_or(head), s.rope_scaling),

@@ -13,6 +13,10 @@
 
 namespace attn::cli {
 
+/// The weights in a folder that holds a model as Hugging Face's hub lays it out; the path itself
+/// where it is no folder. Errors: kind io, where there are none.
+std::string file_in_folder(const std::string& path);
+
 /// The model of --weights: its file or files, the layer that is meant and what its config says.
 class ModelInput {
 public:
@@ -22,6 +26,8 @@ public:
 
     /// The same for weights that stand in a request, as an object of arrays.
     ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file);
+
+    const io::ModelLayer& layer() const { return layer_; }
 
     /// Reads the layer's parameters.
     AnyLayerWeights read_weights() const;

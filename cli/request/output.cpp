@@ -11,6 +11,7 @@
 
 #include "cli/request/config.hpp"
 #include "cli/request/pictures.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output_file.hpp"
@@ -48,7 +49,7 @@ std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
                                                          const Shapes& shapes) {
     std::vector<std::pair<std::string, std::string>> head;
     head.reserve(6);
-    head.emplace_back("schema", "\"attn.result/1\"");
+    head.emplace_back("schema", json_text(schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
     if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
@@ -91,7 +92,7 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
         throw Error(ErrorKind::usage, place_of(request, "save_weights"),
                     "init none has no parameters; expected another init, or --weights");
     io::Report report;
-    report.head.emplace_back("schema", "\"attn.weights/1\"");
+    report.head.emplace_back("schema", json_text(schemas::weights));
     report.head.emplace_back("config", config_of(request));
     report.arrays = std::visit(
         [&](const auto& weights) {
@@ -254,7 +255,7 @@ std::string cost_line(const Request& request, const Plan& plan) {
         bytes += name.size() + value.size() + 4;
     plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
     std::string line = "{";
-    io::append_member(line, "schema", "attn.cost/1");
+    io::append_member(line, "schema", schemas::cost);
     io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", row_of(plan.mode).name);
     ((line += ",\"shapes\":") += shapes_text(plan.shapes()));

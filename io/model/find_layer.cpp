@@ -96,13 +96,6 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
     }
 }
 
-std::vector<ModelLayer> layers_of(const ArrayFile& file) {
-    std::vector<ModelLayer> layers;
-    for (const Family* family : all_families())
-        for (const LayerNames& names : family->layers) add_layers(file, *family, names, layers);
-    return layers;
-}
-
 [[noreturn]] void fail_in(const ArrayFile& file, const std::string& message) {
     throw Error(ErrorKind::input, file.name, message);
 }
@@ -182,6 +175,13 @@ std::string ModelLayer::full_out(std::string_view name) const {
 
 std::string ModelLayer::beside(std::string_view name) const {
     return prefix + with_number(name, number.value_or(0));
+}
+
+std::vector<ModelLayer> layers_of(const ArrayFile& file) {
+    std::vector<ModelLayer> layers;
+    for (const Family* family : all_families())
+        for (const LayerNames& names : family->layers) add_layers(file, *family, names, layers);
+    return layers;
 }
 
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/model/family.hpp"
 #include "io/read/array_file.hpp"
@@ -32,6 +33,9 @@ struct ModelLayer {
     /// One, or as many as the wrapper has heads.
     std::size_t groups() const { return heads == 0 ? 1 : heads; }
 };
+
+/// All layers that the names show, whether or not they can be read.
+std::vector<ModelLayer> layers_of(const ArrayFile& file);
 
 struct LayerQuery {
     const Family* family = nullptr;     ///< null: any

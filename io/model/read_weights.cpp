@@ -227,6 +227,19 @@ LayerWeights<T> read_layer_weights(const ArrayFile& file, const ModelLayer& laye
     return LayerReader(file, layer, heads).read<T>();
 }
 
+LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    const bool is_packed = names.packing != Packing::separate;
+    const std::size_t outputs = layer.in_out ? 1 : 0, inputs = 1 - outputs;
+    const auto size = [&](std::string_view name, std::size_t axis) {
+        const StoredArray* found = file.find(layer.full(name));
+        return found != nullptr && found->shape.size() == 2 ? found->shape[axis] : 0;
+    };
+    return {size(names.query.weight, inputs),
+            size(is_packed ? names.query.weight : names.key.weight, inputs),
+            size(names.query.weight, outputs) / (is_packed ? 3 : 1)};
+}
+
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;

@@ -29,6 +29,7 @@ struct StoredArray {
     bool fortran_order = false;  ///< the first index runs fastest
     std::shared_ptr<const Bytes> bytes;
     std::uint64_t offset = 0;             ///< of the first element, in the file or in the zip entry
+    std::uint64_t size = 0;               ///< of its elements there, in bytes
     std::shared_ptr<const ZipEntry> zip;  ///< null where the file is no zip file
 
     std::size_t elements() const;

@@ -188,6 +188,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
     auto read = read_csv_rows(source.text.substr(row.offset), rows, rules, workers, piece_size);
     if (!read) read = read_lines(reader, row, source, rules, labelled);
     if (has_shape) take_shape(read->matrix.values, reader.shape(), rules, source);
+    for (Field& field : header.fields) read->header.push_back(std::move(field.text));
     return std::move(*read);
 }
 

@@ -15,6 +15,7 @@ namespace attn::io {
 struct LabelledMatrix {
     NumberArray matrix;               ///< (rows, columns), or the shape that a comment gives
     std::vector<std::string> labels;  ///< one a row; empty where the file has no label column
+    std::vector<std::string> header;  ///< its fields; empty where the file has none
 };
 
 enum class Guess { automatic, yes, no };

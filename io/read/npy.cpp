@@ -164,8 +164,8 @@ std::uint64_t read_npy_header(
     const std::string header = read(prefix, length);
     DictionaryReader(header, place, array).read();
 
+    const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type) return prefix + length;  // an array that cannot be read; others may be
-    const std::uint64_t given = size - prefix - length;
     std::uint64_t wanted = size_of(*array.type);
     bool overflows = false;
     for (std::size_t extent : array.shape)

@@ -151,6 +151,7 @@ public:
         ArrayFile file{bytes_->name(), {}, {}};
         for (Tensor& tensor : tensors_) {
             tensor.array.offset = header_end_ + tensor.begin;
+            tensor.array.size = tensor.end - tensor.begin;
             tensor.array.bytes = bytes_;
             file.arrays.push_back(std::move(tensor.array));
         }

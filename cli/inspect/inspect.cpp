@@ -1,0 +1,331 @@
+// What is in a file; see inspect.hpp.
+#include "cli/inspect/inspect.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/args/option.hpp"
+#include "cli/request/document.hpp"
+#include "cli/request/failure.hpp"
+#include "cli/request/model_input.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/model/find_layer.hpp"
+#include "io/read/csv.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// An array of any rank that can be written, and any numbers.
+io::ArrayRules anything() {
+    io::ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.nonfinite = rules.boolean = rules.null_is_nan = true;
+    rules.lowest_rank = 0;
+    rules.highest_rank = 32;
+    return rules;
+}
+
+/// An array of a text, which takes `bytes` of it.
+io::StoredArray array_of_text(const std::string& name, const io::NumberArray& read,
+                              std::size_t bytes) {
+    io::StoredArray array;
+    array.name = name;
+    array.shape = read.shape();
+    array.type_name = read.boolean ? "boolean" : "number";
+    array.size = bytes;
+    return array;
+}
+
+/// "result" of "attn.result/1"; empty for a schema that is not attn's.
+std::string kind_of_schema(const nlohmann::json& schema) {
+    for (std::string_view name : schemas::all)
+        if (schema == name) return std::string(name.substr(5, name.find('/') - 5));
+    return {};
+}
+
+bool is_request_key(const std::string& key) {
+    static constexpr std::array<std::string_view, 2> beside{"mode", "inputs"};
+    const Option* option = find_option(key);
+    return std::find(beside.begin(), beside.end(), key) != beside.end() ||
+           (option != nullptr && (option->use & as_key) != 0);
+}
+
+/// A list of numbers that is a setting: window, kv_lengths, ...
+bool is_setting(const std::string& key) {
+    const Option* option = find_option(key);
+    return key == "tokens" ||
+           (option != nullptr && !std::holds_alternative<Operand>(option->field));
+}
+
+std::string kind_of_object(const io::JsonDocument& document) {
+    const io::JsonMember* const schema = document.find("schema");
+    if (schema != nullptr) {
+        const std::string kind = kind_of_schema(document.read_value(*schema));
+        if (kind.empty())
+            throw Error(ErrorKind::input, document.place(*schema),
+                        "unknown schema; expected \"" + std::string(schemas::result) +
+                            "\" or another of attn's");
+        return kind;
+    }
+    if (document.find("error") != nullptr) return "error";
+    if (document.find("model_type") != nullptr) return "config";
+    for (const io::JsonMember& member : document.members())
+        if (is_request_key(member.key)) return "request";
+    return "arrays";
+}
+
+/// null where there is none that a request may have.
+nlohmann::json id_in(const io::JsonDocument& document) {
+    const io::JsonMember* const member = document.find("id");
+    if (member == nullptr || document.holds_array(*member) || document.holds_object(*member))
+        return {};
+    nlohmann::json id = document.read_value(*member);
+    return id.is_string() || id.is_number_integer() ? id : nlohmann::json();
+}
+
+bool starts_with_object(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && text[first] == '{';
+}
+
+class Inspector {
+public:
+    explicit Inspector(const InspectRequest& request) : request_(request) {}
+
+    Inspection inspect() {
+        const io::DataPath path = io::split_data_path(weights_path());
+        const io::InputFile file = io::open_input_file(weights_path());
+        found_.file = file.name;
+        found_.format = file.format->name;
+        if (file.arrays)
+            take_stored(*file.arrays);
+        else if (file.holds_object())
+            take_object(file);
+        else if (file.format == io::ndjson_input && starts_with_object(file.source->text))
+            take_lines(*file.source);
+        else
+            take_one(file);
+        if (may_be_model())
+            inspect_model(found_, {found_.file, found_.arrays, metadata_},
+                          path.file == "-" ? "" : path.file, path.array, request_.layer);
+        if (found_.model == nullptr && request_.layer)
+            throw Error(ErrorKind::usage, "--layer",
+                        found_.file + " holds no layers of a model; expected no such flag");
+        if (found_.model == nullptr && !file.array.empty()) pick(file.array);
+        found_.members = std::make_shared<const ordered_json>(std::move(members_));
+        return std::move(found_);
+    }
+
+private:
+    /// A model's folder, or its config, stands for its weights.
+    std::string weights_path() const {
+        const std::string& path = request_.path;
+        if (io::last_part(path) != "config.json" || io::is_folder(path))
+            return file_in_folder(path);
+        for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+            if (std::string file = io::path_beside(path, name); io::path_exists(file)) return file;
+        return path;
+    }
+
+    /// A JSON file of weights may hold what a request may hold too, such as a mask.
+    bool may_be_model() const {
+        const auto holds = [&](std::string_view name) {
+            return members_.contains(name) ||
+                   std::any_of(found_.arrays.begin(), found_.arrays.end(),
+                               [&](const auto& array) { return array.name.starts_with(name); });
+        };
+        if (found_.kind == "request")
+            return !holds("mode") && !holds("inputs") && !holds("weights.");
+        return found_.kind == "arrays" || found_.kind == "weights";
+    }
+
+    void take_stored(const io::ArrayFile& file) {
+        found_.arrays = file.arrays;
+        metadata_ = file.metadata;
+        std::string kind;
+        if (metadata_ != nullptr) {
+            if (metadata_->contains("schema")) kind = kind_of_schema((*metadata_)["schema"]);
+            for (const auto& [key, value] : metadata_->items()) take_member(key, value);
+        }
+        const bool is_npy = found_.arrays.size() == 1 && found_.arrays[0].name.empty();
+        found_.kind = !kind.empty() ? kind : is_npy ? "array" : "arrays";
+    }
+
+    void take_member(const std::string& key, const nlohmann::json& value) {
+        const bool labels =
+            key == "tokens" && value.is_array() &&
+            std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
+        if (labels)
+            found_.tokens = value.get<std::vector<std::string>>();
+        else if (key != "schema")
+            members_.get_ref<ordered_json::object_t&>().emplace_back(key, value);  // keys differ
+    }
+
+    void take_object(const io::InputFile& file) {
+        const io::JsonDocument& document = *file.document;
+        found_.kind = kind_of_object(document);
+        static constexpr std::array<std::string_view, 4> with_arrays{"arrays", "request", "result",
+                                                                     "weights"};
+        const bool holds_arrays =
+            std::find(with_arrays.begin(), with_arrays.end(), found_.kind) != with_arrays.end();
+        for (const io::JsonMember& member : document.members()) {
+            const bool is_weights = member.key == "weights" && document.holds_object(member);
+            if (is_weights)
+                take_weights(io::JsonDocument(*file.source, member), member.key);
+            else if (holds_arrays && document.holds_array(member) && !is_setting(member.key))
+                take_array(document, member, member.key);
+            else
+                take_member(member.key, document.read_value(member));
+        }
+        if (found_.kind == "weights" || found_.kind == "arrays") take_metadata(document);
+        if (found_.kind == "request") check_request(file);
+    }
+
+    void take_metadata(const io::JsonDocument& document) {
+        nlohmann::json metadata = nlohmann::json::object();
+        for (const char* key : {"schema", "config"})
+            if (const io::JsonMember* member = document.find(key))
+                metadata[key] = document.read_value(*member);
+        metadata_ = std::make_shared<const nlohmann::json>(std::move(metadata));
+    }
+
+    void take_weights(const io::JsonDocument& weights, const std::string& key) {
+        for (const io::JsonMember& member : weights.members())
+            if (weights.holds_array(member)) take_array(weights, member, key + "." + member.key);
+    }
+
+    void take_array(const io::JsonDocument& document, const io::JsonMember& member,
+                    const std::string& name) {
+        found_.arrays.push_back(array_of_text(
+            name, document.read_array(member, anything(), &workers_), member.end - member.begin));
+    }
+
+    /// What is wrong with its keys. A record's mode is needed to know.
+    void check_request(const io::InputFile& file) {
+        if (file.document->find("mode") == nullptr) return;
+        Request request;
+        request.has_mode = false;
+        request.of_batch = true;
+        request.document = file.source;
+        try {
+            read_request_document(request, *file.document, file.place, is_operand_of);
+        } catch (const Error&) {
+            const Failure failure = current_failure(request);
+            found_.problem = failure.where + ": " + failure.message;
+        }
+    }
+
+    static bool is_operand_of(std::string_view key, Mode mode) {
+        const Option* option = find_option(key);
+        return option != nullptr && std::holds_alternative<Operand>(option->field) &&
+               (option->modes & in(mode)) != 0;
+    }
+
+    /// One array, of CSV with its header and labels.
+    void take_one(const io::InputFile& file) {
+        found_.kind = "array";
+        io::NumberArray read;
+        if (file.format->name == "csv") {
+            io::LabelledMatrix matrix = io::read_csv(*file.source, anything(), {}, &workers_);
+            found_.header = std::move(matrix.header);
+            found_.tokens = std::move(matrix.labels);
+            read = std::move(matrix.matrix);
+        } else {
+            read = io::read_one_array(file, anything(), &workers_);
+        }
+        found_.arrays.push_back(array_of_text("", read, file.source->text.size()));
+    }
+
+    /// Requests or results, one a line.
+    void take_lines(const io::Source& source) {
+        found_.kind = "lines";
+        std::map<std::string, std::size_t> kinds;
+        std::size_t count = 0, number = 1;
+        nlohmann::json first_id, last_id;
+        for (std::size_t at = 0; at < source.text.size(); ++number) {
+            const std::size_t end = std::min(source.text.find('\n', at), source.text.size());
+            const std::string_view text = source.text.substr(at, end - at);
+            at = end + 1;
+            if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+            const io::Source line = io::source_of_line(source.name, text, number);
+            const io::JsonDocument document(line);
+            if (document.is_array())
+                throw Error(ErrorKind::input, source.name + ":" + std::to_string(number),
+                            "a list among objects; expected one object a line");
+            ++kinds[kind_of_object(document)];
+            last_id = id_in(document);
+            if (count++ == 0) first_id = last_id;
+        }
+        found_.lines = std::make_shared<const ordered_json>(ordered_json{
+            {"count", count}, {"kinds", kinds}, {"first_id", first_id}, {"last_id", last_id}});
+    }
+
+    /// The one array that FILE:NAME names.
+    void pick(const std::string& name) {
+        std::vector<io::StoredArray>& all = found_.arrays;
+        const std::string list = io::list_of(all);
+        std::erase_if(all, [&](const io::StoredArray& array) { return array.name != name; });
+        if (all.empty())
+            throw Error(
+                ErrorKind::input, found_.file,
+                "has no array \"" + io::one_line(io::shortened(name)) + "\"; there are " + list);
+        found_.kind = "array";
+    }
+
+    const InspectRequest& request_;
+    Inspection found_;
+    ordered_json members_ = ordered_json::object();
+    std::shared_ptr<const nlohmann::json> metadata_;
+    ThreadPool workers_;
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> elements_of(const io::StoredArray& array) {
+    std::uint64_t count = 1;
+    bool overflows = false;
+    for (std::size_t size : array.shape)
+        overflows |= __builtin_mul_overflow(count, std::uint64_t{size}, &count);
+    return overflows ? std::nullopt : std::optional(count);
+}
+
+Inspection inspect(const InspectRequest& request) {
+    return Inspector(request).inspect();
+}
+
+std::string inspection_json(const Inspection& found) {
+    ordered_json document{{"schema", schemas::inspection},
+                          {"file", found.file},
+                          {"format", found.format},
+                          {"kind", found.kind}};
+    if (!found.members->empty()) document["members"] = *found.members;
+    if (found.model != nullptr) document["model"] = *found.model;
+    if (found.lines != nullptr) document["lines"] = *found.lines;
+    if (!found.header.empty()) document["header"] = found.header;
+    if (!found.tokens.empty()) document["tokens"] = found.tokens;
+    document["arrays"] = ordered_json::array();
+    for (const io::StoredArray& array : found.arrays) {
+        const std::optional<std::uint64_t> elements = elements_of(array);
+        document["arrays"].push_back({{"name", array.name},
+                                      {"shape", array.shape},
+                                      {"dtype", array.type_name},
+                                      {"elements", elements ? ordered_json(*elements) : nullptr},
+                                      {"bytes", array.size}});
+    }
+    if (!found.problem.empty()) document["problem"] = found.problem;
+    if (!found.command.empty()) document["command"] = found.command;
+    return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace attn::cli

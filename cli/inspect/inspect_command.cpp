@@ -1,0 +1,67 @@
+// `attn inspect`: it computes nothing and has flags of its own.
+#include "cli/inspect/inspect_command.hpp"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/inspect/inspect.hpp"
+#include "cli/request/missing_input.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
+
+namespace attn::cli {
+namespace {
+
+enum class InspectForm { table, json };
+constexpr Names<InspectForm, 2> inspect_forms{
+    {{InspectForm::table, "table"}, {InspectForm::json, "json"}}};
+
+int run_inspect(const Args& args, Request&) {
+    const std::vector<std::string>& words = args.names();
+    if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second file; expected one");
+    if (words.empty())
+        refuse_keyboard("attn inspect",
+                        "no file; expected one, or arrays piped in, as by attn self --example "
+                        "journey | attn inspect");
+    InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer")};
+    const auto form = args.place("format");
+    const bool as_json = form && inspect_forms[*form].first == InspectForm::json;
+    const Inspection found = inspect(request);
+    io::OutputFile out("-");
+    out << (as_json ? inspection_json(found)
+                    : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
+    out.commit();
+    return 0;
+}
+
+constexpr Option inspect_options[] = {
+    {.key = "format",
+     .field = choice_among<inspect_forms>,
+     .limits = {.expected = "table|json"},
+     .help = "for people or for programs (default table)"},
+    {.key = "layer",
+     .limits = {.expected = "a whole number from 0"},
+     .argument = "N",
+     .help = "layer of a model to look at (default the first)"},
+};
+
+}  // namespace
+
+constexpr CommandRow inspect_command{
+    .name = "inspect",
+    .summary = "what is in a file: arrays, a request, a result or a model",
+    .examples =
+        "  attn inspect tokens.npz\n"
+        "  attn inspect models/gpt2 --layer 3\n"
+        "  attn causal tokens.csv | attn inspect --format json\n",
+    .usage =
+        "[FILE]\n\nFILE is in any format that attn reads, or the folder of a model; "
+        "FILE:NAME picks one array; - or\nnothing is standard input. Of npy, npz and safetensors "
+        "only the headers are read.",
+    .own = inspect_options,
+    .run = run_inspect};
+
+}  // namespace attn::cli

@@ -1,0 +1,172 @@
+// What a model's file holds, as --weights takes it; see inspect.hpp.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/inspect/inspect.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/failure.hpp"
+#include "cli/request/model_input.hpp"
+#include "cli/request/options.hpp"
+#include "core/base/error.hpp"
+#include "io/model/find_layer.hpp"
+#include "io/model/read_weights.hpp"
+
+namespace attn::cli {
+namespace {
+
+using io::ModelLayer;
+using nlohmann::ordered_json;
+
+/// The mode whose layers look like this one.
+Mode mode_for(const io::ArrayFile& file, const ModelLayer& layer) {
+    const io::LayerWidths widths = io::layer_widths(file, layer);
+    if (widths.context != widths.d_in) return Mode::cross;
+    const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
+    if (has_out || layer.names->is_wrapper) return Mode::multihead;
+    return file.find(layer.full("mask")) != nullptr ? Mode::causal : Mode::self;
+}
+
+/// What the file and its config fix beside the defaults, by the keys of a request.
+ordered_json fixed_settings(const Request& request) {
+    Request untold;
+    untold.settings.mode = request.settings.mode;
+    const ordered_json config = ordered_json::parse(config_of(request)),
+                       defaults = ordered_json::parse(config_of(untold));
+    ordered_json fixed = ordered_json::object();
+    for (const Option& option : options())
+        if ((option.use & as_saved) != 0 && config.contains(option.key) &&
+            config[option.key] != defaults.value(option.key, ordered_json()))
+            fixed[option.key] = config[option.key];
+    return fixed;
+}
+
+/// A path as a shell takes it.
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+:=@%-";
+    if (text.find_first_not_of(plain) == std::string::npos) return text;
+    std::string word = "'";
+    for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return word + "'";
+}
+
+class ModelInspector {
+public:
+    ModelInspector(Inspection& found, const io::ArrayFile& file, std::string path,
+                   std::string prefix, std::vector<ModelLayer> layers)
+        : found_(found), file_(file), path_(std::move(path)), prefix_(std::move(prefix)),
+          layers_(std::move(layers)) {}
+
+    void inspect(std::optional<std::uint64_t> number) {
+        const ModelLayer& layer = choose(number);
+        request_.settings.mode = mode_for(file_, layer);
+        request_.layer = layer.number;
+        request_.places["weights"] = path_;
+        request_.operand_files["weights"] = path_;
+        if (has_norm(layer)) request_.pre_norm = true;
+        describe(layer);
+        try {
+            take_settings(layer);
+        } catch (const Error&) {
+            const Failure failure = current_failure(request_);
+            found_.problem = failure.where + ": " + failure.message;
+        }
+        found_.model = std::make_shared<const ordered_json>(std::move(model_));
+    }
+
+private:
+    /// The layer of that number, else the first.
+    const ModelLayer& choose(std::optional<std::uint64_t> number) {
+        std::stable_sort(
+            layers_.begin(), layers_.end(),
+            [](const ModelLayer& a, const ModelLayer& b) { return a.number < b.number; });
+        if (!number) return layers_.front();
+        const auto fits = [&](const ModelLayer& layer) { return layer.number == number; };
+        const auto chosen = std::find_if(layers_.begin(), layers_.end(), fits);
+        if (chosen != layers_.end()) return *chosen;
+        io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // says which there are
+        throw Error(ErrorKind::usage, "--layer", "no such layer in " + file_.name);
+    }
+
+    /// What the names and shapes say.
+    void describe(const ModelLayer& layer) {
+        const io::LayerWidths widths = io::layer_widths(file_, layer);
+        std::set<std::size_t> numbers;
+        for (const ModelLayer& one : layers_)
+            if (one.number) numbers.insert(*one.number);
+        model_ = {{"family", layer.family->name}, {"layers", numbers}};
+        if (layer.number) model_["layer"] = *layer.number;
+        model_["dtype"] = file_.find(layer.full(layer.names->query.weight))->type_name;
+        if (widths.d_in != 0) model_["d_in"] = widths.d_in;
+        for (const auto& [name, shape] : io::weight_shapes(file_, layer))
+            model_["tensors"].push_back(name);
+        if (const io::StoredArray* words = table_of_words(layer))
+            model_["vocab_size"] = words->shape[0];
+    }
+
+    /// Files that hold the attention alone have none.
+    bool has_norm(const ModelLayer& layer) const {
+        const std::string module = layer.beside(layer.family->norm) + ".";
+        return !layer.family->norm.empty() &&
+               std::any_of(file_.arrays.begin(), file_.arrays.end(),
+                           [&](const auto& array) { return array.name.starts_with(module); });
+    }
+
+    const io::StoredArray* table_of_words(const ModelLayer& layer) const {
+        const std::string_view ids = layer.family->embedding.ids;
+        const io::StoredArray* found = ids.empty() ? nullptr : file_.find(layer.beside(ids));
+        return found != nullptr && found->shape.size() == 2 ? found : nullptr;
+    }
+
+    void take_settings(const ModelLayer& layer) {
+        const ModelInput input = path_.empty() ? ModelInput(request_, models_, file_)
+                                               : ModelInput(request_, models_, whole_path());
+        const auto norm = input.read_norm();
+        if (norm) model_["norm"] = norm->is_rms ? "RMSNorm" : "LayerNorm";
+        if (norm) model_["norm_eps"] = norm->eps;
+        const std::size_t heads =
+            std::max(layer.groups(), std::size_t{request_.settings.heads.value_or(1)});
+        const io::LayerWidths widths = io::layer_widths(file_, layer);
+        const std::size_t in_all = layer.groups() * widths.queries;
+        if (in_all % heads == 0 && in_all != 0) model_["head_dim"] = in_all / heads;
+        model_["settings"] = fixed_settings(request_);
+        if (!path_.empty()) found_.command = command_of(layer);
+    }
+
+    std::string whole_path() const { return prefix_.empty() ? path_ : path_ + ":" + prefix_; }
+
+    std::string command_of(const ModelLayer& layer) const {
+        const bool from_ids = layer.number.value_or(0) == 0 && table_of_words(layer) != nullptr;
+        std::string line = "attn " + std::string(row_of(request_.settings.mode).name);
+        if (!from_ids) line += " INPUT";
+        if (request_.settings.mode == Mode::cross) line += " --context FILE";
+        line += " --weights " + shell_word(whole_path());
+        if (layer.number.value_or(0) != 0) line += " --layer " + std::to_string(*layer.number);
+        if (from_ids) return line + " --token-ids 0,1,2";
+        return request_.pre_norm ? line + " --pre-norm" : line;
+    }
+
+    Inspection& found_;
+    const io::ArrayFile& file_;
+    const std::string path_, prefix_;
+    std::vector<ModelLayer> layers_;
+    Request request_;
+    io::LoadedModels models_;
+    ordered_json model_;
+};
+
+}  // namespace
+
+void inspect_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
+                   const std::string& prefix, std::optional<std::uint64_t> layer) {
+    std::vector<ModelLayer> layers = io::layers_of(file);
+    std::erase_if(layers, [&](const ModelLayer& one) { return !one.full("").starts_with(prefix); });
+    if (layers.empty()) return;
+    if (found.kind != "weights") found.kind = "model";
+    ModelInspector(found, file, path, prefix, std::move(layers)).inspect(layer);
+}
+
+}  // namespace attn::cli

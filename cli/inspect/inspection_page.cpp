@@ -1,0 +1,195 @@
+// What is in a file, for people; see inspect.hpp.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/inspect/inspect.hpp"
+#include "core/base/tensor.hpp"
+#include "io/file/source.hpp"
+#include "io/text/columns.hpp"
+#include "io/text/display_width.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t longest_value = 120;
+
+/// A value as a line of a terminal may show it.
+std::string shown_value(const ordered_json& value) {
+    const std::string text =
+        value.is_string() ? value.get<std::string>()
+                          : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    return io::one_line(io::shortened(text, longest_value));
+}
+
+/// The end of a name says more than its start.
+std::string fitted_name(const std::string& name, std::size_t columns) {
+    const std::string text = io::one_line(name);
+    constexpr std::size_t longest_character = 4;
+    const std::size_t reach = longest_character * columns;
+    if (text.size() <= reach && io::display_width(text) <= columns) return text;
+    const auto begins = [&](std::size_t at) {
+        return at == text.size() || (static_cast<unsigned char>(text[at]) & 0xc0u) != 0x80u;
+    };
+    std::size_t from = text.size() - std::min(text.size(), reach);
+    while (!begins(from) || io::display_width(std::string_view(text).substr(from)) + 3 > columns)
+        ++from;
+    return "..." + text.substr(from);
+}
+
+/// "6 arrays", "1 array".
+std::string counted(std::size_t count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// "248 bytes", "1.23 GiB (1320702444 bytes)".
+std::string size_text(std::uint64_t bytes) {
+    static constexpr std::array<const char*, 5> units{"KiB", "MiB", "GiB", "TiB", "PiB"};
+    const std::string exact = counted(bytes, "byte");
+    double size = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    if (size < 1024) return exact;
+    for (size /= 1024; size >= 1024 && unit + 1 < units.size(); ++unit) size /= 1024;
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g %s (", size, units[unit]);
+    return text.data() + exact + ")";
+}
+
+class InspectionPage {
+public:
+    InspectionPage(const Inspection& found, std::size_t columns)
+        : found_(found), columns_(columns) {}
+
+    std::string text() {
+        text_ = io::one_line(found_.file) + ": " + found_.kind + ", " + found_.format + "\n";
+        if (found_.lines != nullptr) add_members(*found_.lines);
+        add_members(*found_.members);
+        if (found_.model != nullptr) add_model();
+        add_list("header", found_.header);
+        add_list("tokens", found_.tokens);
+        add_arrays();
+        if (!found_.problem.empty())
+            text_ += "\nAs it is, attn refuses it: " + io::one_line(found_.problem) + "\n";
+        if (!found_.command.empty()) text_ += "\ntry: " + io::one_line(found_.command) + "\n";
+        return std::move(text_);
+    }
+
+private:
+    /// "name  word, word,": at most as wide as the place, further lines below the first word.
+    void add_words(const std::string& name, const std::vector<std::string>& words) {
+        constexpr std::size_t indent = 14;
+        std::string line = name;
+        line.resize(std::max(indent, io::display_width(name) + 1), ' ');
+        bool is_first = true;
+        for (const std::string& word : words) {
+            const std::string next = word + (&word == &words.back() ? "" : ",");
+            const std::size_t width = io::display_width(line) + 1 + io::display_width(next);
+            if (!is_first && width > columns_) {
+                text_ += line + "\n";
+                line.assign(indent, ' ');
+                is_first = true;
+            }
+            line += (is_first ? "" : " ") + next;
+            is_first = false;
+        }
+        text_ += line + "\n";
+    }
+
+    /// A long list is not all shown: its file says the rest.
+    void add_list(const std::string& name, const std::vector<std::string>& list) {
+        constexpr std::size_t most = 24;
+        if (list.empty()) return;
+        std::vector<std::string> words;
+        for (std::size_t i = 0; i < std::min(most, list.size()); ++i)
+            words.push_back(io::one_line(io::shortened(list[i])));
+        if (list.size() > most) words.push_back(std::to_string(list.size() - most) + " more");
+        add_words(name, words);
+    }
+
+    void add_members(const ordered_json& members) {
+        for (const auto& [key, value] : members.items()) {
+            std::vector<std::string> words;
+            if (value.is_object())
+                for (const auto& [name, inner] : value.items())
+                    words.push_back(io::one_line(io::shortened(name)) + " " + shown_value(inner));
+            else
+                words.push_back(shown_value(value));
+            add_words(io::one_line(io::shortened(key)), words);
+        }
+    }
+
+    void add_model() {
+        ordered_json rest = *found_.model;
+        add_words("layers", {layers_text(rest["layers"])});
+        for (const char* elsewhere : {"layers", "tensors"}) rest.erase(elsewhere);
+        add_members(rest);
+    }
+
+    /// "0 to 11", or "0, 2".
+    static std::string layers_text(const ordered_json& layers) {
+        if (layers.empty()) return "one, without a number";
+        const std::size_t first = layers.front(), last = layers.back();
+        if (layers.size() > 1 && last - first + 1 == layers.size())
+            return std::to_string(first) + " to " + std::to_string(last);
+        std::string text;
+        for (const auto& layer : layers) text += (text.empty() ? "" : ", ") + layer.dump();
+        return io::shortened(text, longest_value);
+    }
+
+    /// Of a model the tensors of the layer; the document for programs lists all of them.
+    void add_arrays() {
+        std::set<std::string> wanted;
+        if (found_.model != nullptr)
+            wanted = found_.model->at("tensors").get<std::set<std::string>>();
+        io::Cells cells{{"array", "shape", "dtype", "elements", "bytes"}};
+        std::uint64_t bytes = 0, bytes_shown = 0;
+        for (const io::StoredArray& array : found_.arrays) {
+            bytes += array.size;
+            if (found_.model != nullptr && !wanted.contains(array.name)) continue;
+            bytes_shown += array.size;
+            const std::optional<std::uint64_t> elements = elements_of(array);
+            cells.push_back(
+                {array.name, shape_text(array.shape), io::one_line(io::shortened(array.type_name)),
+                 elements ? std::to_string(*elements) : "-", std::to_string(array.size)});
+        }
+        if (found_.arrays.empty()) return;
+        fit_names(cells);
+        text_ += "\n" + io::align_columns(cells);
+        const std::size_t others = found_.arrays.size() + 1 - cells.size();
+        text_ += counted(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
+        if (others != 0)
+            text_ += "; and " + counted(others, "other") + ", " + size_text(bytes - bytes_shown) +
+                     ", which --format json lists";
+        text_ += "\n";
+    }
+
+    void fit_names(io::Cells& cells) const {
+        std::size_t beside = 0;
+        for (std::size_t column = 1; column < cells[0].size(); ++column) {
+            std::size_t width = 0;
+            for (const auto& row : cells) width = std::max(width, io::display_width(row[column]));
+            beside += width + 2;
+        }
+        constexpr std::size_t least = 12;
+        const std::size_t room = std::max(least, columns_ - std::min(columns_, beside));
+        for (auto& row : cells) row[0] = fitted_name(row[0], room);
+    }
+
+    const Inspection& found_;
+    const std::size_t columns_;
+    std::string text_;
+};
+
+}  // namespace
+
+std::string inspection_page(const Inspection& found, std::size_t columns) {
+    return InspectionPage(found, columns).text();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,13 @@
+// What attn's own documents say in their "schema"; data/schema says what stands in each.
+#pragma once
+
+#include <string_view>
+
+namespace attn::cli::schemas {
+
+inline constexpr std::string_view result = "attn.result/1", weights = "attn.weights/1",
+                                  cost = "attn.cost/1", comparison = "attn.comparison/1",
+                                  inspection = "attn.inspection/1";
+inline constexpr std::string_view all[] = {result, weights, cost, comparison, inspection};
+
+}  // namespace attn::cli::schemas

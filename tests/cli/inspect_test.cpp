@@ -1,0 +1,375 @@
+// attn inspect, through the real binary: what it says of a file is what the file was made of.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "io/text/display_width.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+json inspected(std::vector<std::string> words, const std::string& input = "") {
+    words.insert(words.begin(), "inspect");
+    words.insert(words.end(), {"--format", "json"});
+    CAPTURE(words);
+    const Outcome outcome = run_attn(words, input);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out);
+}
+
+json array_named(const json& found, const std::string& name) {
+    for (const json& array : found["arrays"])
+        if (array["name"] == name) return array;
+    return {};
+}
+
+std::string problem_of(const json& found) {
+    return found.value("problem", "");
+}
+
+/// A file of safetensors with these tensors of float32, and `size` bytes of zeros that take no room
+/// on the disk.
+void write_tensors(const std::string& path, const json& shapes) {
+    json header = json::object();
+    std::uint64_t end = 0;
+    for (const auto& [name, shape] : shapes.items()) {
+        std::uint64_t bytes = 4;
+        for (const json& size : shape) bytes *= size.get<std::uint64_t>();
+        header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {end, end + bytes}}};
+        end += bytes;
+    }
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    std::string length;
+    for (int i = 0; i < 8; ++i) length += static_cast<char>((text.size() >> (8 * i)) & 0xff);
+    write_text(path, length + text);
+    std::filesystem::resize_file(path, 8 + text.size() + end);
+}
+
+}  // namespace
+
+TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumPy gave it") {
+    const json expected = load_data("arrays/expected.json");
+    std::size_t count = 0;
+    for (const json& entry : expected["readable"]) {
+        const std::string file = entry["file"];
+        CAPTURE(file);
+        const json found = inspected({data_path("arrays/" + file)});
+        const std::string name = entry.value("array", "");
+        const json array = name.empty() ? found["arrays"][0] : array_named(found, name);
+        CHECK(array["shape"] == entry["shape"]);
+        std::uint64_t elements = 1;
+        for (const json& size : entry["shape"]) elements *= size.get<std::uint64_t>();
+        CHECK(array["elements"] == elements);
+        if (entry.contains("dtype") && !file.ends_with(".safetensors")) {
+            CHECK(array["dtype"] == entry["dtype"]);
+            const std::string dtype = entry["dtype"];
+            CHECK(array["bytes"] == elements * static_cast<std::uint64_t>(dtype.back() - '0'));
+        }
+        if (!name.empty()) {
+            const json one = inspected({data_path("arrays/" + file) + ":" + name});
+            CHECK(one["kind"] == "array");
+            CHECK(one["arrays"] == json::array({array}));
+        }
+        ++count;
+    }
+    CHECK(count > 40);
+    // Types that cannot be read are there all the same.
+    CHECK(inspected({data_path("arrays/complex.npy")})["arrays"][0]["dtype"] == "<c8");
+}
+
+TEST_CASE("inspect: a result has the same arrays, shapes and settings in every format") {
+    scratch_folder();
+    const std::vector<std::vector<std::string>> modes{
+        {"self", data_path("journey.csv")},
+        {"multihead", data_path("journey_twice.json"), "--heads", "3"},
+        {"cross", data_path("journey.csv"), "--context", data_path("journey_twice.json"), "--d-out",
+         "2"}};
+    for (const auto& mode : modes)
+        for (const char* dtype : {"float32", "float64"})
+            for (const char* format : {"json", "ndjson", "npz", "safetensors"})
+                for (const char* emit : {"all", "context_vectors"}) {
+                    if (mode[0] == "cross") continue;
+                    std::vector<std::string> words = mode;
+                    words.insert(words.end(), {"--dtype", dtype, "--emit", emit});
+                    std::vector<std::string> as_json = words;
+                    as_json.insert(as_json.end(), {"--format", "json"});
+                    const json result = json::parse(run_attn(as_json).out);
+                    const std::string path = std::string("result.") + format;
+                    words.insert(words.end(), {"-o", path});
+                    REQUIRE(run_attn(words).code == 0);
+                    const json found = inspected({path});
+                    CAPTURE(path);
+                    CHECK(found["kind"] == "result");
+                    CHECK(found["format"] == (std::string(format) == "ndjson" ? "ndjson" : format));
+                    CHECK(found["members"]["mode"] == mode[0]);
+                    CHECK(found["members"]["shapes"] == result["shapes"]);
+                    json config = found["members"]["config"];
+                    config["format"] = result["config"]["format"];
+                    CHECK(config == result["config"]);
+                    std::size_t arrays = 0;
+                    for (const auto& [key, value] : result.items()) {
+                        const json array = array_named(found, key);
+                        if (array.is_null()) continue;
+                        ++arrays;
+                        CHECK(array["shape"] == json(shape_of(value)));
+                        const std::string type = array["dtype"];
+                        const bool is_text = std::string(format).ends_with("json");
+                        CHECK((type == "number") == is_text);
+                    }
+                    CHECK(arrays == found["arrays"].size());
+                    CHECK(arrays >= (std::string(emit) == "all" ? 8 : 1));
+                }
+}
+
+TEST_CASE("inspect: every kind of file is told from the others") {
+    scratch_folder();
+    run_shell("attn causal --example journey --save-weights weights.npz -o result.json");
+    run_shell("attn compare result.json result.json --format json > comparison.json");
+    run_shell("attn inspect result.json --format json > inspection.json");
+    run_shell("attn batch " + data_path("requests.ndjson") + " > results.ndjson");
+    run_shell("attn batch --dry-run " + data_path("requests.ndjson") + " | head -n 1 > cost.json");
+    const std::vector<std::pair<std::string, std::string>> texts{
+        {"[[1, 2], [3, 4]]", "array"},
+        {"1,2\n3,4\n", "array"},
+        {"[1, 2]\n[3, 4]\n", "array"},
+        {R"({"inputs": [[1, 2]], "d_out": 2})", "request"},
+        {R"({"mode": "self", "seed": 3})", "request"},
+        {R"({"query": [[1]], "key": [[1]], "value": [[1]]})", "request"},
+        {R"({"a": [[1, 2]], "b": [[[true]]]})", "arrays"},
+        {R"({"W_query": [[1]], "W_key": [[1]], "W_value": [[1]], "mask": [[0]]})", "model"},
+        {R"({"id": 1, "error": {"kind": "usage", "where": "a", "message": "b"}})", "error"},
+        {R"({"model_type": "gpt2", "n_head": 12})", "config"},
+        {"{\"id\": 7, \"inputs\": [[1]]}\n\n{\"id\": \"b\", \"error\": {}}\n", "lines"}};
+    for (const auto& [text, kind] : texts) {
+        CAPTURE(text);
+        CHECK(inspected({}, text)["kind"] == kind);
+    }
+    CHECK(inspected({"-"}, texts.back().first)["lines"] ==
+          json{{"count", 2},
+               {"kinds", {{"error", 1}, {"request", 1}}},
+               {"first_id", 7},
+               {"last_id", "b"}});
+    for (const auto& [file, kind] : {std::pair("result.json", "result"),
+                                     {"weights.npz", "weights"},
+                                     {"comparison.json", "comparison"},
+                                     {"inspection.json", "inspection"},
+                                     {"results.ndjson", "lines"},
+                                     {"cost.json", "cost"}})
+        CHECK(inspected({file})["kind"] == kind);
+    CHECK(inspected({"results.ndjson"})["lines"]["kinds"] == json{{"result", 3}});
+    const json csv = inspected({data_path("journey.csv")});
+    CHECK(csv["header"] == json{"token", "x1", "x2", "x3"});
+    CHECK(csv["tokens"].size() == 6);
+    CHECK(inspected({}, "1,2\n3,4\n").contains("header") == false);
+    const json request = inspected({}, R"({"mode": "causal", "inputs": [[1, 2]], "window": [1, 0],
+                                           "tokens": ["a"], "seed": 3})");
+    CHECK(request["members"] == json{{"mode", "causal"}, {"window", {1, 0}}, {"seed", 3}});
+    CHECK(request["arrays"].size() == 1);
+    CHECK(problem_of(request) == "");
+    CHECK(problem_of(inspected({}, R"({"mode": "causal", "inputs": [[1]], "sede": 3})")) ==
+          "<stdin>:1:37: unknown key \"sede\"; the nearest known one is \"seed\"");
+}
+
+TEST_CASE("inspect: a model's heads, norms and positions are those of its library") {
+    std::size_t count = 0;
+    const json cases = load_data("models/expected.json")["cases"];
+    for (const json& model : cases) {
+        if (!model.contains("heads")) continue;
+        const std::string family = model["family"];
+        const std::string path = data_path("models/" + model["path"].get<std::string>());
+        CAPTURE(path);
+        std::vector<std::string> words{path};
+        if (model.contains("layer"))
+            words.insert(words.end(), {"--layer", std::to_string(model["layer"].get<int>())});
+        const json found = inspected(words);
+        CHECK(found["kind"] == "model");
+        json facts = found["model"];
+        const bool is_relative = family == "mistral" || family == "qwen2";
+        CHECK(facts["family"] == (is_relative ? "llama" : family));
+        const json inputs = model.value("inputs", model.value("hidden", json()));
+        if (!inputs.is_null()) CHECK(facts["d_in"] == shape_of(inputs).back());
+        if (facts.contains("head_dim") && model.contains("keys"))
+            CHECK(facts["head_dim"] == shape_of(model["keys"]).back());
+        ++count;
+        if (!std::filesystem::exists(path + "/config.json")) continue;
+        CHECK(problem_of(found) == "");
+        CHECK(facts.contains("norm") == (family != "bert"));
+        CHECK(facts["vocab_size"] == 11);
+        const json set = facts.value("settings", json::object());
+        CHECK(set.value("heads", 0) == model["heads"]);
+        CHECK(set.value("kv_heads", model["heads"]) == model["kv_heads"]);
+        CHECK(set.value("causal", true) == model["causal"]);
+        const json rope = model.value("rope", json::object());
+        CHECK(set.value("rope", "off") == rope.value("style", "off"));
+        CHECK(set.value("rope_base", 0.0) == rope.value("base", 0.0));
+        const int dims = rope.value("dims", 0);
+        CHECK(set.value("rope_dims", dims) == dims);
+        const json window = model.value("sliding_window", json());
+        CHECK(set.contains("window") == !window.is_null());
+        if (set.contains("window")) CHECK(set["window"][0] == window.get<int>() - 1);
+    }
+    CHECK(count >= 17);
+}
+
+TEST_CASE("inspect: the command that it shows runs, of every model and of what attn saves") {
+    scratch_folder();
+    write_text("it's 1.json",
+               "[[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], [1, 2, 3, 4, 5, 6, 7, 8]]");
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(data_path("models"))) {
+        const std::string path = entry.path();
+        if (path.ends_with("config.json") || path.find(".safetensors") != std::string::npos ||
+            path.find("/notebook/") != std::string::npos)
+            if (path.find("-of-0000") == std::string::npos) paths.push_back(path);
+    }
+    const json families{"gpt2", "llama", "bert", "neox", "mha", "notebook"};
+    for (const std::string family : families) {
+        paths.push_back(family + " it's.safetensors");
+        run_shell("attn multihead --example pair --heads 1 --kv-heads 1 --d-out 3 --save-family " +
+                  family + " --save-weights \"" + paths.back() + "\" --format none");
+    }
+    std::size_t ran = 0;
+    for (const std::string& path : paths) {
+        CAPTURE(path);
+        const json found = inspected({path});
+        if (found.contains("problem")) {
+            CHECK(problem_of(found).find("--heads: is missing") == 0);
+            continue;
+        }
+        std::string command = found["command"];
+        const std::size_t d_in = found["model"]["d_in"];
+        json input = json::array({json::array(), json::array()});
+        for (std::size_t i = 0; i < d_in; ++i)
+            for (json& token : input) token.push_back(0.5);
+        write_text("input.json", input.dump());
+        if (const std::size_t at = command.find("INPUT"); at != std::string::npos)
+            command.replace(at, 5, "input.json");
+        const Outcome outcome = run_shell(command);
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+        ++ran;
+    }
+    CHECK(ran >= 18);
+}
+
+TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it with") {
+    scratch_folder();
+    for (const std::string model : {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"}) {
+        std::filesystem::remove_all("m");
+        std::filesystem::copy(data_path("models/" + model), "m");
+        const json config = json::parse(read_text("m/config.json"));
+        const std::vector<std::pair<std::string, json>> changes{
+            {"model_type", "other"},
+            {"attention_gate", 3},
+            {"rope_scaling", {{"type", "yarn"}}},
+            {"qk_norm", true}};
+        for (const auto& [key, value] : changes) {
+            CAPTURE(model);
+            CAPTURE(key);
+            json changed = config;
+            changed[key] = value;
+            write_text("m/config.json", changed.dump());
+            const json found = inspected({"m"});
+            const Outcome asked =
+                run_attn({"multihead", "--weights", "m", "--token-ids", "0", "--format", "none"});
+            CHECK(asked.code != 0);
+            CHECK("attn: error: " + problem_of(found) + "\n" == asked.err);
+            CHECK(!found.contains("command"));
+        }
+    }
+    write_tensors("x.safetensors", {{"h.0.attn.c_attn.weight", {4, 12}},
+                                    {"h.0.attn.c_proj.weight", {4, 4}},
+                                    {"h.0.attn.q_norm.weight", {4}}});
+    CHECK(problem_of(inspected({"x.safetensors"})).find("h.0.attn.q_norm.weight") !=
+          std::string::npos);
+}
+
+TEST_CASE("inspect: a file of 100 GB is looked at in little memory") {
+    scratch_folder();
+    json shapes;
+    for (int i = 0; i < 32; ++i)
+        for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+            shapes["model.layers." + std::to_string(i) + ".self_attn." + name + ".weight"] = {
+                14000, 14000};
+    write_tensors("large.safetensors", shapes);
+    Process attn({"inspect", "large.safetensors"});
+    attn.close_input();
+    std::string all;
+    while (const auto line = attn.read_line()) all += *line + "\n";
+    const Ending ending = attn.wait();
+    CHECK(ending.err == "");
+    CHECK(ending.code == 0);
+#ifndef ATTN_SANITIZED
+    CHECK(ending.peak_kib < 64 << 10);
+#endif
+    CHECK(all.find("layers        0 to 31") != std::string::npos);
+    CHECK(all.find("GiB (") != std::string::npos);
+    std::filesystem::remove("large.safetensors");
+}
+
+TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
+    scratch_folder();
+    json header{{std::string(300, 'n'), {{1, 2}}},
+                {"日本語の名前がとても長い場合でも表は崩れないはずです日本語の名前", {{1, 2}}},
+                {"tab\tand \x1b[31mred", {{1, 2}}}};
+    write_text("names.json", header.dump());
+    run_shell("attn causal --example journey -o result.json");
+    for (const std::string& path : {std::string("names.json"), std::string("result.json"),
+                                    data_path("models/neox"), data_path("journey.csv")})
+        for (int columns = 50; columns <= 120; columns += 7) {
+            CAPTURE(path);
+            CAPTURE(columns);
+            const Outcome outcome =
+                run_shell("COLUMNS=" + std::to_string(columns) + " attn inspect " + path);
+            CHECK(outcome.code == 0);
+            std::istringstream lines(outcome.out);
+            for (std::string line; std::getline(lines, line);) {
+                for (char c : line) CHECK(static_cast<unsigned char>(c) >= 0x20);
+                const bool may_be_long =
+                    line.starts_with("try: ") || line.find(": ") != line.npos ||
+                    line.find("; and ") != line.npos || line.find("[") != line.npos;
+                if (!may_be_long)
+                    CHECK(attn::io::display_width(line) <= static_cast<std::size_t>(columns));
+            }
+        }
+}
+
+TEST_CASE("inspect: wrong use and broken files end in one line") {
+    scratch_folder();
+    write_text("broken.json", R"({"inputs": [[1, 2], [3]]})");
+    write_text("other.json", R"({"schema": "other/1", "x": [[1]]})");
+    write_text("good.json", "[[1]]");
+    const std::vector<std::pair<std::vector<std::string>, int>> cases{
+        {{"missing.json"}, 4},
+        {{"broken.json"}, 3},
+        {{"other.json"}, 3},
+        {{"good.json", "good.json"}, 2},
+        {{"good.json", "--layer", "0"}, 2},
+        {{"model.pt"}, 2},
+        {{data_path("models/gpt2"), "--layer", "9"}, 2},
+        {{data_path("arrays/several_stored.npz") + ":none"}, 3},
+        {{"good.json", "--format", "xml"}, 2},
+        {{"good.json", "--layer", "-1"}, 2},
+        {{"."}, 4}};
+    for (auto [words, code] : cases) {
+        words.insert(words.begin(), "inspect");
+        CAPTURE(words);
+        const Outcome outcome = run_attn(words);
+        CHECK(outcome.code == code);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err.starts_with("attn: error: "));
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+}
