@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Every kind of document that attn writes fits its schema in data/schema, and no wrong one does.
+
+    python3 tests/schema_test.py build/release/attn
+
+Documents: modes x formats x arrays x ways of showing infinities, batches with good, failing and priced
+records, comparisons, inspections, saved weights, and the project's own requests, which attn also has to
+accept. Wrong ones: each good document with one place changed. Needs python3-jsonschema.
+"""
+import itertools
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import jsonschema
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCHEMAS = ROOT / "data" / "schema"
+ATTN = os.path.abspath(sys.argv[1])
+
+JOURNEY = str(ROOT / "data" / "journey.csv")
+OPERATOR = {"query": [[[1, 0.5]]], "key": [[[0.25, 1], [0.5, 2]]], "value": [[[1], [2]]]}
+MODES = {
+    "self": [JOURNEY, "--d-out", "2"],
+    "causal": [JOURNEY, "--dropout", "0.5", "--window", "2"],
+    "multihead": [JOURNEY, "--heads", "3", "--alibi", "--softcap", "30", "--sink", "0.5"],
+    "cross": [JOURNEY, "--context", str(ROOT / "data" / "journey.csv"), "--rope", "half", "--rope-dims", "2"],
+    "sdpa": ["operator.json", "--causal", "--causal-align", "top-left"],
+}
+# Places whose members may have any name, or any value.
+OPEN = {("weights", ()), ("inspection", ("members",)), ("inspection", ("lines", "kinds"))}
+
+
+def bundled():
+    """All schemas as definitions of one document, whatever way a validator has to find files."""
+
+    def inside(value, name):
+        if isinstance(value, list):
+            return [inside(item, name) for item in value]
+        if not isinstance(value, dict):
+            return value
+        copy = {key: inside(item, name) for key, item in value.items() if key != "$schema"}
+        if "$ref" in value:
+            file, _, pointer = value["$ref"].partition("#")
+            copy["$ref"] = f"#/$defs/{file.removesuffix('.json') or name}{pointer}"
+        return copy
+
+    return {path.stem: inside(json.loads(path.read_text()), path.stem) for path in SCHEMAS.glob("*.json")}
+
+
+DEFINITIONS = bundled()
+
+
+def validator(name):
+    jsonschema.Draft202012Validator.check_schema(DEFINITIONS[name])
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS})
+
+
+VALIDATORS = {name: validator(name) for name in sorted(DEFINITIONS)}
+
+
+def attn(*words, stdin=""):
+    done = subprocess.run([ATTN, *words], input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        sys.exit(f"attn {' '.join(words)}: {done.stderr}")
+    return done.stdout
+
+
+def metadata(path):
+    """The JSON that attn keeps beside arrays."""
+    if path.endswith(".npz"):
+        with zipfile.ZipFile(path) as file:
+            header = file.read("__metadata__.npy")
+        return header[10 + struct.unpack("<H", header[8:10])[0]:].decode()
+    data = pathlib.Path(path).read_bytes()
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]["attn"]
+
+
+def results():
+    for mode, words in MODES.items():
+        emits = [[], ["--emit", "all"], ["--emit", "masked_scores"]]
+        for emit, nonfinite in itertools.product(emits, ("string", "null", "literal")):
+            asked = [mode, *words, *emit, "--nonfinite", nonfinite]
+            yield "result", attn(*asked)
+            yield "result", attn(*asked, "--format", "ndjson", "--dtype", "float64", "--precision", "3")
+        for more in (["--pretty"], ["--token", "0"], ["--kernel", "generic"], ["--seed", "-9223372036854775808"],
+                     ["--threads", "1"]):
+            yield "result", attn(mode, *words, *more)
+        for suffix in ("npz", "safetensors"):
+            attn(mode, *words, "-o", "result." + suffix)
+            yield "result", metadata("result." + suffix)
+            yield "inspection", attn("inspect", "result." + suffix, "--format", "json")
+        if mode != "sdpa":
+            for suffix in ("json", "npz", "safetensors"):
+                attn(mode, *words, "--save-weights", "w." + suffix, "--format", "none")
+                yield "weights", pathlib.Path("w.json").read_text() if suffix == "json" else metadata("w." + suffix)
+                yield "inspection", attn("inspect", "w." + suffix, "--format", "json")
+    yield "result", attn("self", "--text", "a b a", "--emit", "all")
+    for model in ("gpt2", "llama", "mistral", "qwen2", "bert", "neox"):
+        path = str(ROOT / "data" / "models" / model)
+        yield "result", attn("multihead", "--weights", path, "--token-ids", "1,2,3", "--emit", "all")
+        yield "inspection", attn("inspect", path, "--format", "json")
+
+
+def records():
+    """Requests of a batch; not all of them can be answered."""
+    for number, (mode, more) in enumerate(itertools.product(MODES, ({}, {"emit": "all"}, {"heads": 7}, {"sede": 1}))):
+        inputs = OPERATOR if mode == "sdpa" else {"inputs": [[1, 2, 3], [4, 5, 6]]}
+        context = {"context": [[1, 2, 3]]} if mode == "cross" else {}
+        yield {"id": number if number % 2 else f"r{number}", "mode": mode, **inputs, **context, **more}
+    yield {"mode": "self"}
+    yield {"mode": "self", "inputs": "missing.json"}
+    yield {"mode": "self", "inputs": [[1, 2], [3]]}
+    yield {"mode": "self", "inputs": [[1]], "d_out": 2 ** 31, "d_k": 2 ** 31}
+    yield {"mode": "causal", "inputs": [[1, 2]], "tokens": ["a"]}
+
+
+def batches():
+    lines = "\n".join(json.dumps(record) for record in records()) + "\nno JSON\n[[1, 2]]\n"
+    pathlib.Path("requests.ndjson").write_text(lines)
+    for more in ([], ["--jobs", "2", "--nonfinite", "null"], ["--dry-run"]):
+        out = attn("batch", "requests.ndjson", *more)
+        pathlib.Path("answers.ndjson").write_text(out)
+        kinds = set()
+        for line in out.splitlines():
+            answer = json.loads(line)
+            kind = "error" if "error" in answer else answer["schema"].split(".")[1].split("/")[0]
+            kinds.add(kind)
+            yield kind, line
+            yield "answer", line
+        assert kinds == ({"cost", "error"} if more == ["--dry-run"] else {"result", "error"}), kinds
+        yield "inspection", attn("inspect", "answers.ndjson", "--format", "json")
+
+
+def comparisons():
+    attn("causal", JOURNEY, "--emit", "all", "-o", "a.json")
+    attn("causal", JOURNEY, "--seed", "1", "--d-out", "2", "--dtype", "float64", "-o", "b.npz")
+    pathlib.Path("nan.json").write_text("[[NaN, Infinity], [1, 0]]")
+    pathlib.Path("one.json").write_text("[[1, 1], [1, 1]]")
+    for a, b in itertools.product(("a.json", "b.npz"), repeat=2):
+        yield "comparison", attn("compare", a, b, "--format", "json")
+    for a, b in itertools.product(("nan.json", "one.json"), repeat=2):
+        yield "comparison", attn("compare", a, b, "--format", "json", "--atol", "0.1", "--equal-nan")
+
+
+def inspections():
+    files = [path for folder in ("arrays", "models", "golden") for path in (ROOT / "data" / folder).rglob("*.*")]
+    for path in [*files, *(ROOT / "data").glob("*.*")]:
+        done = subprocess.run([ATTN, "inspect", path, "--format", "json"], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            yield "inspection", done.stdout
+
+
+def requests():
+    for record in records():
+        if "sede" not in record and not ("heads" in record and record["mode"] in ("self", "causal")):
+            yield "request", json.dumps(record)
+    yield from (("request", line) for line in (ROOT / "data" / "requests.ndjson").read_text().splitlines())
+    for case in json.loads((ROOT / "data" / "golden" / "torch.json").read_text())["cases"]:
+        if "request" in case:
+            yield "request", json.dumps(case["request"])
+
+
+def mutated(name, document):
+    """(where, document) with one place changed, which no schema may let pass."""
+
+    def changed(path, change):
+        copy = json.loads(json.dumps(document))
+        place = copy
+        for step in path[:-1]:
+            place = place[step]
+        change(place, path[-1])
+        return copy
+
+    def walk(value, path):
+        if (name, path) in OPEN:
+            return
+        if path:
+            yield path, changed(path, lambda place, last: place.__setitem__(last, {"?": [{}]}))
+        if isinstance(value, dict):
+            yield path, changed((*path, "no_such_key"), lambda place, last: place.__setitem__(last, 1))
+            for key in value:
+                yield from walk(value[key], (*path, key))
+        elif isinstance(value, list) and value:
+            yield from walk(value[0], (*path, 0))
+
+    def short(value):
+        if isinstance(value, list):
+            return [short(item) for item in value[:2]]
+        return {key: short(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+    document = short(document)  # of a list one place is as good as another
+    yield from walk(document, ())
+    required = DEFINITIONS[name].get("required", [])
+    for key in required:
+        yield key, {other: value for other, value in document.items() if other != key}
+    if "schema" in document:
+        yield "schema", {**document, "schema": "attn.result/2"}
+
+
+def is_open_key(name, path):
+    """Members of weights_shapes are tensors, which have any name."""
+    return "weights_shapes" in path or (name == "weights" and path and path[0] not in ("schema", "config"))
+
+
+def main():
+    os.chdir(tempfile.mkdtemp())
+    pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
+    count, wrong, bad, seen = {}, 0, [], set()
+    makers = (results, batches, comparisons, inspections, requests)
+    for name, text in itertools.chain.from_iterable(maker() for maker in makers):
+        document = json.loads(text)
+        count[name] = count.get(name, 0) + 1
+        for error in VALIDATORS[name].iter_errors(document):
+            bad.append(f"{name}: {error.json_path}: {error.message[:200]}: {text[:200]}")
+        # Documents of the same members teach the same.
+        form = (name, tuple(sorted(document)), str(document.get("mode")))
+        if name == "answer" or form in seen:
+            continue
+        seen.add(form)
+        for where, mutant in mutated(name, document):
+            if isinstance(where, tuple) and is_open_key(name, where):
+                continue
+            wrong += 1
+            if VALIDATORS[name].is_valid(mutant):
+                bad.append(f"{name}: a change at {where} is let pass: {text[:200]}")
+    for line in bad[:40]:
+        print(line)
+    missing = set(VALIDATORS) - set(count) - {"array"}
+    print(f"{count}, {wrong} wrong ones, {len(bad)} faults; never seen: {sorted(missing)}")
+    return 1 if bad or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

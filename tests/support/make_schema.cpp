@@ -1,0 +1,223 @@
+// Prints the JSON Schema of a request or of a result, made from the tables of options, modes and
+// arrays: attn_make_schema request|result. They stand in data/schema; a test holds them together.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/operator/arrays.hpp"
+#include "core/plan/modes.hpp"
+#include "io/read/examples.hpp"
+
+namespace {
+
+using namespace attn;
+using json = nlohmann::ordered_json;
+
+constexpr const char* draft = "https://json-schema.org/draft/2020-12/schema";
+constexpr const char* array_ref = "array.json";
+
+json names_of_modes() {
+    json names = json::array();
+    for (const ModeRow& row : mode_rows) names.push_back(row.name);
+    return names;
+}
+
+json names_of_arrays() {
+    json names = json::array();
+    for (const ArrayRow& row : all_arrays)
+        if (row.from != From::walk) names.push_back(row.name);
+    return names;
+}
+
+/// Of a number within the option's limits.
+json number_schema(const cli::Limits& limits, bool whole) {
+    constexpr double most = std::numeric_limits<double>::max();
+    json schema{{"type", whole ? "integer" : "number"}};
+    if (limits.lowest == std::numeric_limits<double>::denorm_min())
+        schema["exclusiveMinimum"] = 0;
+    else if (limits.lowest > -most)
+        schema["minimum"] = limits.lowest;
+    if (limits.highest < most)
+        schema["maximum"] = limits.highest;
+    else if (whole)
+        schema["maximum"] = std::numeric_limits<std::uint64_t>::max();
+    for (const char* key : {"minimum", "maximum"})
+        if (schema.contains(key) && schema[key].is_number_float() &&
+            schema[key] == std::floor(schema[key].get<double>()))
+            schema[key] = schema[key].get<std::int64_t>();
+    return schema;
+}
+
+/// A list; a text is one as a flag has it; one number stands for a list of one.
+json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough) {
+    json list{{"type", "array"}, {"minItems", 1}, {"items", item}};
+    if (limits.longest < 1000) list["maxItems"] = limits.longest;
+    json any{list, {{"type", "string"}, {"minLength", 1}}};
+    if (one_is_enough) any.push_back(item);
+    return {{"anyOf", any}};
+}
+
+json of_field(const cli::Option& option, cli::Kept<bool>) {
+    (void)option;
+    return {{"type", "boolean"}};
+}
+json of_field(const cli::Option& option, cli::Kept<std::uint64_t>) {
+    return number_schema(option.limits, true);
+}
+json of_field(const cli::Option&, cli::Kept<Seed>) {
+    return {{"type", "integer"},
+            {"minimum", std::numeric_limits<std::int64_t>::min()},
+            {"maximum", std::numeric_limits<std::uint64_t>::max()}};
+}
+json of_field(const cli::Option& option, cli::Kept<double>) {
+    return number_schema(option.limits, false);
+}
+json of_field(const cli::Option& option, cli::Kept<std::string>) {
+    if (std::strcmp(option.key, "example") != 0) return {{"type", "string"}, {"minLength", 1}};
+    json names = json::array();
+    const std::string all(io::example_names);
+    for (std::size_t from = 0; from < all.size();) {
+        const std::size_t bar = std::min(all.find('|', from), all.size());
+        names.push_back(all.substr(from, bar - from));
+        from = bar + 1;
+    }
+    return {{"enum", names}};
+}
+json of_field(const cli::Option& option, cli::Kept<std::vector<std::string>>) {
+    json item{{"type", "string"}, {"minLength", 1}};
+    if (std::strcmp(option.key, "emit") == 0) {
+        json names = names_of_arrays();
+        names.push_back("all");
+        item = {{"enum", names}};
+    }
+    return list_schema(item, option.limits, false);
+}
+json of_field(const cli::Option& option, cli::Kept<std::vector<std::uint64_t>>) {
+    return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
+}
+json of_field(const cli::Option& option, cli::Kept<std::vector<std::int64_t>>) {
+    return list_schema(number_schema(option.limits, true), option.limits, true);
+}
+json of_field(const cli::Option& option, cli::Kept<std::vector<double>>) {
+    return list_schema({{"type", "number"}}, option.limits, true);
+}
+json of_field(const cli::Option&, cli::Kept<cli::TensorShapes>) {
+    const json size{{"type", "integer"}, {"minimum", 0}};
+    return {{"type", "object"}, {"additionalProperties", {{"type", "array"}, {"items", size}}}};
+}
+template <class T>
+json of_field(const cli::Option& option, cli::Kept<std::optional<T>>) {
+    return of_field(option, cli::Kept<T>{});
+}
+json of_field(const cli::Option&, const cli::Choice& choice) {
+    json names = json::array();
+    for (std::string_view name : cli::names_of(choice)) names.push_back(name);
+    return {{"enum", names}};
+}
+json of_field(const cli::Option& option, cli::Operand) {
+    const json path{{"type", "string"}, {"minLength", 1}};
+    json inside{{"$ref", array_ref}};
+    if (std::strcmp(option.key, "weights") == 0)
+        inside = {{"type", "object"}, {"additionalProperties", {{"$ref", array_ref}}}};
+    return {{"anyOf", json{inside, path}}};
+}
+json of_field(const cli::Option&, cli::Word) {
+    return {};
+}
+json of_field(const cli::Option&, cli::Switch) {
+    return {};
+}
+
+/// null stands for a key that is not there.
+json or_null(json schema, const std::string& about) {
+    if (schema.contains("enum")) {
+        schema["enum"].push_back(nullptr);
+    } else if (schema.contains("type")) {
+        schema["type"] = json{schema["type"], "null"};
+    } else {
+        schema["anyOf"].push_back({{"type", "null"}});
+    }
+    if (!about.empty()) schema["description"] = about;
+    return schema;
+}
+
+json request_schema() {
+    const json path{{"type", "string"}, {"minLength", 1}};
+    json keys;
+    keys["mode"] = {{"enum", names_of_modes()}};
+    keys["id"] = {{"type", {"string", "integer", "null"}},
+                  {"description", "given back in the answer"}};
+    keys["inputs"] = {{"anyOf", json{{{"$ref", array_ref}}, path}},
+                      {"description", "(tokens, d_in) or (batch, tokens, d_in), or a file"}};
+    keys["tokens"] = {{"type", {"array", "null"}},
+                      {"items", {{"type", "string"}}},
+                      {"description", "one label a token"}};
+    const json common{"mode", "id", "inputs", "tokens"};
+    json by_mode = json::array();
+    for (const ModeRow& row : mode_rows) {
+        json names = common;
+        for (const cli::Option& option : cli::options())
+            if ((option.use & cli::as_key) != 0 && (option.modes & cli::in(row.mode)) != 0)
+                names.push_back(option.key);
+        by_mode.push_back(
+            {{"if", {{"properties", {{"mode", {{"const", row.name}}}}}, {"required", {"mode"}}}},
+             {"then", {{"propertyNames", {{"enum", names}}}}}});
+    }
+    for (const cli::Option& option : cli::options())
+        if ((option.use & cli::as_key) != 0)
+            keys[option.key] = or_null(
+                std::visit([&](const auto& f) { return of_field(option, f); }, option.field),
+                option.help);
+    return {{"$schema", draft},   {"title", "A request to attn"},  {"type", "object"},
+            {"properties", keys}, {"additionalProperties", false}, {"allOf", by_mode}};
+}
+
+json result_schema() {
+    const json size{{"type", "integer"}, {"minimum", 0}};
+    json sizes;
+    for (const char* name :
+         {"batch", "heads", "kv_heads", "q_len", "kv_len", "d_in", "d_k", "d_v", "d_out"})
+        sizes[name] = size;
+    json all_sizes = json::array();
+    for (const auto& [name, schema] : sizes.items()) all_sizes.push_back(name);
+    json members;
+    members["schema"] = {{"const", cli::schemas::result}};
+    members["id"] = {{"type", {"string", "integer"}}};
+    members["mode"] = {{"enum", names_of_modes()}};
+    members["tokens"] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
+    members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
+    members["shapes"] = {{"$ref", "#/$defs/shapes"}};
+    for (const json& name : names_of_arrays())
+        members[name.get<std::string>()] = {{"$ref", array_ref}};
+    const json shapes{{"type", "object"},
+                      {"properties", sizes},
+                      {"required", all_sizes},
+                      {"additionalProperties", false}};
+    return {{"$schema", draft},
+            {"title", "A result of attn"},
+            {"type", "object"},
+            {"properties", members},
+            {"required", {"schema", "mode", "config", "shapes"}},
+            {"additionalProperties", false},
+            {"$defs", {{"shapes", shapes}}}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string which = argc == 2 ? argv[1] : "";
+    if (which != "request" && which != "result")
+        return std::fputs("attn_make_schema request|result\n", stderr), 2;
+    const json schema = which == "request" ? request_schema() : result_schema();
+    std::puts(schema.dump(1).c_str());
+}
