@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "io/file/source.hpp"
@@ -51,13 +53,29 @@ std::size_t skip_fraction_and_exponent(std::string_view text, std::size_t from) 
     return from;
 }
 
-double to_double(std::string_view number) {
-    double value = 0;
+/// The nearest number; nothing where that is beyond T's range. libc++ reads no such numbers by
+/// from_chars before its version 20.
+template <class T>
+std::optional<T> nearest_number(std::string_view number) {
+    T value = 0;
+#ifdef __cpp_lib_to_chars
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    // from_chars tells overflow and underflow apart no further than "out of range"; strtod does.
-    if (error == std::errc::result_out_of_range)
-        value = std::strtod(std::string(number).c_str(), nullptr);
+    if (error != std::errc{}) return std::nullopt;
+#else
+    const std::string text(number);
+    if constexpr (std::is_same_v<T, float>)
+        value = std::strtof(text.c_str(), nullptr);
+    else
+        value = std::strtod(text.c_str(), nullptr);
+    if (std::isinf(value)) return std::nullopt;
+#endif
     return value;
+}
+
+double to_double(std::string_view number) {
+    const std::optional<double> value = nearest_number<double>(number);
+    // It does not say whether the range ends above or below; strtod does.
+    return value ? *value : std::strtod(std::string(number).c_str(), nullptr);
 }
 
 bool starts_with_word(std::string_view text, std::string_view word) {
@@ -114,10 +132,9 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
 double rounded_once(double value, std::string_view text, Dtype dtype) {
     if (dtype != Dtype::float32 || !std::isfinite(value)) return value;
     if (text.starts_with('+')) text.remove_prefix(1);
-    float nearest = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nearest);
-    const bool differs = error == std::errc{} && nearest != static_cast<float>(value);
-    return differs ? static_cast<double>(nearest) : value;
+    const std::optional<float> nearest = nearest_number<float>(text);
+    const bool differs = nearest && *nearest != static_cast<float>(value);
+    return differs ? static_cast<double>(*nearest) : value;
 }
 
 bool take_number(const ParsedNumber& parsed, std::string_view text, const ArrayRules& rules,
