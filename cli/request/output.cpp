@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
 #include "io/model/name_weights.hpp"
 #include "io/plot/picture_formats.hpp"
 #include "io/text/json_text.hpp"
@@ -141,6 +144,18 @@ void check_promise(const Request& request, const OutputName& name) {
 
 namespace {
 
+const io::OutputFormat* format_named(std::string_view name) {
+    return std::find_if(io::output_formats.begin(), io::output_formats.end(),
+                        [&](const io::OutputFormat& format) { return format.name == name; });
+}
+
+/// What a terminal shows where nothing says the format: the picture alone, or a table; JSON where a
+/// setting says how that should look.
+const io::OutputFormat* format_for_people(const Request& request) {
+    if (request.pretty || request.nonfinite) return io::default_format;
+    return format_named(request.heatmap && !request.precision ? "none" : "table");
+}
+
 /// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
 void settle_format(Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
@@ -155,6 +170,31 @@ void settle_format(Request& request) {
                                            ? promised_format(io::output_formats, name.path)
                                            : named_format(io::output_formats, name);
     if (promised != nullptr) request.format = promised;
+    const bool is_free = !request.has("format") && !request.has("output");
+    if (is_free && ::isatty(STDOUT_FILENO) != 0) request.format = format_for_people(request);
+}
+
+/// What is drawn need not be what is written, where the format holds one array or none.
+void settle_arrays(Request& request) {
+    const io::OutputFormat& format = *request.format;
+    std::vector<std::string>& emit = request.settings.emit;
+    if (format.one_array) {
+        if (!request.has("emit")) emit = {"context_vectors"};
+        if (emit.size() != 1 || emit.front() == "all")
+            throw Error(ErrorKind::usage, place_of(request, "emit"),
+                        std::string(format.name) +
+                            " holds one array; expected one name, or npz, safetensors or json");
+        request.written = emit.front();
+    }
+    if (format.write != nullptr && !format.one_array) return;
+    if (!wants_pictures(request)) {
+        if (format.write == nullptr) emit.clear();
+        return;
+    }
+    if (!request.has("emit") && request.plot_array.empty()) emit.emplace_back("attention_weights");
+    // Of other names the picture says what there is.
+    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(emit),
+                 [](const std::string& name) { return find_array(name).has_value(); });
 }
 
 }  // namespace
@@ -168,14 +208,7 @@ void settle_output(Request& request) {
     if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
-    std::vector<std::string>& emit = request.settings.emit;
-    if (request.format->write == nullptr && !wants_pictures(request)) emit.clear();
-    if (!request.format->one_array) return;
-    if (!request.has("emit")) emit = {"context_vectors"};
-    if (emit.size() != 1 || emit.front() == "all")
-        throw Error(ErrorKind::usage, place_of(request, "emit"),
-                    std::string(request.format->name) +
-                        " holds one array; expected one name, or npz, safetensors or json");
+    settle_arrays(request);
 }
 
 bool takes_streams(const Request& request) {
@@ -202,6 +235,10 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
     report.title_end = origin_of(request);
     report.head = head_of(request, plan.shapes());
     report.arrays = std::move(result.arrays);
+    const auto written =
+        std::find_if(report.arrays.begin(), report.arrays.end(),
+                     [&](const NamedArray& array) { return array.name == request.written; });
+    if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
     report.tokens = request.tokens;
     report.workers = &workers;
     report.first_query = plan.first_query;
@@ -211,12 +248,25 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
     return report;
 }
 
+/// What goes to a file is whole, and so are the rows that go into a pipe.
+io::TableLimits table_limits(const Request& request) {
+    if (request.output != "-" || request.of_batch) return {};
+    io::TableLimits limits;
+    limits.width = io::screen_columns(STDOUT_FILENO);
+    limits.way = "all: -o FILE or --format json, more: a wider terminal";
+    if (::isatty(STDOUT_FILENO) == 0) return limits;
+    limits.rows = 40;
+    limits.matrices = 16;
+    return limits;
+}
+
 void write(io::Output& out, const Request& request, const io::Report& report) {
     if (request.format->write == nullptr) return;
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
     style.pretty = request.pretty;
+    style.limits = table_limits(request);
     request.format->write(out, report, style);
 }
 

@@ -93,6 +93,7 @@ struct Request {
 
     std::string output = "-";
     const io::OutputFormat* format = io::default_format;
+    std::string written;  ///< the array that is written, where the format holds one
     std::optional<std::uint64_t> precision;
     std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
@@ -104,6 +105,8 @@ struct Request {
 
     std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
     std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
+
+    std::vector<std::string> notes;  ///< what may not be meant, a line each; a batch shows none
 
     /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
     bool of_batch = false;

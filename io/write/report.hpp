@@ -39,10 +39,19 @@ struct Report {
 /// The head as a JSON object.
 std::string head_text(const Report& report);
 
+/// How much of a table is shown; 0: all of it. The middle of what is longer is left out.
+struct TableLimits {
+    std::size_t width = 0;      ///< terminal columns of a line, but for one label and one number
+    std::size_t rows = 0;       ///< of a matrix
+    std::size_t matrices = 0;   ///< of an array
+    std::string_view way = {};  ///< to all of it, for the line that says how much is shown
+};
+
 struct NumberStyle {
     std::optional<int> decimals;  ///< empty: json and csv shortest, torch and table 4
     Nonfinite nonfinite = Nonfinite::string;
     bool pretty = false;
+    TableLimits limits = {};
 };
 
 /// The contract's JSON: the head's members, then one member an array, on one line unless pretty.
@@ -56,7 +65,7 @@ void write_torch(Output& out, const Report& report, const NumberStyle& style);
 /// Aligned columns with token labels, for people.
 void write_table(Output& out, const Report& report, const NumberStyle& style);
 
-/// The report's one array, as read_csv reads it back: rows of the last axis, without a header;
+/// The report's first array, as read_csv reads it back: rows of the last axis, without a header;
 /// where the rank is not 2 or the first row is 0, 1, 2, ..., after a comment with the shape.
 /// Non-finite numbers are nan, inf and -inf. Takes streams.
 void write_csv(Output& out, const Report& report, const NumberStyle& style);
@@ -64,7 +73,7 @@ void write_csv(Output& out, const Report& report, const NumberStyle& style);
 /// The same with tabs.
 void write_tsv(Output& out, const Report& report, const NumberStyle& style);
 
-/// The report's one array, without anything beside it. Takes streams.
+/// The report's first array, without anything beside it. Takes streams.
 void write_npy(Output& out, const Report& report, const NumberStyle& style);
 
 /// Every array, and the head as JSON beside them (array_file.hpp). Take streams.

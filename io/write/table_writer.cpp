@@ -1,11 +1,12 @@
 // Arrays as aligned columns with token labels, for people.
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <array>
+#include <utility>
 
-#include "io/text/columns.hpp"
+#include "io/text/display_width.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
+#include "io/text/wrap.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {
@@ -13,10 +14,35 @@ namespace {
 
 constexpr int table_decimals = 4;
 
+/// What is shown of a list: its front and its back.
+struct Ends {
+    std::size_t front, back, count;
+
+    std::size_t shown() const { return front + back; }
+    bool is_cut() const { return shown() < count; }
+
+    /// `skip` stands for those between.
+    template <class Show, class Skip>
+    void for_each(Show show, Skip skip) const {
+        for (std::size_t i = 0; i < front; ++i) show(i);
+        if (is_cut()) skip();
+        for (std::size_t i = count - back; i < count; ++i) show(i);
+    }
+};
+
+Ends ends_of(std::size_t count, std::size_t most) {
+    if (most == 0 || count <= most) return {count, 0, count};
+    return {(most + 1) / 2, most / 2, count};
+}
+
+constexpr std::string_view dots = "...";
+constexpr std::size_t gap = 2;  // blanks between columns
+
 class TableWriter {
 public:
     TableWriter(Output& out, const Report& report, const NumberStyle& style)
-        : out_(out), report_(report), decimals_(style.decimals.value_or(table_decimals)) {}
+        : out_(out), report_(report), decimals_(style.decimals.value_or(table_decimals)),
+          limits_(style.limits) {}
 
     void write(const NamedArray& array) {
         array_ = &array;
@@ -27,21 +53,124 @@ private:
     template <class T>
     void write_matrices(const Array<T>& values) {
         const std::size_t rank = values.dimension();
-        const bool vector = rank == 1;
-        const std::size_t rows = vector ? 1 : values.shape(rank - 2);
-        const std::size_t columns = values.shape(rank - 1);
-        out_ << array_->name << " (" << shape_text(values) << ")\n";
-        const T* next = values.data();
-        for (std::size_t matrix = 0; matrix < values.size() / (rows * columns); ++matrix) {
-            if (rank > 2) out_ << matrix_title(values, matrix) << "\n";
-            Cells cells{{""}};
-            for (std::size_t c = 0; c < columns; ++c) cells[0].push_back(label(rank - 1, c));
-            for (std::size_t r = 0; r < rows; ++r) {
-                cells.push_back({vector ? "" : label(rank - 2, r)});
-                for (std::size_t c = 0; c < columns; ++c) cells.back().push_back(number(*next++));
-            }
-            out_ << align_columns(cells);
+        is_vector_ = rank == 1;
+        const std::size_t all_rows = is_vector_ ? 1 : values.shape(rank - 2);
+        const std::size_t all_columns = values.shape(rank - 1);
+        const std::size_t size = all_rows * all_columns;
+        const Ends matrices = ends_of(values.size() / size, limits_.matrices);
+        const Ends rows = ends_of(all_rows, limits_.rows);
+        const Ends columns = fitted(all_columns, rows, [&](std::size_t column) {
+            std::size_t width = 0;
+            const auto nothing = [] {};
+            matrices.for_each(
+                [&](std::size_t matrix) {
+                    width = std::max(width, column_width(values.data() + matrix * size, rows,
+                                                         all_columns, column));
+                },
+                nothing);
+            return width;
+        });
+        write_line(array_->name + " (" + shape_text(values) + ")");
+        write_note({{{columns, "columns"}, {rows, "rows"}, {matrices, "matrices"}}});
+        matrices.for_each(
+            [&](std::size_t matrix) {
+                if (rank > 2) write_line(matrix_title(values, matrix));
+                write_matrix(values.data() + matrix * size, rows, columns);
+            },
+            [&] { out_ << dots << "\n"; });
+    }
+
+    void write_line(const std::string& words) {
+        out_ << (limits_.width == 0 ? words : wrapped(words, limits_.width)) << "\n";
+    }
+
+    void write_note(const std::array<std::pair<Ends, const char*>, 3>& axes) {
+        std::string text;
+        for (const auto& [ends, name] : axes)
+            if (ends.is_cut())
+                text += (text.empty() ? "(" : ", ") + std::to_string(ends.shown()) + " of " +
+                        std::to_string(ends.count) + " " + name;
+        if (!text.empty()) write_line(text + " shown; " + std::string(limits_.way) + ")");
+    }
+
+    /// As many columns as fit beside the labels, taken from both ends in turn; the first in any
+    /// case.
+    template <class WidthOf>
+    Ends fitted(std::size_t count, const Ends& rows, WidthOf width_of) const {
+        if (limits_.width == 0) return ends_of(count, 0);
+        std::vector<std::size_t> widths;  // in that turn
+        std::size_t used = label_width(rows);
+        while (widths.size() < count && used <= limits_.width) {
+            const std::size_t i = widths.size();
+            widths.push_back(gap + width_of(i % 2 == 0 ? i / 2 : count - 1 - i / 2));
+            used += widths.back();
         }
+        if (widths.size() == count && used <= limits_.width) return ends_of(count, 0);
+        while (widths.size() > 1 && used + gap + dots.size() > limits_.width) {
+            used -= widths.back();
+            widths.pop_back();
+        }
+        return ends_of(count, std::max<std::size_t>(1, widths.size()));
+    }
+
+    std::size_t label_width(const Ends& rows) const {
+        std::size_t width = 0;
+        rows.for_each([&](std::size_t r) { width = std::max(width, display_width(row_label(r))); },
+                      [&] { width = std::max(width, dots.size()); });
+        return width;
+    }
+
+    template <class T>
+    std::size_t column_width(const T* matrix, const Ends& rows, std::size_t columns,
+                             std::size_t column) const {
+        std::size_t width = display_width(label(array_->axes.size() - 1, column));
+        rows.for_each(
+            [&](std::size_t r) {
+                width = std::max(width, number(matrix[r * columns + column]).size());
+            },
+            [&] { width = std::max(width, dots.size()); });
+        return width;
+    }
+
+    /// Text is made twice, so that no table has to be held.
+    template <class T>
+    void write_matrix(const T* matrix, const Ends& rows, const Ends& columns) {
+        const std::size_t labels = label_width(rows);
+        std::vector<std::size_t> widths;
+        columns.for_each(
+            [&](std::size_t c) { widths.push_back(column_width(matrix, rows, columns.count, c)); },
+            [] {});
+        const auto write_row = [&](const std::string& name, auto text_of) {
+            std::string line = name + std::string(labels - display_width(name), ' ');
+            const std::size_t* width = widths.data();
+            columns.for_each(
+                [&](std::size_t c) {
+                    const std::string text = text_of(c);
+                    line.append(gap + *width++ - display_width(text), ' ') += text;
+                },
+                [&] {
+                    // A line that holds one number has no room for more.
+                    if (has_room(labels, widths)) line.append(gap, ' ') += dots;
+                });
+            out_ << line << "\n";
+        };
+        const std::size_t last = array_->axes.size() - 1;
+        write_row("", [&](std::size_t c) { return label(last, c); });
+        rows.for_each(
+            [&](std::size_t r) {
+                write_row(row_label(r),
+                          [&](std::size_t c) { return number(matrix[r * columns.count + c]); });
+            },
+            [&] { write_row(std::string(dots), [](std::size_t) { return std::string(dots); }); });
+    }
+
+    bool has_room(std::size_t labels, const std::vector<std::size_t>& widths) const {
+        return widths.size() > 1 ||
+               labels + gap + widths.front() + gap + dots.size() <= limits_.width;
+    }
+
+    std::string row_label(std::size_t row) const {
+        return is_vector_ ? "" : label(array_->axes.size() - 2, row);
     }
 
     template <class T>
@@ -85,7 +214,9 @@ private:
     Output& out_;
     const Report& report_;
     int decimals_;
+    const TableLimits& limits_;
     const NamedArray* array_ = nullptr;
+    bool is_vector_ = false;
 };
 
 }  // namespace

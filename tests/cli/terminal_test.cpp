@@ -2,14 +2,51 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "core/plan/settings.hpp"
+#include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
 
 using namespace attn;
+using test::run_attn;
 using test::run_on_terminal;
+using test::Terminal;
 
 namespace {
+
+using Words = std::vector<std::string>;
+
+Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// A question in every mode.
+std::vector<Words> questions() {
+    const std::string matrix = test::data_path("journey.csv");
+    return {{"self", matrix},
+            {"causal", "--example", "journey"},
+            {"multihead", "--example", "pair", "--d-out", "4", "--heads", "2"},
+            {"cross", matrix, "--context", matrix},
+            {"sdpa", "--query", matrix, "--key", matrix, "--value", matrix}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+/// `rows` tokens of three numbers each.
+std::string tokens_csv(std::size_t rows) {
+    std::string text;
+    for (std::size_t i = 0; i < rows; ++i)
+        text += std::to_string(i % 7) + ".5,-" + std::to_string(i % 5) + ".25,0.125\n";
+    return text;
+}
 
 std::vector<std::vector<std::string>> commands_that_read() {
     std::vector<std::vector<std::string>> commands{{"batch"}, {"plot"}};
@@ -46,4 +83,91 @@ TEST_CASE("terminal: a mode says which of its inputs are missing") {
     CHECK(complaint({"cross"}).find("--context FILE") != std::string::npos);
     CHECK(complaint({"cross", "--context", "x"}).find("--context FILE") == std::string::npos);
     CHECK(complaint({"causal"}).find("--example journey") != std::string::npos);
+}
+
+TEST_CASE("terminal: without a format and a file each mode shows its table") {
+    for (const Words& question : questions()) {
+        CAPTURE(question[0]);
+        const test::Outcome shown = run_on_terminal(question);
+        CHECK(shown.code == 0);
+        CHECK(shown.err.empty());
+        CHECK(shown.out == run_on_terminal(with(question, {"--format", "table"})).out);
+        CHECK(shown.out == run_attn(with(question, {"--format", "table"})).out);
+        CHECK(run_on_terminal(with(question, {"--precision", "2"})).out ==
+              run_attn(with(question, {"--format", "table", "--precision", "2"})).out);
+    }
+}
+
+TEST_CASE("terminal: what says a format, or how JSON looks, is shown as in a pipe") {
+    for (const Words& question : questions())
+        for (const Words& more : std::vector<Words>{{"--format", "json"},
+                                                    {"--pretty"},
+                                                    {"--nonfinite", "null"},
+                                                    {"--format", "torch"},
+                                                    {"--output", "-"}}) {
+            CAPTURE(question[0]);
+            CAPTURE(more[0]);
+            const Words words = with(question, more);
+            CHECK(run_on_terminal(words).out == run_attn(words).out);
+        }
+    test::write_text("said.json", R"({"inputs": [[1, 2], [3, 4]], "format": "json"})");
+    CHECK(run_on_terminal({"self", "said.json"}).out == run_attn({"self", "said.json"}).out);
+    CHECK(run_on_terminal({"self", "--example", "pair", "-o", "t.json"}).out.empty());
+    CHECK(test::read_text("t.json") == run_attn({"self", "--example", "pair"}).out);
+}
+
+TEST_CASE("terminal: a table of any size fits, and says how much of it there is") {
+    test::write_text("many.csv", tokens_csv(300));
+    const Words question{"self", "many.csv", "--csv-header", "no"};
+    for (const std::size_t columns : {20u, 40u, 80u, 200u}) {
+        Terminal terminal;
+        terminal.columns = static_cast<unsigned short>(columns);
+        const auto lines = lines_of(run_on_terminal(question, terminal).out);
+        CHECK(lines.size() < 110);
+        for (const std::string& line : lines) CHECK(io::display_width(line) <= columns);
+    }
+    const std::string shown = run_on_terminal(question).out;
+    CHECK(shown.find(" of 300 columns, 40 of 300 rows shown; all: -o FILE or --format json") !=
+          std::string::npos);
+    // Rows that go into a pipe are all there, and so is everything in a file.
+    const auto piped = lines_of(run_attn(with(question, {"--format", "table"})).out);
+    CHECK(piped.size() > 600);
+    run_attn(with(question, {"--format", "table", "-o", "whole.table"}));
+    CHECK(lines_of(test::read_text("whole.table"))[1].size() > 300 * 6);
+}
+
+TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision keeps the numbers") {
+    for (const Words& question : questions()) {
+        CAPTURE(question[0]);
+        const test::Outcome shown = run_on_terminal(with(question, {"--heatmap"}));
+        const Words alone = with(question, {"--heatmap", "--format", "none"});
+        CHECK(shown.err.empty());
+        CHECK(shown.out == run_on_terminal(alone).out);
+        const test::Outcome both =
+            run_on_terminal(with(question, {"--heatmap", "--precision", "3"}));
+        CHECK(both.err == run_attn(alone).out);
+        CHECK(both.out == run_on_terminal(with(question, {"--precision", "3"})).out);
+    }
+}
+
+TEST_CASE("pictures: beside a format of one array the weights are drawn, and what is named") {
+    for (const Words& question : questions())
+        for (const std::string format : {"csv", "tsv", "npy"}) {
+            CAPTURE(question[0]);
+            CAPTURE(format);
+            const Words written = with(question, {"--format", format});
+            const test::Outcome drawn = run_attn(with(written, {"--heatmap"}));
+            CHECK(drawn.out == run_attn(written).out);
+            CHECK(drawn.err == run_attn(with(question, {"--heatmap"})).err);
+            const Words scores{"--heatmap", "--plot-array", "scores"};
+            const test::Outcome other = run_attn(with(written, scores));
+            CHECK(other.out == drawn.out);
+            CHECK(other.err == run_attn(with(question, with(scores, {"--emit", "all"}))).err);
+            const Words emitted = with(written, {"--emit", "scores"});
+            CHECK(run_attn(with(emitted, {"--heatmap"})).err == other.err);
+            CHECK(run_attn(with(emitted, {"--heatmap"})).out == run_attn(emitted).out);
+        }
+    CHECK(run_attn({"self", "--example", "pair", "--format", "csv", "--heatmap", "--plot-array",
+                    "no_such"})
+              .err.starts_with("attn: error: --plot-array"));
 }
