@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/error.hpp"
+#include "io/file/missing_file.hpp"
 #include "io/file/output.hpp"
 
 namespace attn::io {
@@ -34,6 +35,7 @@ Written write_all(int fd, std::string_view text) {
 }
 
 void fail_to_read(const std::string& name, int error) {
+    if (error == ENOENT) throw Error(ErrorKind::io, name, about_missing_file(name));
     throw Error(
         ErrorKind::io, name,
         std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");

@@ -131,6 +131,19 @@ Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
     });
 }
 
+std::optional<std::size_t> embedding_width(const ArrayFile& file, const ModelLayer& layer) {
+    const std::string_view name = layer.family->embedding.ids;
+    const StoredArray* const table = name.empty() ? nullptr : file.find(layer.beside(name));
+    if (table == nullptr || table->shape.size() != 2) return {};
+    return table->shape[1];
+}
+
+bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer) {
+    if (layer.family->norm.empty()) return false;
+    const std::string name = layer.beside(layer.family->norm);
+    return file.find(name + ".weight") != nullptr || file.find(name + ".gamma") != nullptr;
+}
+
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps) {
     const Family& family = *layer.family;
     if (family.norm.empty())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/tensor.hpp"
@@ -18,6 +19,12 @@ namespace attn::io {
 Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
                               const std::vector<std::uint64_t>& ids, std::size_t first_position,
                               double eps, Dtype dtype);
+
+/// The width of the model's embedding of ids; empty where the file or the family has none.
+std::optional<std::size_t> embedding_width(const ArrayFile& file, const ModelLayer& layer);
+
+/// Whether the file holds the norm that the model has before this attention layer.
+bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer);
 
 /// The norm that the model has before this attention layer. Errors: SettingError with key
 /// "pre_norm", where the family has none; else as above.

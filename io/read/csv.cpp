@@ -25,6 +25,15 @@ bool starts_like_number(const Field& field) {
     return !field.quoted && parse_loose_number(field.text).length != 0;
 }
 
+/// "0,43".
+bool has_decimal_comma(const std::string& text) {
+    std::string pointed = text;
+    const std::size_t comma = pointed.find(',');
+    if (comma == std::string::npos) return false;
+    pointed[comma] = '.';
+    return parse_loose_number(pointed).length == pointed.size();
+}
+
 /// Fields [first, end) are 0, 1, 2, ...: the names that pandas gives to columns without names.
 bool counts_from_zero(const CsvLine& record, std::size_t first) {
     for (std::size_t i = first; i < record.fields.size(); ++i)
@@ -39,7 +48,10 @@ bool is_header(const CsvLine& record, const Source& source, Guess guess) {
         throw Error(ErrorKind::input, source.name + ":" + std::to_string(record.line),
                     "0, 1, ... may be a header or a row; expected --csv-header yes or no");
     if (!is_number(fields[0]) && counts_from_zero(record, 1)) return true;
-    return std::none_of(fields.begin(), fields.end(), is_number) &&
+    const auto is_word = [](const Field& f) {
+        return !is_number(f) && (f.quoted || !has_decimal_comma(f.text));
+    };
+    return std::all_of(fields.begin(), fields.end(), is_word) &&
            (fields.size() > 1 || !starts_like_number(fields[0]));
 }
 
@@ -59,6 +71,7 @@ bool has_label_column(const CsvLine& header, const CsvLine& first_row, const Sou
     if (guess != Guess::automatic) return guess == Guess::yes;
     const auto& fields = first_row.fields;
     if (fields.size() < 2) return false;
+    if (!fields[0].quoted && has_decimal_comma(fields[0].text)) return false;
     if (!header.fields.empty() && names_labels(header.fields[0])) return true;
     if (!is_number(fields[0]) && starts_like_number(fields[0]))
         throw Error(ErrorKind::input, source.place(fields[0].offset),
@@ -108,7 +121,7 @@ private:
             throw Error(
                 ErrorKind::input, source_.place(field.offset),
                 "found '" + shortened(field.text) + "'; expected a number" +
-                    (field.text.find(',') == std::string::npos ? "" : " with a decimal point"));
+                    (has_decimal_comma(field.text) ? " with a decimal point, not a comma" : ""));
         const std::string problem = complaint(number.value, field.text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
         values_.push_back(rounded_once(number.value, field.text, rules_.dtype));

@@ -33,8 +33,10 @@ InputFile open_input_file(const std::string& path, const InputFormat* format) {
     file.array = parts.array;
     file.name = file.place = bytes->name();
     if (format == nullptr) format = format_of_bytes(*bytes);
-    if (format == nullptr || format->text)
+    if (format == nullptr || format->text) {
+        refuse_unread(*bytes);
         file.source = std::make_shared<const Source>(read_source(bytes));
+    }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
     file.format->open(file, bytes);
     return file;

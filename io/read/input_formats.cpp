@@ -15,9 +15,39 @@ namespace {
 constexpr std::string_view index_suffix = ".safetensors.index.json";
 constexpr std::size_t longest_start = 65536;
 
-/// Known by name only.
-constexpr std::array<std::string_view, 8> unread_suffixes{".parquet", ".pt", ".pth",  ".bin",
-                                                          ".pkl",     ".h5", ".gguf", ".onnx"};
+/// A format that is not read, but known when it is met.
+struct UnreadFormat {
+    std::string_view what;
+    std::array<std::string_view, 5> suffixes;
+    std::string_view start;  ///< its first bytes; empty where they say little
+    std::string_view way;    ///< to a format that is read
+};
+
+constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
+                           unpacked = "the file inside, unpacked";
+constexpr std::array<UnreadFormat, 12> unread_formats{{
+    {"a pickle of PyTorch",
+     {".pt", ".pth", ".bin", ".ckpt", ".pkl"},
+     "",
+     "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
+    {"a GGUF file", {".gguf"}, "GGUF", of_models},
+    {"an ONNX file", {".onnx"}, "", of_models},
+    {"an HDF5 file", {".h5", ".hdf5", ".keras"}, "\x89HDF", "npz, by numpy.savez"},
+    {"a Parquet file", {".parquet"}, "PAR1", "csv"},
+    {"a workbook", {".xlsx", ".xls", ".ods"}, "", "its sheet as csv"},
+    {"a gzip file", {".gz", ".tgz"}, "\x1f\x8b", unpacked},
+    {"a zstd file", {".zst"}, "\x28\xb5\x2f\xfd", unpacked},
+    {"an xz file", {".xz"}, "\xfd\x37zXZ", unpacked},
+    {"a picture", {".png"}, "\x89PNG", "numbers"},
+    {"a picture", {".jpg", ".jpeg"}, "\xff\xd8\xff", "numbers"},
+    {"a document", {".pdf"}, "%PDF-", "numbers"},
+}};
+
+[[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
+    throw Error(
+        kind, name,
+        "is " + std::string(row.what) + ", which is not read; expected " + std::string(row.way));
+}
 
 const InputFormat* format_of_suffix(const std::string& suffix) {
     const auto has = [&](const InputFormat& row) {
@@ -27,12 +57,8 @@ const InputFormat* format_of_suffix(const std::string& suffix) {
     return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
 }
 
-/// "json, ndjson or npy".
-std::string list_of_formats() {
-    std::string list;
-    for (const InputFormat& row : input_formats)
-        (list += list.empty() ? "" : &row == &input_formats.back() ? " or " : ", ") += row.name;
-    return list;
+std::string start_of(const Bytes& bytes) {
+    return bytes.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), 64)));
 }
 
 /// A bracket first; blanks before it are passed over, as many as a start may have.
@@ -47,16 +73,19 @@ bool starts_with_bracket(std::string_view text) {
                 "several arrays: " + list + "; expected one, named as in " + place + ":NAME");
 }
 
+[[noreturn]] void refuse_name(const InputFile& file) {
+    throw Error(
+        ErrorKind::input, file.name,
+        "holds one array without a name; expected no \":" + one_line(shortened(file.array)) + "\"");
+}
+
 const StoredArray& the_array(const InputFile& file) {
     const ArrayFile& all = *file.arrays;
     if (all.arrays.empty())
         throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
     if (!file.array.empty()) {
         if (const StoredArray* found = all.find(file.array)) return *found;
-        if (!file.format->named)
-            throw Error(ErrorKind::input, file.name,
-                        "holds one array without a name; expected no \":" +
-                            one_line(shortened(file.array)) + "\"");
+        if (!file.format->named) refuse_name(file);
         throw Error(ErrorKind::input, file.name,
                     "has no array \"" + one_line(shortened(file.array)) + "\"; there are " +
                         list_of(all.arrays));
@@ -143,8 +172,9 @@ void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& 
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle&, std::vector<std::string>*) {
-    if (file.document == nullptr) return read_ndjson_array(*file.source, rules, workers);
     if (file.holds_object()) return read_member(file, rules, workers);
+    if (!file.array.empty()) refuse_name(file);
+    if (file.document == nullptr) return read_ndjson_array(*file.source, rules, workers);
     return file.document->read_array(rules, workers);
 }
 
@@ -163,9 +193,9 @@ NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, Thr
 const InputFormat* format_of_name(const std::string& path) {
     if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
     const std::string suffix = suffix_of_name(path);
-    if (std::find(unread_suffixes.begin(), unread_suffixes.end(), suffix) != unread_suffixes.end())
-        throw Error(ErrorKind::unsupported, path,
-                    suffix + " files cannot be read; expected " + list_of_formats());
+    for (const UnreadFormat& row : unread_formats)
+        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
+            refuse(row, ErrorKind::unsupported, path);
     return format_of_suffix(suffix);
 }
 
@@ -175,11 +205,17 @@ bool may_hold_names(const std::string& path) {
 }
 
 const InputFormat* format_of_bytes(const Bytes& bytes) {
-    const std::string start =
-        bytes.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), 64)));
+    const std::string start = start_of(bytes);
     for (const InputFormat& row : input_formats)
         if (!row.text && row.starts(start)) return &row;
     return nullptr;
+}
+
+void refuse_unread(const Bytes& bytes) {
+    const std::string start = start_of(bytes);
+    for (const UnreadFormat& row : unread_formats)
+        if (!row.start.empty() && start.starts_with(row.start))
+            refuse(row, ErrorKind::input, bytes.name());
 }
 
 const InputFormat& format_of_text(std::string_view text) {

@@ -82,6 +82,9 @@ bool may_hold_names(const std::string& path);
 /// What the bytes say where the name says nothing: the binary formats by their first ones, or null.
 const InputFormat* format_of_bytes(const Bytes& bytes);
 
+/// Errors: kind input, for the first bytes of a format that is known but not read.
+void refuse_unread(const Bytes& bytes);
+
 /// The same of a text.
 const InputFormat& format_of_text(std::string_view text);
 

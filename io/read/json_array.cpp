@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "io/read/json_fault.hpp"
 
 namespace attn::io {
 NumberArray JsonArrayReader::read() {
@@ -19,7 +19,7 @@ NumberArray JsonArrayReader::read() {
 }
 
 void JsonArrayReader::fail(std::size_t offset, const std::string& message) const {
-    throw Error(ErrorKind::input, source_.place(offset), message);
+    fail_in_json(source_, offset, message, text_.size());
 }
 
 char JsonArrayReader::next_token() {
@@ -91,6 +91,8 @@ void JsonArrayReader::read_number() {
         return;
     }
     const ParsedNumber number = parse_json_number_or_word(rest);
+    if (number.length == 0 && rest.starts_with('"'))
+        fail(at_, "a string; expected a number");
     const std::string_view after = rest.substr(number.length);
     const bool ends = after.empty() ||
                       std::string_view(" \t\r\n,]").find(after.front()) != std::string_view::npos;

@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "io/read/json_array.hpp"
+#include "io/read/json_fault.hpp"
 #include "io/read/json_rows.hpp"
 #include "io/text/decimal.hpp"
 
@@ -131,7 +132,7 @@ nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
 }
 
 void JsonDocument::fail(std::size_t offset, const std::string& message) const {
-    throw Error(ErrorKind::input, source_.place(offset), message);
+    fail_in_json(source_, offset, message);
 }
 
 void JsonDocument::check_end(std::size_t at) const {

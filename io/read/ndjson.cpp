@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/read/json_array.hpp"
+#include "io/read/json_fault.hpp"
 #include "io/read/json_rows.hpp"
 
 namespace attn::io {
@@ -69,7 +70,9 @@ private:
         const NumberArray line = reader.read();
         const std::size_t after = source_.text.find_first_not_of(space, reader.end());
         if (after < end)
-            fail(after, "found " + excerpt(source_.text, after) + "; expected the end of the line");
+            fail_in_json(source_, after,
+                         "found " + excerpt(source_.text, after) + "; expected the end of the line",
+                         end);
         if (lines_ == 0) {
             shape_ = line.shape();
             boolean_ = line.boolean;

@@ -102,9 +102,10 @@ TEST_CASE("compare: bad requests") {
          std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
              {{"compare", "x.json"}, 2, "attn compare: one input is missing; expected A and B"},
              {{"compare", "x.json", "x.json", "x.json"}, 2, "x.json: a third input; expected two"},
-             {{"compare", "x.json", "gone.json"},
+             {{"compare", "x.json", "gone/x.json"},
               4,
-              "gone.json: cannot be read (No such file or directory); expected a readable file"},
+              "gone/x.json: no such file, for there is no folder gone; expected a file that is "
+              "there"},
              {{"compare", "x.json", "x.json", "--ulp", "-1"},
               2,
               "--ulp -1: no such value; expected a whole number from 0"},

@@ -348,7 +348,8 @@ TEST_CASE("errors: what was given is used or refused") {
              {{"sdpa", "m.json"},
               "",
               2,
-              "m.json: a matrix of inputs; sdpa has no projections, expected query, key and value"},
+              "m.json: one matrix, and sdpa takes three; expected --query, --key and --value, or a "
+              "request with them (attn self takes one matrix)"},
              {{"sdpa"},
               R"({"inputs": [[1]], "query": [[1]], "key": [[1]], "value": [[1]]})",
               2,
@@ -362,10 +363,10 @@ TEST_CASE("errors: what was given is used or refused") {
               "",
               2,
               "--key: is missing; expected a file, or \"key\" in the request"},
-             {{"self", "key"},
+             {{"self", "gone/key"},
               "",
               4,
-              "key: cannot be read (No such file or directory); expected a readable file"},
+              "gone/key: no such file, for there is no folder gone; expected a file that is there"},
              {{"self"},
               R"({"inputs": [[1]], "no_qkv_bias": true})",
               2,
@@ -397,12 +398,11 @@ TEST_CASE("errors: what was given is used or refused") {
 
 TEST_CASE("errors: one line without control characters, however long the input") {
     for (const Case& bad : std::vector<Case>{
-             {{"self", "no\nfile\x1b[31m"},
+             {{"self", "no\nfile\x1b[31m/x"},
               "",
               4,
-              "no\\x0afile\\x1b[31m: cannot be read (No such file or directory); expected a "
-              "readable "
-              "file"},
+              "no\\x0afile\\x1b[31m/x: no such file, for there is no folder no\\x0afile\\x1b[31m; "
+              "expected a file that is there"},
              {{"self"},
               "{\"a\\nb\": 1}",
               2,
@@ -435,7 +435,7 @@ TEST_CASE("errors: broken input has its place") {
               "<stdin>:1:8: 1 element in this list; expected 2 as in the first one"},
              {{"self"}, "[]", 3, "<stdin>:1:1: an empty list; expected at least one element"},
              {{"self"}, "[[]]", 3, "<stdin>:1:2: an empty list; expected at least one element"},
-             {{"self"}, "[[1,\"x\"]]", 3, "<stdin>:1:5: found '\"'; expected a number"},
+             {{"self"}, "[[1,\"x\"]]", 3, "<stdin>:1:5: a string; expected a number"},
              {{"self"},
               "[[1,1e39]]",
               3,
@@ -490,16 +490,17 @@ TEST_CASE("errors: files that cannot be read or written") {
     std::filesystem::create_directory("folder");
     write_text("kept.json", "old");
     for (const Case& bad : std::vector<Case>{
-             {{"self", "missing.json"},
+             {{"self", "gone/x.json"},
               "",
               4,
-              "missing.json: cannot be read (No such file or directory); expected a readable file"},
+              "gone/x.json: no such file, for there is no folder gone; expected a file that is "
+              "there"},
              {{"self", "folder"}, "", 4, "folder: is a folder; expected a file"},
              {{"self", "x.pt"},
               "",
               2,
-              "x.pt: .pt files cannot be read; expected json, ndjson, csv, npy, npz or "
-              "safetensors"},
+              "x.pt: is a pickle of PyTorch, which is not read; expected safetensors or npy, by "
+              "safetensors.torch.save_file or numpy.save"},
              {{"self", "-o", "folder"}, matrix, 4, "folder: is a folder; expected a file to write"},
              {{"self", "-o", "no/r.json"},
               matrix,

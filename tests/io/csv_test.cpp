@@ -122,7 +122,7 @@ TEST_CASE("csv: text where a number should be") {
           "f.csv:1:1: found '1.5abc'; expected a number, or a label in quotes or with --csv-labels "
           "yes");
     CHECK(error("the;0,43;1\n") ==
-          "f.csv:1:5: found '0,43'; expected a number with a decimal point");
+          "f.csv:1:5: found '0,43'; expected a number with a decimal point, not a comma");
     CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
     CHECK(error("\"a,1\n2,3\n") ==
           "f.csv:1:1: a quote that does not end on its line; expected a closing '\"'");

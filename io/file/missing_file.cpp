@@ -1,0 +1,73 @@
+// A file that is not there; see missing_file.hpp.
+#include "io/file/missing_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "core/base/did_you_mean.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_entries = 10000, few = 5;
+
+/// Files that are not hidden, in the order of their names.
+std::vector<std::string> files_in(const fs::path& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    fs::directory_iterator entry(folder, error);
+    for (std::size_t i = 0; !error && entry != fs::directory_iterator() && i < most_entries; ++i) {
+        const std::string name = entry->path().filename().string();
+        std::error_code unknown;
+        if (!name.starts_with('.') && entry->is_regular_file(unknown)) names.push_back(name);
+        entry.increment(error);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// "a.csv, b.csv and c.csv".
+std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    return text;
+}
+
+/// As an error shows a name that others chose.
+std::string shown(const std::string& name) {
+    constexpr std::size_t longest = 80;
+    return one_line(shortened(name, longest));
+}
+
+}  // namespace
+
+std::string about_missing_file(const std::string& path) {
+    if (path.starts_with('[') || path.starts_with('{'))
+        return "no such file; expected a name, JSON itself goes in through a pipe";
+    if (path.find("://") != std::string::npos)
+        return "no such file; expected a name, what stands at an address has to be fetched first";
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty() && !is_folder(folder.string()))
+        return "no such file, for there is no folder " + shown(folder.string()) +
+               "; expected a file that is there";
+    std::vector<std::string> names = files_in(folder.empty() ? "." : folder);
+    const std::string wanted = fs::path(path).filename().string();
+    const std::string stem = fs::path(wanted).stem().string();
+    const auto twin = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+        return fs::path(name).stem().string() == stem;
+    });
+    const std::string near = twin != names.end() ? *twin : did_you_mean(wanted, names);
+    if (!near.empty()) return "no such file; " + shown((folder / near).string()) + " is there";
+    if (names.empty() || names.size() > few) return "no such file; expected one that is there";
+    for (std::string& name : names) name = shown(name);
+    return "no such file; its folder has " + listed(names);
+}
+
+}  // namespace attn::io
