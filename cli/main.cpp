@@ -13,6 +13,7 @@
 #include "cli/request/apply.hpp"
 #include "cli/request/failure.hpp"
 #include "cli/request/missing_input.hpp"
+#include "cli/request/notes.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
 #include "core/layer/layer.hpp"
@@ -55,6 +56,7 @@ int run(int argc, char** argv, cli::Request& request) {
     const io::IsBlocked is_blocked = cli::blocked_cells(request, question);
     Result result = compute(question.plan, std::move(question.operands), workers);
     cli::write_report(request, question.plan, std::move(result), workers, is_blocked);
+    cli::show_notes(request);
     return 0;
 }
 

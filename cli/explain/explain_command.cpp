@@ -7,6 +7,7 @@
 #include "cli/explain/explain.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
+#include "cli/request/notes.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
@@ -43,6 +44,7 @@ int run_explain(const Args& args, Request& request) {
     require_input(asked, "attn explain");
     request = std::move(asked);
     explain(walk, request);
+    show_notes(request);
     return 0;
 }
 

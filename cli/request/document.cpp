@@ -7,6 +7,7 @@
 
 #include "cli/args/option.hpp"
 #include "cli/request/apply.hpp"
+#include "cli/request/notes.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 
@@ -68,12 +69,14 @@ private:
         check_mode();
         if (const io::JsonMember* id = document_.find("id")) store_id(*id);
         const io::JsonMember* vectors = document_.find("context_vectors");
+        request_.places["inputs"] = place_;
+        if (!row_of(request_.settings.mode).projects) return;  // takes no inputs
         if (vectors == nullptr)
             throw Error(ErrorKind::input, place_,
                         "a result without context_vectors; expected it among its arrays (--emit)");
         arrays_.members["inputs"] = vectors;
-        request_.places["inputs"] = place_;
         request_.is_next_layer = true;
+        if (document_.find("inputs") != nullptr) note_next_layer(request_, request_.input);
         if (const io::JsonMember* tokens = document_.find("tokens")) {
             store_tokens(request_, document_.read_value(*tokens), document_.place(*tokens));
             const io::JsonMember* config = document_.find("config");

@@ -2,6 +2,7 @@
 #include "cli/request/inputs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "cli/request/apply.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
+#include "cli/request/notes.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -78,6 +80,7 @@ public:
         for (const OperandRule& rule : operand_rules)
             if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
         if (!request_.token_ids.empty()) embed_token_ids();
+        if (model_ != nullptr) model_->check_input();
         settle_numeric_masks();
         check_tokens();
     }
@@ -111,7 +114,8 @@ private:
                 request_.places[array.name] = array.place();
                 stored_operands_[array.name] = &array;
             }
-        if (stored_operands_.empty()) request_.places["inputs"] = input_->place;
+        const bool holds_query = stored_operands_.contains("query") || request_.has("query");
+        if (stored_operands_.empty() || !holds_query) request_.places["inputs"] = input_->place;
     }
 
     /// A result of attn's in a binary format: its context vectors are the inputs of this layer.
@@ -121,6 +125,7 @@ private:
         if (!head.contains("schema") || head["schema"] != schemas::result) return;
         if (file.find("context_vectors") != nullptr) input_->array = "context_vectors";
         request_.is_next_layer = true;
+        if (file.find("inputs") != nullptr) note_next_layer(request_, request_.input);
         if (!head.contains("tokens")) return;
         store_tokens(request_, head["tokens"], file.name);
         document_.one_row_of_many = file.config().contains("token");
@@ -147,9 +152,7 @@ private:
             source = key;
         }
         if (!mode().projects && request_.has("inputs"))
-            throw Error(
-                ErrorKind::usage, place_of(request_, "inputs"),
-                "a matrix of inputs; sdpa has no projections, expected query, key and value");
+            throw Error(ErrorKind::usage, place_of(request_, "inputs"), about_operator_input());
         const bool reads_tokens = reads_input() || mode().context;
         for (const char* key : {"input_format", "csv_header", "csv_labels"})
             if (request_.has(key) && !reads_tokens)
@@ -160,6 +163,32 @@ private:
             if (request_.has(key) && !text)
                 throw Error(ErrorKind::usage, place_of(request_, key),
                             "there is no text to embed; expected --text beside it");
+    }
+
+    /// One matrix is not enough for a mode without projections; a layer's result may hold all
+    /// three.
+    std::string about_operator_input() const {
+        const auto holds = [&](const char* name) {
+            return input_->arrays ? input_->arrays->find(name) != nullptr
+                                  : input_->holds_object() && input_->document->find(name);
+        };
+        const std::string file = input_->name == "<stdin>" ? "FILE" : input_->name;
+        std::string flags;
+        std::size_t found = 0;
+        for (const auto& [flag, names] : {std::pair(" --query ", std::array{"queries", "queries"}),
+                                          {" --key ", {"present_key", "keys"}},
+                                          {" --value ", {"present_value", "values"}}}) {
+            const auto name = std::find_if(names.begin(), names.end(), holds);
+            if (name == names.end()) continue;
+            flags += flag + file + ":" + *name;
+            ++found;
+        }
+        if (request_.document && document_.members.contains("inputs"))
+            return "a matrix of inputs; sdpa has no projections, expected query, key and value";
+        if (found == 3) return "a layer's result, no request; expected" + flags;
+        return "one matrix, and sdpa takes three; expected --query, --key and --value, or a "
+               "request "
+               "with them (attn self takes one matrix)";
     }
 
     /// The model's settings come before the arrays, its numbers once the dtype is known.

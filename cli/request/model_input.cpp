@@ -214,6 +214,25 @@ Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
                                request_.settings.dtype);
 }
 
+void ModelInput::check_input() const {
+    const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
+    if (request_.text && width) {
+        if (*request_.embed_dim != *width)
+            throw Error(ErrorKind::usage, place_of(request_, "text"),
+                        "words at random places of width " + std::to_string(*request_.embed_dim) +
+                            ", beside a model with an embedding of its own, of width " +
+                            std::to_string(*width) +
+                            "; expected --token-ids N,..., as its tokenizer numbers them");
+        request_.notes.push_back(
+            "--text embeds words at random; --token-ids uses the model's own embedding");
+    }
+    const bool may_have_norm = !row_of(request_.settings.mode).context;
+    if (may_have_norm && !request_.pre_norm && io::has_pre_norm(*file_, layer_))
+        request_.notes.push_back(layer_.beside(layer_.family->norm) +
+                                 ", the model's norm before this layer, is not applied; --pre-norm "
+                                 "applies it, --no-pre-norm says that the input is normed already");
+}
+
 std::optional<InputNorm> ModelInput::read_norm() const {
     if (!request_.pre_norm.value_or(false)) return std::nullopt;
     return io::read_pre_norm(*file_, layer_, eps());

@@ -38,6 +38,10 @@ public:
     /// The norm before the layer, where it is asked for.
     std::optional<InputNorm> read_norm() const;
 
+    /// Refuses words, where they cannot be the model's input, and notes what is left out of the
+    /// model: its embedding, its norm. Errors: kind usage.
+    void check_input() const;
+
 private:
     void find_layer(const std::string& prefix);
     void settle(const std::string& config_path);
