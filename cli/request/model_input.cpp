@@ -218,7 +218,7 @@ void ModelInput::check_input() const {
     const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
     if (request_.text && width) {
         if (*request_.embed_dim != *width)
-            throw Error(ErrorKind::usage, place_of(request_, "text"),
+            throw Error(ErrorKind::usage, place_of(request_, request_.example ? "example" : "text"),
                         "words at random places of width " + std::to_string(*request_.embed_dim) +
                             ", beside a model with an embedding of its own, of width " +
                             std::to_string(*width) +

@@ -111,7 +111,7 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
           "expected a name that ends in .svg, .png or .html");
     check({"self", input, "--plot-array", "scores"}, 2, "--plot-array scores: nothing is drawn");
     check({"self", input, "--color-scale", "row"}, 2, "nothing is drawn");
-    check({"self", input, "--heatmap", "--plot-array", "scores", "--format", "none"}, 2,
+    check({"self", input, "--heatmap", "--plot-array", "scores"}, 2,
           "\"scores\" is not there to be drawn; expected attention_weights, context_vectors");
     check({"self", input, "--format", "none"}, 2, "leaves nothing to write");
     check({"self", input, "--format", "none", "--heatmap", "-o", "x.json"}, 2, "writes nothing");

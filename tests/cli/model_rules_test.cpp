@@ -195,7 +195,7 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
         CAPTURE(model.name);
         const json weights = weights_of(model);
         const Outcome base = run_model(model, weights, inputs);
-        REQUIRE(base.err == "");
+        REQUIRE(base.code == 0);
         std::vector<std::string> names;  // some of them where the same tensors have a prefix
         const std::size_t step = model.module == "blocks.0.att." ? 5 : 1;
         for (std::size_t i = 0; i < extras.size(); i += step) names.push_back(extras[i]);
@@ -214,7 +214,7 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
                 check_refused(outcome, "\"" + model.module + name + "\"");
                 continue;
             }
-            CHECK(outcome.err == "");
+            CHECK(outcome.code == 0);
             CHECK(json::parse(outcome.out)["context_vectors"] ==
                   json::parse(base.out)["context_vectors"]);
             const bool may_be_a_step =
@@ -304,7 +304,7 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
               {model.embedding, std::string(), std::vector<std::string>{"--token-ids", "1,3,0"}}}) {
             if (module.empty()) continue;
             const Outcome base = run_model(model, weights, input, flags);
-            REQUIRE(base.err == "");
+            REQUIRE(base.code == 0);
             for (const std::string name : {"bias", "weight_scale", "gamma", "beta", "scale",
                                            "lora_A.weight", "norm.weight", "position_ids"}) {
                 if (weights.contains(module + name)) continue;
@@ -318,7 +318,7 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
                 else
                     check_refused(outcome, module);
                 // Nothing is wrong with what is not asked for.
-                CHECK(run_model(model, more, inputs).err == "");
+                CHECK(run_model(model, more, inputs).code == 0);
             }
         }
     }
@@ -341,14 +341,14 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
                 return run_model(wide, weights, inputs, flags);
             };
             const json right{1, 1 / std::sqrt(base)};
-            CHECK((with(right, {}).err == "") == (base == 1e4));
-            CHECK(with(right, {"--rope-base", "5"}).err == "");
+            CHECK((with(right, {}).code == 0) == (base == 1e4));
+            CHECK(with(right, {"--rope-base", "5"}).code == 0);
             if (base == 1e4) continue;
             check_refused(with(right, {}), "rotary_emb.inv_freq");
             // A flag for the part that turns wins over their number.
             const json more{1, 1 / std::sqrt(base), 1};
             if (of_llama) check_refused(with(more, {}), "rotary_emb.inv_freq");
-            if (of_llama) CHECK(with(more, {"--rope-dims", "2"}).err == "");
+            if (of_llama) CHECK(with(more, {"--rope-dims", "2"}).code == 0);
         }
     }
 }
@@ -403,11 +403,11 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
                 const std::vector<std::string> same{"--dtype",        "float64",
                                                     "--save-weights", "saved." + suffix,
                                                     "--save-family",  "notebook"};
-                CHECK(run_model(model, weights, inputs, same).err == "");
+                CHECK(run_model(model, weights, inputs, same).code == 0);
                 CHECK(run_attn({"multihead", "-", "--weights", "w.json", "--emit", "all", "--dtype",
                                 "float64", "-o", "golden." + suffix},
                                inputs)
-                          .err == "");
+                          .code == 0);
                 for (const std::string file : {"saved.", "golden."})
                     CHECK(json::parse(run_attn({"multihead", "-", "--dtype", "float64", "--weights",
                                                 file + suffix},

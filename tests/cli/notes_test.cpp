@@ -1,0 +1,125 @@
+// Notes on standard error: where what was asked is probably not what was meant, and nowhere else.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using test::data_path;
+using test::Outcome;
+using test::run_attn;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// Whether it is answered with one note that holds `part`, and not without a note.
+bool is_noted(const Words& words, const std::string& part, const std::string& input = "") {
+    const Outcome outcome = run_attn(words, input);
+    CAPTURE(words.back());
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') ==
+          (outcome.err.empty() ? 0 : 1));
+    if (outcome.err.empty()) return false;
+    CHECK(outcome.err.starts_with("attn: note: "));
+    CHECK(outcome.err.find(part) != std::string::npos);
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("notes: hidden states for a layer whose norm nothing is said of") {
+    test::scratch_folder();
+    for (const auto& [model, has_norm] :
+         std::vector<std::pair<std::string, bool>>{{"gpt2", true},
+                                                   {"gpt2_prefixed", true},
+                                                   {"llama", true},
+                                                   {"mistral", true},
+                                                   {"neox", true},
+                                                   {"qwen2", true},
+                                                   {"bert", false}}) {
+        const std::string norm =
+            has_norm ? "norm before this layer, is not applied; --pre-norm" : "";
+        Words question{"multihead", "--weights", data_path("models/" + model)};
+        const Words ids{"--token-ids", "1,2"};
+        CHECK_FALSE(is_noted(with(question, ids), norm));
+        run_attn(with(question, with(ids, {"--emit", "inputs", "-o", "hidden.csv"})));
+        const Words asked = with(question, {"hidden.csv"});
+        CHECK(is_noted(asked, norm) == has_norm);
+        CHECK_FALSE(is_noted(with(asked, {"--no-pre-norm"}), norm));
+        if (has_norm) CHECK_FALSE(is_noted(with(asked, {"--pre-norm"}), norm));
+        CHECK(run_attn(asked).out == run_attn(asked).out);
+        CHECK(is_noted(with({"explain"}, asked), norm) == has_norm);
+        test::write_text("hidden.json", R"({"inputs": "hidden.csv", "pre_norm": false})");
+        CHECK_FALSE(is_noted(with(question, {"hidden.json"}), norm));
+        CHECK_FALSE(is_noted(with({"batch", "--mode", "multihead", "--each", "hidden.csv"},
+                                  {"--weights", data_path("models/" + model)}),
+                             norm));
+    }
+}
+
+TEST_CASE("notes: a result that is taken for its inputs") {
+    test::scratch_folder();
+    const std::string part = ":inputs takes its inputs again";
+    for (const std::string name : {"r.json", "r.npz", "r.safetensors"})
+        for (const std::string emit : {"all", "inputs,context_vectors", "context_vectors",
+                                       "attention_weights,context_vectors"}) {
+            const bool holds_inputs = emit.starts_with("all") || emit.starts_with("inputs");
+            run_attn({"self", "--example", "journey", "--emit", emit, "-o", name});
+            for (const std::string mode : {"self", "causal", "multihead"}) {
+                CAPTURE(name);
+                CHECK(is_noted({mode, name}, name + part) == holds_inputs);
+                CHECK(is_noted({mode}, "-" + part, test::read_text(name)) == holds_inputs);
+                CHECK(is_noted({mode, "-"}, "-" + part, test::read_text(name)) == holds_inputs);
+                CHECK(is_noted({"explain", mode, name}, name + part) == holds_inputs);
+                CHECK_FALSE(is_noted({mode, name + ":context_vectors"}, part));
+                if (holds_inputs) CHECK_FALSE(is_noted({mode, name + ":inputs"}, part));
+                CHECK_FALSE(is_noted({"batch", "--mode", mode, "--each", name}, part));
+                // Nothing but what the notes name changes what is answered.
+                CHECK(run_attn({mode, name, "--format", "csv"}).out ==
+                      run_attn({mode, name + ":context_vectors", "--format", "csv"}).out);
+            }
+        }
+}
+
+TEST_CASE("notes: words beside a model that has an embedding of its own") {
+    const Words question{
+        "multihead",    "--text", "to be or not", "--weights", data_path("models/gpt2"),
+        "--no-pre-norm"};
+    const Outcome refused = run_attn(question);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("--token-ids") != std::string::npos);
+    CHECK(is_noted(with(question, {"--embed-dim", "12"}), "--token-ids"));
+}
+
+TEST_CASE("hints: the operator names a layer's queries, keys and values, whatever holds them") {
+    test::scratch_folder();
+    for (const std::string name : {"r.json", "r.npz", "r.safetensors"})
+        for (const std::string emit :
+             {"all", "queries,keys,values", "queries,present_key,values"}) {
+            run_attn({"self", "--example", "journey", "--emit", emit, "-o", name});
+            const Outcome refused = run_attn({"sdpa", name});
+            CAPTURE(refused.err);
+            CHECK(refused.code == 2);
+            const std::string way = "expected ";
+            REQUIRE(refused.err.find(way) != std::string::npos);
+            const std::string flags = refused.err.substr(refused.err.find(way) + way.size());
+            CHECK(flags.starts_with("--query " + name + ":queries --key " + name + ":"));
+            // The way out is a way.
+            const Outcome followed =
+                test::run_shell("attn sdpa " + flags.substr(0, flags.size() - 1) + " --format csv");
+            CHECK(followed.err.empty());
+            CHECK(followed.out ==
+                  run_attn({"self", "--example", "journey", "--format", "csv"}).out);
+        }
+}
