@@ -17,19 +17,27 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_entries = 10000, few = 5;
 
-/// Files that are not hidden, in the order of their names.
-std::vector<std::string> files_in(const fs::path& folder) {
-    std::vector<std::string> names;
+/// What is in a folder and not hidden: files, and folders too, which hold models; each in the order
+/// of their names.
+struct Entries {
+    std::vector<std::string> files, folders;
+};
+
+Entries entries_of(const fs::path& folder) {
+    Entries entries;
     std::error_code error;
     fs::directory_iterator entry(folder, error);
     for (std::size_t i = 0; !error && entry != fs::directory_iterator() && i < most_entries; ++i) {
         const std::string name = entry->path().filename().string();
         std::error_code unknown;
-        if (!name.starts_with('.') && entry->is_regular_file(unknown)) names.push_back(name);
+        if (!name.starts_with('.') && entry->is_regular_file(unknown))
+            entries.files.push_back(name);
+        if (!name.starts_with('.') && entry->is_directory(unknown)) entries.folders.push_back(name);
         entry.increment(error);
     }
-    std::sort(names.begin(), names.end());
-    return names;
+    std::sort(entries.files.begin(), entries.files.end());
+    std::sort(entries.folders.begin(), entries.folders.end());
+    return entries;
 }
 
 /// "a.csv, b.csv and c.csv".
@@ -57,13 +65,14 @@ std::string about_missing_file(const std::string& path) {
     if (!folder.empty() && !is_folder(folder.string()))
         return "no such file, for there is no folder " + shown(folder.string()) +
                "; expected a file that is there";
-    std::vector<std::string> names = files_in(folder.empty() ? "." : folder);
+    auto [names, folders] = entries_of(folder.empty() ? "." : folder);
     const std::string wanted = fs::path(path).filename().string();
     const std::string stem = fs::path(wanted).stem().string();
     const auto twin = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
         return fs::path(name).stem().string() == stem;
     });
-    const std::string near = twin != names.end() ? *twin : did_you_mean(wanted, names);
+    std::string near = twin != names.end() ? *twin : did_you_mean(wanted, names);
+    if (near.empty()) near = did_you_mean(wanted, folders);
     if (!near.empty()) return "no such file; " + shown((folder / near).string()) + " is there";
     if (names.empty() || names.size() > few) return "no such file; expected one that is there";
     for (std::string& name : names) name = shown(name);
