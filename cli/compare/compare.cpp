@@ -1,8 +1,11 @@
 // `attn compare A B`; see compare.hpp.
 #include "cli/compare/compare.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -13,7 +16,10 @@
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
 #include "io/text/columns.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
@@ -85,23 +91,56 @@ std::string index_text(const std::vector<std::size_t>& index) {
     return text + "]";
 }
 
-std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
-    io::Cells cells{{"array", "shape", "max abs", "mean abs", "max rel",
-                     std::string(name_of(dtype_names, dtype)) + " ulp", "worst at", "nonfinite",
-                     "outside", "verdict"}};
-    for (const Row& row : rows) {
-        if (!row.difference) {
-            cells.push_back({row.name, shape_of(row.a) + " and " + shape_of(row.b), "", "", "", "",
-                             "", "", "", "differs"});
-            continue;
-        }
-        const Difference& d = *row.difference;
-        cells.push_back({row.name, shape_of(row.a), brief(d.max_abs), brief(d.mean_abs),
-                         brief(d.max_rel), std::to_string(d.max_ulp), index_text(d.worst),
-                         std::to_string(d.nonfinite_mismatches), std::to_string(d.outside),
-                         row.equal() ? "equal" : "differs"});
-    }
+std::string shapes_of(const Row& row) {
+    return row.difference ? shape_of(row.a) : shape_of(row.a) + " and " + shape_of(row.b);
+}
+
+/// As many as there are names for them; empty where the shapes differ.
+std::vector<std::string> numbers_of(const Row& row) {
+    if (!row.difference) return std::vector<std::string>(7);
+    const Difference& d = *row.difference;
+    return {brief(d.max_abs),          brief(d.mean_abs),   brief(d.max_rel),
+            std::to_string(d.max_ulp), index_text(d.worst), std::to_string(d.nonfinite_mismatches),
+            std::to_string(d.outside)};
+}
+
+/// Cells of what a row is, and of its numbers; a header first.
+struct Table {
+    io::Cells rows{{"array", "shape", "verdict"}}, numbers;
+};
+
+/// A line for each array.
+std::string wide_text(const Table& table) {
+    io::Cells cells = table.rows;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+        cells[i].insert(cells[i].begin() + 2, table.numbers[i].begin(), table.numbers[i].end());
     return io::align_columns(cells);
+}
+
+/// The numbers in a line below it.
+std::string narrow_text(const Table& table) {
+    io::Cells numbers = table.numbers;
+    for (auto& cells : numbers) cells.insert(cells.begin(), "");
+    std::istringstream rows(io::align_columns(table.rows)), below(io::align_columns(numbers));
+    std::string text, row, line;
+    while (std::getline(rows, row) && std::getline(below, line))
+        text += row + "\n" + (line.find_first_not_of(' ') == std::string::npos ? "" : line + "\n");
+    return text;
+}
+
+std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
+    Table table;
+    table.numbers.push_back({"max abs", "mean abs", "max rel",
+                             std::string(name_of(dtype_names, dtype)) + " ulp", "worst at",
+                             "nonfinite", "outside"});
+    for (const Row& row : rows) {
+        table.rows.push_back(
+            {io::printable(row.name), shapes_of(row), row.equal() ? "equal" : "differs"});
+        table.numbers.push_back(numbers_of(row));
+    }
+    std::string wide = wide_text(table);
+    const std::string line = wide.substr(0, wide.find('\n'));  // all are as wide
+    return io::display_width(line) <= io::screen_columns(STDOUT_FILENO) ? wide : narrow_text(table);
 }
 
 nlohmann::ordered_json shape_json(const Array<double>* array) {

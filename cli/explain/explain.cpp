@@ -1,6 +1,8 @@
 // Computes a question and walks through one of its queries; see explain.hpp.
 #include "cli/explain/explain.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
 
 namespace attn::cli {
 namespace {
@@ -39,6 +42,13 @@ void settle(Request& request) {
     s.kernel = "reference";
     s.emit = {"all"};
     s.average_heads = false;
+}
+
+/// What stands on the screen fits it; a file's words are wrapped and its numbers are not.
+PageWidth page_width(const Request& request) {
+    if (request.output != "-") return {};
+    const std::size_t columns = io::screen_columns(STDOUT_FILENO);
+    return {columns, columns};
 }
 
 std::size_t pick(const char* flag, const char* what, const std::optional<std::uint64_t>& given,
@@ -74,7 +84,7 @@ void explain(const ExplainRequest& explain, Request& request) {
               additive,
               WalkArrays(result.arrays, plan.first_query, batch, plan.heads),
               NumberWords(decimals, plan.dtype),
-              Page(format)};
+              Page(format, page_width(request))};
     walk_to_heads(walk);
     for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)
         walk_head(walk, shown);

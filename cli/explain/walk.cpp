@@ -90,41 +90,46 @@ std::string Walk::position_words() const {
 }
 
 void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
-    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key());
-    std::string corner = sized("kv_len", plan.kv_len);
-    if (shown.size() < plan.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
-    io::Cells cells{{"(" + corner + ")"}};
-    for (const auto& [name, values] : rows) cells.push_back({name});
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-        const bool is_cut = i != 0 && shown[i] != shown[i - 1] + 1;
-        if (is_cut)
-            for (auto& row : cells) row.emplace_back("...");
-        cells[0].push_back(key_name(shown[i]));
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-            const bool is_mask = rows[r].first == "mask" || rows[r].first.starts_with("allowed_by");
-            const double value = rows[r].second[shown[i]];
-            cells[r + 1].push_back(is_mask ? io::fixed_text(value, 0) : words.number(value));
+    page.fitted_table(most_shown, [&](std::size_t most) {
+        const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key(), most);
+        std::string corner = sized("kv_len", plan.kv_len);
+        if (shown.size() < plan.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
+        io::Cells cells{{"(" + corner + ")"}};
+        for (const auto& [name, values] : rows) cells.push_back({name});
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            const bool is_cut = i != 0 && shown[i] != shown[i - 1] + 1;
+            if (is_cut)
+                for (auto& row : cells) row.emplace_back("...");
+            cells[0].push_back(key_name(shown[i]));
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                const std::string& name = rows[r].first;
+                const bool is_mask = name == "mask" || name.starts_with("allowed_by");
+                const double value = rows[r].second[shown[i]];
+                cells[r + 1].push_back(is_mask ? io::fixed_text(value, 0) : words.number(value));
+            }
         }
-    }
-    page.table(cells);
+        return cells;
+    });
 }
 
 void Walk::show_vectors(const std::string& number_name, const Row& numbers,
                         const std::string& vector_name, const std::vector<Row>& vectors,
                         const std::string& shape) {
-    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key());
-    io::Cells cells{{"key", "token", number_name, vector_name + " " + shape}};
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-        const std::size_t key = shown[i];
-        if (i != 0 && key != shown[i - 1] + 1) cells.push_back({"...", "...", "...", "..."});
-        cells.push_back({std::to_string(key), key_name(key), words.number(numbers[key]),
-                         words.row(vectors[key])});
-    }
-    const bool named = std::any_of(cells.begin() + 1, cells.end(),
-                                   [](const auto& row) { return row[0] != row[1]; });
-    if (!named)
-        for (auto& row : cells) row.erase(row.begin() + 1);
-    page.table(cells);
+    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key(), most_shown);
+    page.fitted_table(most_shown, [&](std::size_t most) {
+        io::Cells cells{{"key", "token", number_name, vector_name + " " + shape}};
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            const std::size_t key = shown[i];
+            if (i != 0 && key != shown[i - 1] + 1) cells.push_back({"...", "...", "...", "..."});
+            cells.push_back({std::to_string(key), key_name(key), words.number(numbers[key]),
+                             words.row(vectors[key], most)});
+        }
+        const bool named = std::any_of(cells.begin() + 1, cells.end(),
+                                       [](const auto& row) { return row[0] != row[1]; });
+        if (!named)
+            for (auto& row : cells) row.erase(row.begin() + 1);
+        return cells;
+    });
 }
 
 std::string Walk::vector_line(const std::string& name, const Row& values,

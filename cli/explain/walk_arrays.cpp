@@ -12,17 +12,26 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t head_of_cut = 6, tail_of_cut = 3;
+/// How much of a list of more than `most` is shown at its front and at its back.
+std::size_t front_of(std::size_t most) {
+    return (most + 1) / 2;
+}
+std::size_t back_of(std::size_t most) {
+    return most / 4;
+}
 
 /// The texts of `count` parts, the middle of a long list cut out.
 template <class Text>
-std::string joined(std::size_t count, const char* between, Text text_of) {
+std::string joined(std::size_t count, const char* between, Text text_of,
+                   std::size_t most = most_shown) {
     std::string text;
     for (std::size_t i = 0; i < count; ++i) {
         if (i != 0) text += between;
-        if (count > most_shown && i == head_of_cut) {
-            (text += "...") += between;
-            i = count - tail_of_cut;
+        if (count > most && i == front_of(most)) {
+            text += "...";
+            i = count - back_of(most);
+            if (i == count) break;
+            text += between;
         }
         text += text_of(i);
     }
@@ -137,10 +146,10 @@ std::string NumberWords::factor(double value) const {
     return text.starts_with('-') ? "(" + text + ")" : text;
 }
 
-std::string NumberWords::row(const Row& values) const {
-    const std::string text =
-        "[" + joined(values.size(), ", ", [&](std::size_t i) { return number(values[i]); }) + "]";
-    return values.size() > most_shown ? text + " of " + std::to_string(values.size()) : text;
+std::string NumberWords::row(const Row& values, std::size_t most) const {
+    const auto text_of = [&](std::size_t i) { return number(values[i]); };
+    const std::string text = "[" + joined(values.size(), ", ", text_of, most) + "]";
+    return values.size() > most ? text + " of " + std::to_string(values.size()) : text;
 }
 
 std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
@@ -178,11 +187,13 @@ std::string NumberWords::total(const Row& terms, std::optional<double> last, dou
     return text + " = " + number(result);
 }
 
-std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre) {
+std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre, std::size_t most) {
+    constexpr std::size_t neighbours = 3;  // and the centre between them
+    const std::size_t reach = most > neighbours ? 1 : 0;
     std::vector<std::size_t> shown;
     for (std::size_t i = 0; i < count; ++i) {
-        const bool is_near = i + 1 >= centre && i <= centre + 1;
-        if (count <= most_shown || i < head_of_cut || i + tail_of_cut >= count || is_near)
+        const bool is_near = i + reach >= centre && i <= centre + reach;
+        if (count <= most || i < front_of(most - 1) || i + back_of(most) >= count || is_near)
             shown.push_back(i);
     }
     return shown;

@@ -14,6 +14,9 @@ namespace attn::cli {
 
 using Row = std::vector<double>;
 
+/// More of them are cut.
+inline constexpr std::size_t most_shown = 12;
+
 /// Arrays of one question with one query row, seen from one batch entry.
 class WalkArrays {
 public:
@@ -57,8 +60,8 @@ public:
 
     std::string number(double value) const;
 
-    /// "[0.4300, 0.1500, 0.8900]"; a long one is cut and says how many there are.
-    std::string row(const Row& values) const;
+    /// "[0.4300, 0.1500, 0.8900]"; one of more than `most` is cut and says how many there are.
+    std::string row(const Row& values, std::size_t most = most_shown) const;
 
     /// "0.43*0.12 + 0.15*0.33 = 0.1011". Throws std::logic_error where that is not the sum: nothing
     /// but what was computed may be shown.
@@ -79,11 +82,8 @@ private:
     Dtype dtype_;
 };
 
-/// Which of `count` things are shown: all where they are few; else the first, the last and those
-/// round `centre`, in order.
-std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre);
-
-/// More of them are cut.
-inline constexpr std::size_t most_shown = 12;
+/// Which of `count` things are shown, at most `most`: all where they are few; else the first, the
+/// last and those round `centre`, which always is, in order.
+std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre, std::size_t most);
 
 }  // namespace attn::cli

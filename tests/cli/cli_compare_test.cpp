@@ -1,6 +1,9 @@
 // attn compare, through the real binary.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_attn.hpp"
@@ -86,13 +89,52 @@ TEST_CASE("compare: a table for people") {
     scratch_folder();
     write_text("x.json", "[[1, 2], [3, 4]]");
     write_text("y.json", "[[1, 2], [3, 4.5]]");
-    const Outcome outcome = run_attn({"compare", "x.json", "y.json"});
-    CHECK(outcome.code == 1);
-    CHECK(outcome.out ==
+    const Outcome narrow = run_shell("COLUMNS=80 attn compare x.json y.json");
+    CHECK(narrow.code == 1);
+    CHECK(narrow.out ==
+          "array   shape  verdict\n"
+          "  max abs  mean abs  max rel  float32 ulp  worst at  nonfinite  outside\n"
+          "array  (2, 2)  differs\n"
+          "      0.5     0.125    0.111      1048576    [1, 1]          0        1\n");
+    CHECK(run_shell("COLUMNS=200 attn compare x.json y.json").out ==
           "array   shape  max abs  mean abs  max rel  float32 ulp  worst at  nonfinite  outside  "
           "verdict\n"
           "array  (2, 2)      0.5     0.125    0.111      1048576    [1, 1]          0        1  "
           "differs\n");
+}
+
+TEST_CASE("compare: a narrow table says what the wide one says, and fits 80 columns") {
+    scratch_folder();
+    const std::vector<std::string> sides{"a.npz", "b.json", "c.npz", "d.json"};
+    run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "-o", sides[0]});
+    run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--seed", "3", "-o",
+              sides[1], "--emit", "all"});
+    run_attn({"self", "--example", "journey", "--dtype", "float64", "-o", sides[2]});
+    write_text(sides[3], R"({"context_vectors": [[1, NaN]], "a\n\u001b[31mb": [[1e-300, 1e300]]})");
+    const auto words_of = [](const std::string& text) {
+        std::vector<std::string> words;
+        std::istringstream in(text);
+        for (std::string word; in >> word;) words.push_back(word);
+        std::sort(words.begin(), words.end());
+        return words;
+    };
+    for (const std::string& a : sides)
+        for (const std::string& b : sides) {
+            const auto table = [&](int columns) {
+                return run_shell("COLUMNS=" + std::to_string(columns) + " attn compare " + a + " " +
+                                 b)
+                    .out;
+            };
+            const std::string wide = table(1000);
+            for (int columns : {1, 20, 60, 80, 100, 130}) {
+                const std::string text = table(columns);
+                CHECK(words_of(text) == words_of(wide));
+                std::istringstream lines(text);
+                for (std::string line; std::getline(lines, line);)
+                    if (columns >= 80) CHECK(line.size() <= static_cast<std::size_t>(columns));
+                CHECK(text.find('\x1b') == std::string::npos);
+            }
+        }
 }
 
 TEST_CASE("compare: bad requests") {

@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
+namespace io = attn::io;
 using nlohmann::json;
 
 namespace {
@@ -28,7 +30,9 @@ std::string joined(const Words& words) {
     return text;
 }
 
-std::string good(const Words& arguments, const std::string& input = "") {
+std::string good(const Words& arguments, const std::string& input = "",
+                 std::size_t columns = 10000) {
+    ::setenv("COLUMNS", std::to_string(columns).c_str(), 1);
     const Outcome outcome = run_attn(arguments, input);
     CHECK(outcome.err == "");
     CHECK(outcome.code == 0);
@@ -46,6 +50,25 @@ Words lines_of(const std::string& text) {
 std::string in_one_line(std::string page) {
     std::replace(page.begin(), page.end(), '\n', ' ');
     return page;
+}
+
+/// Formulas that go on in the next line, and paragraphs, on one line each.
+std::string unfolded(const std::string& page) {
+    std::string text;
+    for (const std::string& line : lines_of(page)) {
+        const bool is_words =
+            !line.empty() && line[0] != ' ' && line.find_first_not_of("=-.") != std::string::npos;
+        const bool goes_on =
+            line.starts_with("        ") || (is_words && !text.empty() && !text.ends_with("\n\n"));
+        if (goes_on && !text.empty()) text.back() = ' ';
+        text +=
+            line.substr(goes_on ? std::min(line.find_first_not_of(' '), line.size()) : 0) + "\n";
+    }
+    // Blanks between parts are the fold's.
+    std::string single;
+    for (char c : text)
+        if (c != ' ' || single.empty() || single.back() != ' ') single += c;
+    return single;
 }
 
 std::vector<double> numbers_in(const std::string& text) {
@@ -485,7 +508,9 @@ TEST_CASE("explain: -o's suffix says how it is written") {
     CHECK(good(ask + Words{"-o", "walk.md"}) == "");
     CHECK(read_text("walk.md") == good(ask + Words{"--format", "markdown"}));
     good(ask + Words{"-o", "walk.txt"});
-    CHECK(read_text("walk.txt") == good(ask));
+    // A file's words are wrapped, and its numbers stand as they are.
+    const auto words = [](const std::string& text) { return lines_of(unfolded(text)); };
+    CHECK(words(read_text("walk.txt")) == words(good(ask)));
 }
 
 TEST_CASE("explain: wrong use is refused in one line") {
@@ -526,4 +551,40 @@ TEST_CASE("explain: wrong use is refused in one line") {
     }
     CHECK(good({"help", "explain"}) == good({"explain", "--help"}));
     CHECK(good({"explain", "self", "--help"}).starts_with("attn explain: "));
+}
+
+TEST_CASE("explain: a page of any width fits, and says what the widest says") {
+    const std::string gpt2 = data_path("models/gpt2");
+    for (const Words& ask : std::vector<Words>{
+             {"self", "--example", "journey", "--d-out", "2"},
+             {"causal", "--example", "journey", "--dropout", "0.5", "--window", "1"},
+             {"multihead", "--weights", gpt2, "--token-ids", "1,2,3,4", "--head", "1"},
+             {"cross", data_path("journey.csv"), "--context", data_path("journey.csv")},
+             {"self", "--text", "a b c d e f g h i j k l m n o p q r s t", "--rope", "half",
+              "--d-out", "6", "--mask-method", "renormalize"}}) {
+        const std::string whole = good(Words{"explain"} + ask);
+        const Words whole_lines = lines_of(unfolded(whole));
+        for (std::size_t columns = 16; columns <= 200; columns += columns < 76 ? 15 : 1) {
+            CAPTURE(ask[0]);
+            CAPTURE(columns);
+            const std::string page = good(Words{"explain"} + ask, "", columns);
+            for (const std::string& line : lines_of(page))
+                if (columns >= 76) CHECK(io::display_width(line) <= columns);
+            for (const std::string& line : lines_of(unfolded(page))) {
+                // Tables may leave out what a wider page has room for.
+                const bool is_formula = line.find(" = ") != std::string::npos;
+                if (is_formula)
+                    CHECK(std::find(whole_lines.begin(), whole_lines.end(), line) !=
+                          whole_lines.end());
+            }
+            // The query's own number is in every table.
+            for (const char* row : {"attention_weights", "scaled_scores"})
+                if (const auto all = table_row(whole, row); !all.empty()) {
+                    const auto shown = table_row(page, row);
+                    CHECK(!shown.empty());
+                    for (double number : shown)
+                        CHECK(std::find(all.begin(), all.end(), number) != all.end());
+                }
+        }
+    }
 }
