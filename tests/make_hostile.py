@@ -609,6 +609,10 @@ def make_safetensors(folder):
     many = ",".join(f'"t{n}":' + info(shape="[0]", offsets="[24,24]") for n in range(20000))
     folder.valid("safetensors/valid_20000_tensors.safetensors",
                  tensors('{"x":' + info() + "," + many + "}"), "20000 empty tensors beside x")
+    heads = ",".join(f'"heads.{n}.W_{part}.weight":' + info(shape="[0]", offsets="[24,24]")
+                     for n in range(20000) for part in ("query", "key", "value"))
+    folder.refused("safetensors/many_heads.safetensors",
+                   tensors('{"x":' + info() + "," + heads + "}"), "20000 heads without a number")
 
     def sparse(out):
         text = ('{"zeros":' + info('"U8"', f"[{4 * GIB}]", f"[0,{4 * GIB}]") + ',"x":'

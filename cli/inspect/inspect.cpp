@@ -116,9 +116,12 @@ public:
             take_lines(*file.source);
         else
             take_one(file);
-        if (may_be_model())
-            inspect_model(found_, {found_.file, found_.arrays, metadata_},
-                          path.file == "-" ? "" : path.file, path.array, request_.layer);
+        if (may_be_model()) {
+            io::ArrayFile all{found_.file, found_.arrays, metadata_};
+            all.index_names();
+            inspect_model(found_, all, path.file == "-" ? "" : path.file, path.array,
+                          request_.layer);
+        }
         if (found_.model == nullptr && request_.layer)
             throw Error(ErrorKind::usage, "--layer",
                         found_.file + " holds no layers of a model; expected no such flag");

@@ -33,12 +33,12 @@ Mode mode_for(const io::ArrayFile& file, const ModelLayer& layer) {
 ordered_json fixed_settings(const Request& request) {
     Request untold;
     untold.settings.mode = request.settings.mode;
-    const ordered_json config = ordered_json::parse(config_of(request)),
-                       defaults = ordered_json::parse(config_of(untold));
+    const auto config = nlohmann::json::parse(config_of(request)),
+               defaults = nlohmann::json::parse(config_of(untold));
     ordered_json fixed = ordered_json::object();
     for (const Option& option : options())
         if ((option.use & as_saved) != 0 && config.contains(option.key) &&
-            config[option.key] != defaults.value(option.key, ordered_json()))
+            config[option.key] != defaults.value(option.key, nlohmann::json()))
             fixed[option.key] = config[option.key];
     return fixed;
 }

@@ -1,8 +1,8 @@
 // Tensors beside a layer's parameters; see other_tensors.hpp.
 #include "io/model/other_tensors.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -133,9 +133,9 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
 void check_nothing_else(const ArrayFile& file, const std::string& module,
                         const std::vector<std::string>& known, const std::string& part) {
     constexpr std::size_t longest_name = 1000;
+    const std::unordered_set<std::string> expected(known.begin(), known.end());
     for (const StoredArray& array : file.arrays)
-        if (array.name.starts_with(module) &&
-            std::find(known.begin(), known.end(), array.name) == known.end())
+        if (array.name.starts_with(module) && !expected.contains(array.name))
             throw Error(ErrorKind::input, file.name,
                         "the " + part + " has a tensor \"" +
                             one_line(shortened(array.name, longest_name)) +

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -244,11 +245,10 @@ std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;
     const LayerNames& names = *layer.names;
+    std::unordered_set<std::string> added;
     const auto add = [&](const std::string& full) {
         const StoredArray* array = file.find(full);
-        const bool is_new = std::none_of(shapes.begin(), shapes.end(),
-                                         [&](const auto& s) { return s.first == full; });
-        if (array != nullptr && is_new) shapes.emplace_back(full, array->shape);
+        if (array != nullptr && added.insert(full).second) shapes.emplace_back(full, array->shape);
     };
     for (std::size_t head = 0; head < layer.groups(); ++head)
         for (const ProjectionNames& part : {names.query, names.key, names.value})

@@ -87,7 +87,17 @@ std::string StoredArray::place() const {
     return bytes->name() + (name.empty() ? "" : ":" + name);
 }
 
+void ArrayFile::index_names() {
+    std::unordered_map<std::string, std::size_t> index;
+    for (std::size_t i = 0; i < arrays.size(); ++i) index.emplace(arrays[i].name, i);
+    places = std::make_shared<const std::unordered_map<std::string, std::size_t>>(std::move(index));
+}
+
 const StoredArray* ArrayFile::find(const std::string& array) const {
+    if (places != nullptr) {
+        const auto place = places->find(array);
+        return place == places->end() ? nullptr : &arrays[place->second];
+    }
     const auto found = std::find_if(arrays.begin(), arrays.end(),
                                     [&](const StoredArray& a) { return a.name == array; });
     return found == arrays.end() ? nullptr : &*found;

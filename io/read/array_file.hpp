@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -45,6 +46,11 @@ struct ArrayFile {
     std::vector<StoredArray> arrays;
     /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; or null.
     std::shared_ptr<const nlohmann::json> metadata = {};
+    /// Where each name stands among the arrays; without it `find` looks through all of them.
+    std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
+
+    /// Fills in `places`, once all arrays are there.
+    void index_names();
 
     /// Its settings; null where there are none.
     nlohmann::json config() const;

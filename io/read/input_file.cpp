@@ -39,6 +39,7 @@ InputFile open_input_file(const std::string& path, const InputFormat* format) {
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
     file.format->open(file, bytes);
+    if (file.arrays) file.arrays->index_names();
     return file;
 }
 
@@ -98,6 +99,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     }
     if (metadata.is_object())
         file.metadata = std::make_shared<const nlohmann::json>(std::move(metadata));
+    file.index_names();
     return file;
 }
 

@@ -152,9 +152,9 @@ TEST_CASE("inspect: every kind of file is told from the others") {
         {R"({"id": 1, "error": {"kind": "usage", "where": "a", "message": "b"}})", "error"},
         {R"({"model_type": "gpt2", "n_head": 12})", "config"},
         {"{\"id\": 7, \"inputs\": [[1]]}\n\n{\"id\": \"b\", \"error\": {}}\n", "lines"}};
-    for (const auto& [text, kind] : texts) {
-        CAPTURE(text);
-        CHECK(inspected({}, text)["kind"] == kind);
+    for (const auto& each : texts) {
+        INFO(each.first);
+        CHECK(inspected({}, each.first)["kind"] == each.second);
     }
     CHECK(inspected({"-"}, texts.back().first)["lines"] ==
           json{{"count", 2},
@@ -275,11 +275,11 @@ TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it 
             {"attention_gate", 3},
             {"rope_scaling", {{"type", "yarn"}}},
             {"qk_norm", true}};
-        for (const auto& [key, value] : changes) {
+        for (const auto& change : changes) {
             CAPTURE(model);
-            CAPTURE(key);
+            INFO(change.first);
             json changed = config;
-            changed[key] = value;
+            changed[change.first] = change.second;
             write_text("m/config.json", changed.dump());
             const json found = inspected({"m"});
             const Outcome asked =
@@ -363,11 +363,12 @@ TEST_CASE("inspect: wrong use and broken files end in one line") {
         {{"good.json", "--format", "xml"}, 2},
         {{"good.json", "--layer", "-1"}, 2},
         {{"."}, 4}};
-    for (auto [words, code] : cases) {
+    for (const auto& each : cases) {
+        std::vector<std::string> words = each.first;
         words.insert(words.begin(), "inspect");
         CAPTURE(words);
         const Outcome outcome = run_attn(words);
-        CHECK(outcome.code == code);
+        CHECK(outcome.code == each.second);
         CHECK(outcome.out == "");
         CHECK(outcome.err.starts_with("attn: error: "));
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);

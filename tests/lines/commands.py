@@ -1,4 +1,6 @@
 """Groups of lines on the commands that are no modes, and on pictures."""
+import os
+
 from lines.values import (ASKED, CAUSAL, DTYPES, MODES, NAMES, SHAPES_ARRAYS, asked_with, cut, given, quoted, said_by,
                           said_to, spread)
 
@@ -68,6 +70,16 @@ def compare(program):
         for value in said_to(option):
             yield f"attn compare made/result.json made/double.npz {given(option, value)}"
             yield f"attn compare made/nan.json made/nan.json {given(option, value)}"
+
+
+def inspect(program):
+    files = [f"data/arrays/{name}" for name in sorted(os.listdir(program.data("arrays")))]
+    files += [f"data/models/{name}" for name in sorted(os.listdir(program.data("models")))]
+    files += [f"made/{name}" for name in COMPARED]
+    for file, way in spread(24, files, cut("| --format json | --layer 0 | --layer 1 --format json | --layer 9")):
+        yield f"attn inspect {file} {way}".strip()
+    for columns in (1, 40, 200):
+        yield f"COLUMNS={columns} attn inspect made/all.json"
 
 
 def batch(program):
