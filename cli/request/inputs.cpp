@@ -344,8 +344,9 @@ private:
     /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
     /// mask of true and false is there to explain it, they are boolean.
     void settle_numeric_masks() {
-        const bool explained = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
-        if (!request_.settings.mask_true || explained) return;
+        const bool is_explained =
+            operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
+        if (!request_.settings.mask_true || is_explained) return;
         for (const OperandRule* rule : numeric_masks_) operands_.*rule->is_boolean = true;
     }
 
