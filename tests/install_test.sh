@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the libraries into a folder of their own and builds a program against them.
+# Installs into a folder of its own, and builds a program against what is there: with every header.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -12,11 +12,14 @@ find_package(attn REQUIRED)
 add_executable(consumer main.cpp)
 target_link_libraries(consumer PRIVATE attn::core attn::io)
 EOF
-cat >"$work/main.cpp" <<'EOF'
-#include <cstdio>
+for file in bin/attn share/attn/schema/result.json share/doc/attn/copyright; do
+    [ -s "$work/prefix/$file" ] || { echo "install: no $file" && exit 1; }
+done
+(cd "$work/prefix/include/attn" && find . -name '*.hpp' | LC_ALL=C sort) |
+    sed 's,^\./\(.*\),#include "\1",' >"$work/main.cpp"
+cat >>"$work/main.cpp" <<'EOF'
 
-#include "core/base/torch_random.hpp"
-#include "io/text/display_width.hpp"
+#include <cstdio>
 
 int main() {
     attn::TorchGenerator generator(123);
@@ -27,4 +30,5 @@ cmake -G Ninja -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" >/
 cmake --build "$work/build" >/dev/null
 [ "$("$work/build/consumer")" = "0.2961 2" ]
 "$work/prefix/bin/attn" --version >/dev/null
+"$work/prefix/bin/attn" self --example journey | "$work/prefix/bin/attn" inspect >/dev/null
 echo "install: ok"

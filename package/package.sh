@@ -1,0 +1,19 @@
+#!/bin/sh
+# Builds the packages of this commit: sh package/package.sh [PRESET]. They lie in build/PRESET; the
+# .deb only where there is dpkg.
+set -eu
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+sh cli/build.sh "$preset"
+cd "build/$preset"
+rm -f attn_*.deb attn-*.tar.gz
+kinds=TGZ
+if command -v dpkg >/dev/null; then kinds="DEB;TGZ"; fi
+cpack -G "$kinds" >package.log 2>&1 || {
+    cat package.log >&2
+    exit 1
+}
+rm -r _CPack_Packages
+for file in "$PWD"/attn_*.deb "$PWD"/attn-*.tar.gz; do
+    [ ! -e "$file" ] || echo "$file"
+done
