@@ -1,0 +1,94 @@
+// Files that are not there, and what is said of them.
+#include "io/file/missing_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/support.hpp"
+
+using attn::io::about_missing_file;
+using attn::test::write_text;
+
+namespace {
+
+/// A new folder with these files.
+void fill(const std::string& folder, const std::vector<std::string>& names) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    for (const std::string& name : names) write_text((folder + "/") + name, "1");
+}
+
+/// One slip in a name: a letter left out, doubled, changed or swapped with the next, another case,
+/// another suffix or none.
+std::vector<std::string> slips_of(const std::string& name) {
+    std::vector<std::string> slips;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        std::string slip = name;
+        slips.push_back(slip.erase(i, 1));
+        slip = name;
+        slips.push_back(slip.insert(i, 1, name[i]));
+        slip = name;
+        slip[i] = slip[i] == 'x' ? 'y' : 'x';
+        slips.push_back(slip);
+        slip = name;
+        if (i + 1 < name.size()) std::swap(slip[i], slip[i + 1]);
+        slips.push_back(slip);
+    }
+    std::string upper = name;
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    slips.push_back(upper);
+    const std::string stem = name.substr(0, name.find('.'));
+    for (const char* suffix : {"", ".json", ".npy", ".csv", ".CSV", ".safetensors"})
+        slips.push_back(stem + suffix);
+    return slips;
+}
+
+}  // namespace
+
+TEST_CASE("missing files: every slip in a name finds the file that is there") {
+    attn::test::scratch_folder();
+    const std::vector<std::string> names{"journey.csv", "requests.ndjson",     "golden_2.npz",
+                                         "mask.json",   "weights.safetensors", "README"};
+    fill("folder", names);
+    for (const std::string& name : names)
+        for (const std::string& slip : slips_of(name)) {
+            if (std::filesystem::exists("folder/" + slip)) continue;
+            CHECK(about_missing_file("folder/" + slip) ==
+                  "no such file; folder/" + name + " is there");
+        }
+}
+
+TEST_CASE("missing files: nothing is guessed where nothing is near") {
+    attn::test::scratch_folder();
+    fill("folder", {"b.csv", "a.csv", ".hidden"});
+    CHECK(about_missing_file("folder/quite_another") ==
+          "no such file; its folder has a.csv and b.csv");
+    CHECK(about_missing_file("folder/.hiddem") == "no such file; its folder has a.csv and b.csv");
+    fill("folder", {"a1", "b2", "c3", "d4", "e5", "f6"});
+    CHECK(about_missing_file("folder/quite_another") == "no such file; expected one that is there");
+    fill("folder", {});
+    CHECK(about_missing_file("folder/x.csv") == "no such file; expected one that is there");
+    CHECK(about_missing_file("none/x.csv") ==
+          "no such file, for there is no folder none; expected a file that is there");
+    CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
+    CHECK(about_missing_file("https://host/x.csv").find("fetched") != std::string::npos);
+}
+
+TEST_CASE("missing files: names of others do no harm, and many take no time") {
+    attn::test::scratch_folder();
+    fill("folder", {"x\n\x1b[31m.csv", std::string(200, 'y') + ".csv"});
+    const std::string about = about_missing_file("folder/x.csv");
+    CHECK(about.find('\n') == std::string::npos);
+    CHECK(about.find('\x1b') == std::string::npos);
+    CHECK(about.size() < 400);
+    std::vector<std::string> many;
+    for (int i = 0; i < 20000; ++i) many.push_back("part_" + std::to_string(100000 + i) + ".npy");
+    fill("folder", many);
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(about_missing_file("folder/port_100000.npy").starts_with("no such file; folder/part_"));
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+}
