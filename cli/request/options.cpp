@@ -281,7 +281,7 @@ constexpr Option table[] = {
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain, 0, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
-     "without it -o's suffix says", of_arrays, 0, 'f'},
+     "without it -o's suffix says, and a terminal shows a table", of_arrays, 0, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, {}, "LIST",
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",
@@ -297,8 +297,8 @@ constexpr Option table[] = {
      "one line a row in JSON (default one line in all)", as_key | as_flag | in_config},
 
     {"heatmap", pictures, all_modes, kept<&R::heatmap>, {}, "",
-     "draw on the terminal: on standard output where nothing else goes there (--format none, or "
-     "-o), else on standard error (default off)", as_flag},
+     "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
+     "a terminal without either), else on standard error (default off)", as_flag},
     {"plot", pictures, all_modes, kept<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag},
     {"plot_array", pictures, all_modes, kept<&R::plot_array>, {}, "LIST",

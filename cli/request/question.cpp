@@ -16,6 +16,8 @@ Question read_question(Request& request, const Session& session, const Purpose& 
     const Ask ask{takes_streams(request), purpose.walks};
     Plan plan = make_plan(std::move(request.settings), shapes_of(operands), ask);
     request.settings = plan.config;
+    // What is drawn beside it is not part of the question.
+    if (!request.written.empty()) request.settings.emit = {request.written};
     return {std::move(operands), std::move(plan)};
 }
 
