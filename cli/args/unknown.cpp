@@ -101,6 +101,7 @@ constexpr Explained explained[] = {
      "the input is a word of its own: attn MODE FILE, or - for standard input"},
     {" no_causal non_causal bidirectional full ",
      "attn self, cross and sdpa do not mask; attn multihead has --no-causal"},
+    {" temperature temp ", "--scale S multiplies the scores (default 1/sqrt(d_k))"},
     {" verbose v debug vv ", "attn explain MODE shows every step, attn --version the version"},
     {" quiet q silent ", "attn says nothing but its answer; 2>/dev/null hides its notes"},
     {" version ", "attn --version shows it"},

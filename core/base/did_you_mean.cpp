@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace attn {
 namespace {
@@ -40,16 +41,17 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     const std::string meant = plain(word);
     const bool is_long = meant.size() > 3;
     std::string best;
-    std::size_t best_distance = (meant.size() + 1) / 3 + 1;
+    std::pair<std::size_t, std::size_t> nearest{(meant.size() + 1) / 3 + 1, 0};
     for (const std::string& candidate : candidates) {
         const std::string known = plain(candidate);
         // "weights" is rather a piece of a name than a slip.
-        std::size_t d = distance(meant, known);
+        const std::size_t edits = distance(meant, known);
+        std::size_t d = edits;
         if (is_made_of(meant, known)) d = std::min<std::size_t>(d, 2);
         if (is_long && known.find(meant) != std::string::npos) d = std::min<std::size_t>(d, 1);
-        if (d < best_distance) {
+        if (std::pair(d, edits) < nearest) {
             best = candidate;
-            best_distance = d;
+            nearest = {d, edits};
         }
     }
     return best;

@@ -68,11 +68,14 @@ std::string about_missing_file(const std::string& path) {
     auto [names, folders] = entries_of(folder.empty() ? "." : folder);
     const std::string wanted = fs::path(path).filename().string();
     const std::string stem = fs::path(wanted).stem().string();
-    const auto twin = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-        return fs::path(name).stem().string() == stem;
-    });
-    std::string near = twin != names.end() ? *twin : did_you_mean(wanted, names);
-    if (near.empty()) near = did_you_mean(wanted, folders);
+    // A name with a suffix is not compared by it, since many have the same one.
+    std::vector<std::string> known = names;
+    if (stem != wanted)
+        for (std::string& name : known) name = fs::path(name).stem().string();
+    const std::string meant = did_you_mean(stem, known);
+    const auto found = std::find(known.begin(), known.end(), meant);
+    const std::string near = meant.empty() ? did_you_mean(wanted, folders)
+                                           : names[static_cast<std::size_t>(found - known.begin())];
     if (!near.empty()) return "no such file; " + shown((folder / near).string()) + " is there";
     if (names.empty() || names.size() > few) return "no such file; expected one that is there";
     for (std::string& name : names) name = shown(name);

@@ -321,12 +321,6 @@ TEST_CASE("errors: what was given is used or refused") {
               "",
               2,
               "--seed: a flag before a command; expected it behind, as in attn self --seed"},
-             {{"bogus", "causal", "m.json"},
-              "",
-              2,
-              "bogus: unknown command; expected self, causal, multihead, cross, sdpa, batch, "
-              "explain, "
-              "compare or plot"},
              {{"self", "m.json", "--qkv-bias=false"},
               "",
               2,

@@ -14,6 +14,8 @@ TEST_CASE("did_you_mean: fewest edits win, a swap counts as one") {
     CHECK(did_you_mean("seeed", words) == "seed");
     CHECK(did_you_mean("config", words) == "model-config");
     CHECK(did_you_mean("dropout-rate", words) == "dropout");
+    // Both have it as a piece; one of them little else.
+    CHECK(did_you_mean("head", {"csv-header", "heads"}) == "heads");
 }
 
 TEST_CASE("did_you_mean: a word that is far from all of them is near to none") {

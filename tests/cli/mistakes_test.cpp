@@ -1,0 +1,37 @@
+// What people get wrong, and the one line that shows the way out: a table to be read by eye, held
+// word for word. Its columns are the exit code, the message, and the line of shell.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+
+TEST_CASE("mistakes: each of them gets one line that names the way out, and no output") {
+    const std::string folder = scratch_folder() + "/mistakes/";
+    std::filesystem::create_directory(folder);
+    std::filesystem::create_directory_symlink(data_path(""), folder + "data");
+    write_text(folder + "x.pt", "PK\003\004");
+    write_text(folder + "pytorch_model.bin", "PK\003\004");
+    write_text(folder + "model.gguf", "GGUF");
+    write_text(folder + "picture.png", "PNG");
+    // More files than a message lists.
+    for (const char* name : {"1", "2", "3", "4", "5", "6"}) write_text(folder + name, "");
+    std::istringstream table(read_text(data_path("../tests/cli/mistakes.tsv")));
+    std::set<std::string> lines;
+    for (std::string code, message, line; std::getline(table, code, '\t') &&
+                                          std::getline(table, message, '\t') &&
+                                          std::getline(table, line);) {
+        CAPTURE(line);
+        CHECK(lines.insert(line).second);
+        const Outcome outcome = run_shell("cd mistakes; " + line);
+        CHECK(outcome.err == "attn: error: " + message + "\n");
+        CHECK(outcome.code == std::stoi(code));
+        CHECK(outcome.out == "");
+    }
+    CHECK(lines.size() >= 150);
+}
