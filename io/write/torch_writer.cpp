@@ -153,9 +153,10 @@ private:
 
     static std::string join_rows(const std::vector<std::string>& parts, std::size_t rank,
                                  std::size_t indent) {
-        const std::string gap = "," + std::string(rank - 1, '\n') + std::string(indent + 1, ' ');
+        const std::string between =
+            "," + std::string(rank - 1, '\n') + std::string(indent + 1, ' ');
         std::string text = "[";
-        for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : gap) + parts[i];
+        for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : between) + parts[i];
         return text + "]";
     }
 
