@@ -243,6 +243,11 @@ private:
 
     /// A matrix or batch; labels of CSV name the tokens.
     Array<double> read_tokens_file(const io::InputFile& file) {
+        const bool has_number =
+            !file.source || file.source->text.find_first_of("0123456789") != std::string::npos;
+        if (!has_number && !file.document)
+            throw Error(ErrorKind::input, file.name,
+                        "holds no number; expected a matrix, or its words by --text");
         std::vector<std::string> labels;
         Array<double> inputs =
             io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;

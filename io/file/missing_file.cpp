@@ -61,6 +61,8 @@ std::string about_missing_file(const std::string& path) {
         return "no such file; expected a name, JSON itself goes in through a pipe";
     if (path.find("://") != std::string::npos)
         return "no such file; expected a name, what stands at an address has to be fetched first";
+    if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
+        return "no such file; expected a name, words go in by --text";
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty() && !is_folder(folder.string()))
         return "no such file, for there is no folder " + shown(folder.string()) +

@@ -40,6 +40,7 @@ bool holds_whole_numbers(const StoredArray& array) {
 void check_type(const StoredArray& array) {
     if (!array.type)
         fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
+                           (array.type_name == "|O" ? ", pickled Python objects" : "") +
                            "; expected float16, bfloat16, float32, float64, integers or booleans");
 }
 

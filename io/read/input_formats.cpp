@@ -25,7 +25,7 @@ struct UnreadFormat {
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
                            unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 12> unread_formats{{
+constexpr std::array<UnreadFormat, 13> unread_formats{{
     {"a pickle of PyTorch",
      {".pt", ".pth", ".bin", ".ckpt", ".pkl"},
      "",
@@ -41,6 +41,7 @@ constexpr std::array<UnreadFormat, 12> unread_formats{{
     {"a picture", {".png"}, "\x89PNG", "numbers"},
     {"a picture", {".jpg", ".jpeg"}, "\xff\xd8\xff", "numbers"},
     {"a document", {".pdf"}, "%PDF-", "numbers"},
+    {"a tensor as PyTorch prints it", {".torch"}, "tensor(", "npy, by numpy.save, or json"},
 }};
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {

@@ -91,8 +91,7 @@ void JsonArrayReader::read_number() {
         return;
     }
     const ParsedNumber number = parse_json_number_or_word(rest);
-    if (number.length == 0 && rest.starts_with('"'))
-        fail(at_, "a string; expected a number");
+    if (number.length == 0 && rest.starts_with('"')) fail(at_, "a string; expected a number");
     const std::string_view after = rest.substr(number.length);
     const bool ends = after.empty() ||
                       std::string_view(" \t\r\n,]").find(after.front()) != std::string_view::npos;

@@ -123,3 +123,45 @@ TEST_CASE("hints: the operator names a layer's queries, keys and values, whateve
                   run_attn({"self", "--example", "journey", "--format", "csv"}).out);
         }
 }
+
+TEST_CASE("hints: a format that is not read is named, by the file's name or by its first bytes") {
+    test::scratch_folder();
+    test::write_text("m.json", "[[1, 2], [3, 4]]");
+    for (const std::string suffix :
+         {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".gguf", ".onnx", ".h5", ".hdf5", ".keras",
+          ".parquet", ".xlsx", ".gz", ".zst", ".xz", ".png", ".jpg", ".pdf", ".torch"})
+        for (const Words& words : std::vector<Words>{{"self", "x" + suffix},
+                                                     {"self", "m.json", "--weights", "x" + suffix},
+                                                     {"sdpa", "--query", "x" + suffix},
+                                                     {"self", "m.json", "--mask", "x" + suffix},
+                                                     {"plot", "x" + suffix},
+                                                     {"compare", "m.json", "x" + suffix}}) {
+            const Outcome refused = run_attn(words);
+            CAPTURE(refused.err);
+            CHECK(refused.code == 2);
+            CHECK(refused.err.find("which is not read; expected ") != std::string::npos);
+        }
+    for (const auto& [start, name] : std::vector<std::pair<std::string, std::string>>{
+             {"\x89PNG\r\n\x1a\n", "a picture"},
+             {"\xff\xd8\xff\xe0", "a picture"},
+             {"\x1f\x8b\x08", "a gzip file"},
+             {"\x28\xb5\x2f\xfd", "a zstd file"},
+             {"\xfd\x37zXZ", "an xz file"},
+             {"GGUF", "a GGUF file"},
+             {"\x89HDF\r\n", "an HDF5 file"},
+             {"PAR1", "a Parquet file"},
+             {"%PDF-1.7", "a document"},
+             {"tensor([[1.]])", "a tensor as PyTorch prints it"}})
+        for (const std::string file : {"bytes", "bytes.json", "bytes.csv"}) {
+            const std::string bytes = start + std::string(64, '\1');
+            test::write_text(file, bytes);
+            const std::string about = " is " + name + ", which is not read; expected ";
+            for (const Outcome& refused :
+                 {run_attn({"self", file}), run_attn({"self"}, bytes), run_attn({"plot", file})}) {
+                CAPTURE(refused.err);
+                CHECK(refused.code == 3);
+                CHECK(refused.err.find(about) != std::string::npos);
+                CHECK(refused.out.empty());
+            }
+        }
+}

@@ -75,6 +75,7 @@ TEST_CASE("missing files: nothing is guessed where nothing is near") {
     CHECK(about_missing_file("none/x.csv") ==
           "no such file, for there is no folder none; expected a file that is there");
     CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
+    CHECK(about_missing_file("to be or not").find("--text") != std::string::npos);
     CHECK(about_missing_file("https://host/x.csv").find("fetched") != std::string::npos);
 }
 
