@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/base/error.hpp"
+#include "io/file/missing_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -30,6 +31,10 @@ Failure current_failure(const Request& request) {
         throw;
     } catch (const SettingError& error) {
         return failure_of(error, place_of(request, error.where()));
+    } catch (const io::MissingFile& error) {
+        Failure failure = failure_of(error, error.where());
+        if (!request.of_batch) failure.message = io::about_missing_file(error.where());
+        return failure;
     } catch (const Error& error) {
         return failure_of(error, error.where());
     } catch (const std::bad_alloc&) {

@@ -35,7 +35,7 @@ Written write_all(int fd, std::string_view text) {
 }
 
 void fail_to_read(const std::string& name, int error) {
-    if (error == ENOENT) throw Error(ErrorKind::io, name, about_missing_file(name));
+    if (error == ENOENT) throw MissingFile(name);
     throw Error(
         ErrorKind::io, name,
         std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");
