@@ -4,6 +4,7 @@
 #include "cli/batch/batch_command.hpp"
 #include "cli/compare/compare_command.hpp"
 #include "cli/explain/explain_command.hpp"
+#include "cli/help/help_command.hpp"
 #include "cli/inspect/inspect_command.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/request/options.hpp"
@@ -75,9 +76,10 @@ constexpr CommandRow sdpa_command = of_mode(
     "  attn sdpa --query q.json --key k.json --value v.json --causal --window 1 --softcap 30\n"
     "  echo '{\"query\": [[1]], \"key\": [[0.1], [0.5]], \"value\": [[0], [1]]}' | attn sdpa\n");
 
-constexpr const CommandRow* commands[] = {
-    &self_command,  &causal_command,  &multihead_command, &cross_command, &sdpa_command,
-    &batch_command, &explain_command, &compare_command,   &plot_command,  &inspect_command};
+constexpr const CommandRow* commands[] = {&self_command,    &causal_command,  &multihead_command,
+                                          &cross_command,   &sdpa_command,    &batch_command,
+                                          &explain_command, &compare_command, &plot_command,
+                                          &inspect_command, &help_command,    &completion_command};
 
 }  // namespace
 

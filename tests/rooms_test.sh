@@ -16,7 +16,7 @@ io/write
 io/model io/plot
 cli/args
 cli/request
-cli/batch cli/explain cli/compare cli/inspect cli/plot
+cli/batch cli/explain cli/compare cli/help cli/inspect cli/plot
 cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v rooms="$rooms" '

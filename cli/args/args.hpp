@@ -13,6 +13,7 @@
 namespace attn::cli {
 
 struct Args;
+struct Program;
 
 /// An option of the table that means something else in a command, or more: its help there.
 struct OwnHelp {
@@ -34,6 +35,9 @@ struct CommandRow {
     unsigned takes = 0;                   ///< options of the table with these uses, and of the mode
     std::span<const OwnHelp> told = {};   ///< of those, the ones that its help shows; a mode's: all
     std::span<const Option> own = {};
+
+    /// What its first word may be, where it is no file: for completion.
+    std::vector<std::string_view> (*names)(const Program&) = nullptr;
 
     /// Runs the command; gives the exit code. `request` is what errors find their places in. Null
     /// for a mode, which is main's own.

@@ -74,25 +74,9 @@ std::string words_of(const CommandRow& command, std::size_t columns) {
     return end == std::string_view::npos ? "" : "\n" + paragraphs(usage.substr(end + 2), columns);
 }
 
-/// An option that a command shows, and its words there.
-struct ShownOption {
-    const Option* option;
-    std::string help;
-    const char* group;
-};
-
 std::vector<ShownOption> shown_options(const Program& program, const CommandRow& command) {
-    std::vector<ShownOption> shown;
-    for (const Option& option : command.own) shown.push_back({&option, help_of(option), "Options"});
-    for (const Option& option : program.options) {
-        if (!takes(command, option)) continue;
-        const auto told = std::find_if(command.told.begin(), command.told.end(),
-                                       [&](const OwnHelp& own) { return own.key == option.key; });
-        if (told != command.told.end())
-            shown.push_back({&option, told->help, "Options"});
-        else if (command.mode != nullptr)
-            shown.push_back({&option, help_of(option), option.group});
-    }
+    std::vector<ShownOption> shown = taken_options(program, command);
+    std::erase_if(shown, [](const ShownOption& option) { return option.group == nullptr; });
     return shown;
 }
 
@@ -105,6 +89,22 @@ std::string short_spelling(const Option& option) {
 }
 
 }  // namespace
+
+std::vector<ShownOption> taken_options(const Program& program, const CommandRow& command) {
+    std::vector<ShownOption> taken;
+    for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
+    for (const Option& option : program.options) {
+        if (!takes(command, option)) continue;
+        const auto told = std::find_if(command.told.begin(), command.told.end(),
+                                       [&](const OwnHelp& own) { return own.key == option.key; });
+        if (told != command.told.end())
+            taken.push_back({&option, told->help, "Options"});
+        else
+            taken.push_back(
+                {&option, help_of(option), command.mode != nullptr ? option.group : nullptr});
+    }
+    return taken;
+}
 
 std::string spelling_of(const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "cli/args/args.hpp"
 
@@ -10,6 +11,16 @@ namespace attn::cli {
 
 /// What stands in every command.
 extern const Option config_option;
+
+/// An option that a command takes, and its words there.
+struct ShownOption {
+    const Option* option;
+    std::string help;
+    const char* group;  ///< null where the command's help does not show it
+};
+
+/// Its own first, then those of the table.
+std::vector<ShownOption> taken_options(const Program& program, const CommandRow& command);
 
 /// `attn`, `attn -h` and `attn --help`: the commands.
 std::string program_page(const Program& program, std::size_t columns);

@@ -141,12 +141,7 @@ bool is_for_program(Args& args, const std::vector<std::string>& words, std::size
 }  // namespace
 
 Args parse(int argc, const char* const* argv, const Program& program) {
-    // `attn help causal` is `attn causal --help`, as in git.
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    if (!words.empty() && words[0] == "help") {
-        words.erase(words.begin());
-        words.emplace_back("--help");
-    }
     Args args;
     args.program = &program;
     const std::size_t columns = io::screen_columns(words.empty() ? STDERR_FILENO : STDOUT_FILENO);

@@ -68,6 +68,12 @@ constexpr OwnHelp explain_help[] = {
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};
 
+std::vector<std::string_view> mode_names(const Program&) {
+    std::vector<std::string_view> names;
+    for (const ModeRow& row : mode_rows) names.push_back(row.name);
+    return names;
+}
+
 }  // namespace
 
 constexpr CommandRow explain_command{
@@ -86,6 +92,7 @@ constexpr CommandRow explain_command{
     .takes = in_explain,
     .told = explain_help,
     .own = explain_options,
+    .names = mode_names,
     .run = run_explain};
 
 }  // namespace attn::cli

@@ -549,7 +549,7 @@ TEST_CASE("explain: wrong use is refused in one line") {
         CHECK(outcome.err.starts_with("attn: error: " + std::string(bad.error)));
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     }
-    CHECK(good({"help", "explain"}) == good({"explain", "--help"}));
+    CHECK(good({"help", "explain"}).starts_with(good({"explain", "--help"})));
     CHECK(good({"explain", "self", "--help"}).starts_with("attn explain: "));
 }
 

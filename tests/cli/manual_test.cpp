@@ -1,10 +1,18 @@
 // The manual's commands run as they are written, README's first screen is what they print.
 #include <doctest/doctest.h>
 
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -16,28 +24,47 @@ std::string readme() {
     return read_text(data_path("../README.md"));
 }
 
-/// Commands stand in `...` in the notebooks' table and on lines of their own in ```sh blocks.
+/// Lines of ```sh blocks.
 std::vector<std::string> commands_of(const std::string& text) {
     std::vector<std::string> commands;
     std::istringstream lines(text);
     bool in_shell = false;
-    for (std::string line; std::getline(lines, line);) {
-        if (line.starts_with("```")) {
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("```"))
             in_shell = line == "```sh";
-        } else if (in_shell) {
+        else if (in_shell)
             commands.push_back(line);
-        } else if (line.starts_with("| ")) {
-            for (std::size_t at = 0; (at = line.find("`attn ", at)) != std::string::npos;) {
-                const std::size_t end = line.find('`', at + 1);
-                const std::string command = line.substr(at + 1, end - at - 1);
-                const bool is_synopsis =
-                    command.find('[') != std::string::npos || command.ends_with(" A B");
-                if (!is_synopsis) commands.push_back(command);
-                at = end + 1;
-            }
-        }
-    }
     return commands;
+}
+
+/// The arrays of --format torch: a line with the name, then tensor(...).
+std::map<std::string, std::vector<double>> printed_arrays(const std::string& text) {
+    std::map<std::string, std::vector<double>> arrays;
+    std::istringstream lines(text);
+    std::vector<double>* numbers = nullptr;
+    for (std::string line; std::getline(lines, line);) {
+        if (std::isalpha(static_cast<unsigned char>(line[0])) != 0 && !line.starts_with("tensor")) {
+            numbers = &arrays[line];
+            continue;
+        }
+        if (line.starts_with("tensor")) line.erase(0, 6);
+        for (char& c : line)
+            if (std::string_view("()[],").find(c) != std::string_view::npos) c = ' ';
+        std::istringstream words(line);
+        for (std::string word; words >> word;)
+            numbers->push_back(std::strtod(word.c_str(), nullptr));
+    }
+    return arrays;
+}
+
+bool is_near(const std::vector<double>& printed, const std::vector<double>& expected, double most) {
+    // One print is cut off.
+    const std::size_t count = expected.size();
+    if (printed.size() != count && (count != 80 || printed.size() != 176)) return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (printed[i] != expected[i] && !(std::abs(printed[i] - expected[i]) <= most))
+            return false;
+    return true;
 }
 
 }  // namespace
@@ -46,7 +73,7 @@ TEST_CASE("manual: every command runs") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::vector<std::string> commands = commands_of(manual_text());
-    CHECK(commands.size() >= 27);
+    CHECK(commands.size() >= 50);
     for (const std::string& command : commands) {
         CAPTURE(command);
         const Outcome outcome = run_shell(command);
@@ -56,6 +83,39 @@ TEST_CASE("manual: every command runs") {
                                       command.find("&&") == std::string::npos));
     }
     std::filesystem::remove("data");
+}
+
+TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of them") {
+    scratch_folder();
+    std::filesystem::create_directory_symlink(data_path(""), "data");
+    struct Printed {
+        std::string command;
+        std::map<std::string, std::vector<double>> arrays;
+        bool is_expected = false;
+    };
+    std::vector<Printed> prints;
+    for (const std::string& command :
+         commands_of(read_text(data_path("../cli/manual/notebooks.md"))))
+        prints.push_back({command, printed_arrays(run_shell(command).out)});
+    std::filesystem::remove("data");
+    const nlohmann::json golden = load_data("golden/seeds.json");
+    for (const auto& notebook_case : golden["cases"])
+        for (const auto& [key, numbers] : notebook_case["expected"].items()) {
+            const std::string name = key.substr(0, key.find("_batch0"));
+            bool is_printed = false;
+            for (Printed& print : prints)
+                if (print.arrays.count(name) != 0 &&
+                    is_near(print.arrays[name], flat(numbers),
+                            notebook_case["tolerance"][key].get<double>()))
+                    is_printed = print.is_expected = true;
+            CAPTURE(notebook_case["id"].get<std::string>());
+            CAPTURE(key);
+            CHECK(is_printed);
+        }
+    for (const Printed& print : prints) {
+        CAPTURE(print.command);
+        CHECK(print.is_expected);
+    }
 }
 
 TEST_CASE("readme: the first screen is what the command prints") {
@@ -80,9 +140,8 @@ TEST_CASE("readme: the picture is what its command draws") {
 
 TEST_CASE("manual: every flag of every help page is named") {
     const std::string text = manual_text();
-    for (const char* mode :
-         {"self", "causal", "multihead", "cross", "sdpa", "compare", "batch", "plot", "explain"}) {
-        std::istringstream words(run_shell(std::string("attn ") + mode + " --help").out);
+    for (const attn::cli::CommandRow* command : attn::cli::attn_program().commands) {
+        std::istringstream words(run_shell("attn " + std::string(command->name) + " --help").out);
         for (std::string word; words >> word;)
             if (word.starts_with("--") && word != "--help") {
                 word.erase(word.find_last_not_of(".,;:)") + 1);

@@ -72,7 +72,7 @@ std::string read_text(const std::string& path) {
 std::vector<std::string> manual_pages() {
     std::vector<std::string> pages{data_path("../README.md")};
     for (const auto& page : std::filesystem::directory_iterator(data_path("../cli/manual")))
-        pages.push_back(page.path().string());
+        if (page.path().extension() == ".md") pages.push_back(page.path().string());
     std::sort(pages.begin() + 1, pages.end());
     return pages;
 }

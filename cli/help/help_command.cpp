@@ -1,0 +1,111 @@
+// `attn help`: commands, pages of the manual, the man page.
+#include "cli/help/help_command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/args/help.hpp"
+#include "cli/help/man_page.hpp"
+#include "cli/help/manual.hpp"
+#include "cli/help/text_page.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
+#include "io/file/source.hpp"
+#include "io/text/wrap.hpp"
+
+namespace attn::cli {
+namespace {
+
+const CommandRow* find_command(const Program& program, std::string_view name) {
+    const auto found = std::find_if(program.commands.begin(), program.commands.end(),
+                                    [&](const CommandRow* row) { return row->name == name; });
+    return found == program.commands.end() ? nullptr : *found;
+}
+
+std::vector<std::string_view> all_names(const Program& program) {
+    std::vector<std::string_view> names;
+    for (const CommandRow* command : program.commands) names.push_back(command->name);
+    for (const Topic& topic : manual)
+        if (find_command(program, topic.name) == nullptr) names.push_back(topic.name);
+    return names;
+}
+
+std::string list_of_all(const Program& program, std::size_t columns) {
+    const auto entry = [&](std::string_view name, std::string_view summary) {
+        constexpr std::size_t column = 15;
+        std::string line = "  " + std::string(name);
+        line.resize(column, ' ');
+        return line + io::wrapped(summary, columns, column, column) + '\n';
+    };
+    std::string page = "attn help TOPIC shows one of these.\n\nCommands:\n";
+    for (const CommandRow* command : program.commands)
+        page += entry(command->name, command->summary);
+    page += "\nTopics of the manual:\n";
+    for (const Topic& topic : manual)
+        if (find_command(program, topic.name) == nullptr)
+            page += entry(topic.name, title_of(topic));
+    return page;
+}
+
+/// A command's flags, and behind them the page of the same name.
+std::string page_of(const Program& program, const std::string& name, std::size_t columns) {
+    const CommandRow* const command = find_command(program, name);
+    const Topic* const topic = find_topic(name);
+    std::string page = command != nullptr ? full_page(program, *command, columns) : "";
+    if (topic != nullptr) page += (page.empty() ? "" : "\n") + text_page(topic->text, columns);
+    return page;
+}
+
+[[noreturn]] void fail_unknown_topic(const Program& program, const std::string& name) {
+    const std::vector<std::string_view> names = all_names(program);
+    const std::string near =
+        did_you_mean(name, std::vector<std::string>(names.begin(), names.end()));
+    throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
+                "no such command or topic; expected " + (near.empty() ? listed(names) : near));
+}
+
+int run_help(const Args& args, Request&) {
+    const std::vector<std::string>& words = args.names();
+    const std::size_t columns = io::screen_columns(STDOUT_FILENO);
+    if (words.size() > 1)
+        throw Error(ErrorKind::usage, io::shortened(words[1]), "a second topic; expected one");
+    std::string page;
+    if (args.has("man")) {
+        if (!words.empty())
+            throw Error(
+                ErrorKind::usage, "--man",
+                "beside " + io::shortened(words[0]) + "; expected no topic: it holds them all");
+        page = man_page(*args.program);
+    } else {
+        page = words.empty() ? list_of_all(*args.program, columns)
+                             : page_of(*args.program, words[0], columns);
+    }
+    if (page.empty()) fail_unknown_topic(*args.program, words[0]);
+    (io::OutputFile("-") << page).commit();
+    return 0;
+}
+
+constexpr Option help_options[] = {
+    {.key = "man", .field = Switch{}, .help = "the man page, in roff, as man -l reads it"}};
+
+}  // namespace
+
+constexpr CommandRow help_command{
+    .name = "help",
+    .summary = "the manual: a page on a command or a topic",
+    .examples =
+        "  attn help\n"
+        "  attn help formats\n"
+        "  attn help --man | man -l -\n",
+    .usage = "[TOPIC]\n\nTOPIC is a command or a page of the manual; without it: the list of all.",
+    .own = help_options,
+    .names = all_names,
+    .run = run_help};
+
+}  // namespace attn::cli

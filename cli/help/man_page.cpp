@@ -1,0 +1,92 @@
+// attn.1; see man_page.hpp.
+#include "cli/help/man_page.hpp"
+
+#include <string_view>
+
+#include "cli/args/help.hpp"
+#include "cli/help/manual.hpp"
+#include "cli/help/roff.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string section(const char* name) {
+    return std::string(".SH ") + name + '\n';
+}
+
+std::string bold_line(std::string_view text) {
+    return ".B " + roff_text(text) + '\n';
+}
+
+/// A paragraph behind a tag.
+std::string tagged(std::string_view tag, std::string_view words) {
+    return ".TP\n" + bold_line(tag) + roff_line(roff_text(words));
+}
+
+/// "multihead, cross, sdpa", where it is not every mode.
+std::string modes_of(const Program& program, const Option& option) {
+    std::string names;
+    bool is_everywhere = true;
+    for (const CommandRow* command : program.commands) {
+        if (command->mode == nullptr) continue;
+        if (takes(*command, option))
+            names += (names.empty() ? "" : ", ") + std::string(command->name);
+        else
+            is_everywhere = false;
+    }
+    return is_everywhere ? "" : names;
+}
+
+/// The options of the modes, by group.
+std::string mode_flags(const Program& program) {
+    std::string out;
+    std::string_view group;
+    for (const Option& option : program.options) {
+        if ((option.use & as_flag) == 0) continue;
+        if (option.group != group) out += ".SS " + std::string(group = option.group) + '\n';
+        const std::string modes = modes_of(program, option);
+        out +=
+            tagged(spelling_of(option), help_of(option) + (modes.empty() ? "" : "; of " + modes));
+    }
+    return out;
+}
+
+std::string own_flags(const Program& program, const CommandRow& command) {
+    std::string out = ".SS attn " + std::string(command.name) + '\n';
+    for (const ShownOption& shown : taken_options(program, command))
+        if (shown.group != nullptr) out += tagged(spelling_of(*shown.option), shown.help);
+    return out;
+}
+
+std::string page_section(const char* name, std::string_view topic) {
+    return section(name) + roff_of(find_topic(topic)->text);
+}
+
+}  // namespace
+
+std::string man_page(const Program& program) {
+    const std::string version = program.version();
+    std::string page = ".TH ATTN 1 \"\" \"" + roff_text(version.substr(0, version.find('\n'))) +
+                       "\" \"User Commands\"\n" + section("NAME") + "attn \\- " +
+                       roff_text(program.summary) + '\n' + section("SYNOPSIS") +
+                       ".B attn\n.I COMMAND\n[\\fIINPUT\\fR] [\\fIFLAGS\\fR]\n" +
+                       section("COMMANDS");
+    for (const CommandRow* command : program.commands)
+        page += tagged("attn " + std::string(command->name),
+                       std::string(command->summary) + command->note);
+    page +=
+        section("FLAGS OF THE MODES") + mode_flags(program) + section("FLAGS OF OTHER COMMANDS");
+    for (const CommandRow* command : program.commands)
+        if (command->mode == nullptr && !command->own.empty()) page += own_flags(program, *command);
+    page += ".SS all commands\n" + tagged(spelling_of(config_option), config_option.help) +
+            tagged("-h", "the flags of every day") + tagged("--help", "every flag");
+    page += page_section("FILES", "formats") + page_section("ENVIRONMENT", "environment") +
+            page_section("EXIT STATUS", "exit-codes") + section("EXAMPLES");
+    page += roff_code(program.examples);
+    page += section("SEE ALSO");
+    for (const Topic& topic : manual)
+        page += tagged("attn help " + std::string(topic.name), title_of(topic));
+    return page;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,200 @@
+// Pages of the manual as text, at every width: nothing is lost, no line is too wide.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/help/completion.hpp"
+#include "cli/help/man_page.hpp"
+#include "cli/help/manual.hpp"
+#include "cli/help/text_page.hpp"
+#include "io/text/display_width.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::cli;
+using attn::test::run_attn;
+
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+    std::istringstream stream{std::string(text)};
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+}
+
+/// The signs of a text without blanks and marks; links as the program writes them.
+std::string signs_of(std::string text) {
+    for (std::size_t at = 0; (at = text.find("](", at)) != std::string::npos; ++at) {
+        const std::size_t end = text.find(')', at);
+        std::string target = text.substr(at + 2, end - at - 2);
+        if (target.ends_with(".md")) target = "attn help " + target.substr(0, target.size() - 3);
+        text.replace(at, end - at + 1, " (" + target + ")");
+        text.erase(text.rfind('[', at), 1);
+    }
+    replace_all(text, "**", "");
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '`'; });
+    return text;
+}
+
+/// A block of a page's source, by its first line: table, code or words.
+struct Part {
+    char kind;
+    std::string text;
+};
+
+std::vector<Part> parts_of(std::string_view page) {
+    std::vector<Part> parts;
+    bool is_code = false, is_new = true;
+    for (const std::string& line : lines_of(page)) {
+        if (line.starts_with("```")) {
+            is_code = !is_code;
+            is_new = true;
+        } else if (is_code) {
+            parts.push_back({'c', line});
+        } else if (line.empty()) {
+            is_new = true;
+        } else {
+            const char kind = line.starts_with('|') ? 't' : 'w';
+            if (is_new || line.starts_with('#') || parts.back().kind != kind)
+                parts.push_back({kind, ""});
+            parts.back().text += line.substr(line.starts_with('#') ? line.find(' ') : 0) + '\n';
+            is_new = line.starts_with('#');
+        }
+    }
+    return parts;
+}
+
+using Counts = std::array<int, 256>;
+
+Counts counted(const std::string& text) {
+    Counts counts{};
+    for (const char c : text) ++counts[static_cast<unsigned char>(c)];
+    return counts;
+}
+
+/// Signs of the table's cells but those of its first, which a list leaves out, and of its frame.
+std::string cells_of(const std::string& table) {
+    std::string text = table.substr(table.find('|', 1));
+    std::string cells;
+    for (const std::string& line : lines_of(text))
+        if (line.find_first_not_of("|-: ") != std::string::npos) cells += line;
+    replace_all(cells, "\\|", "\x01");
+    std::erase(cells, '|');
+    replace_all(cells, "\x01", "|");
+    return signs_of(cells);
+}
+
+/// Nothing of `page` is missing in `shown`, and what is no table stands there in its order.
+void check_whole(std::string_view page, const std::string& shown) {
+    std::string all;
+    for (const std::string& line : lines_of(shown))
+        if (const bool is_underline = line.find_first_not_of("=-") == std::string::npos;
+            !is_underline)
+            all += line + '\n';
+    all = signs_of(all);
+    std::size_t at = 0;
+    std::string table;
+    for (const Part& part : parts_of(page)) {
+        if (part.kind == 't') {
+            table = cells_of(part.text);
+            continue;
+        }
+        const std::string signs = signs_of(part.text);
+        const std::size_t found = all.find(signs, at);
+        CAPTURE(part.text);
+        REQUIRE(found != std::string::npos);
+        const Counts expected = counted(table), here = counted(all.substr(at, found - at));
+        for (std::size_t c = 0; c < expected.size(); ++c) REQUIRE(here[c] >= expected[c]);
+        if (table.empty() && part.kind != 'c') CHECK(found - at == 0);
+        table.clear();
+        at = found + signs.size();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("manual: every page of the manual fits every width, and nothing of it is lost") {
+    REQUIRE(manual.size() + 1 == attn::test::manual_pages().size());
+    for (const Topic& topic : manual)
+        for (std::size_t columns = 20; columns <= 200; ++columns) {
+            CAPTURE(std::string(topic.name));
+            CAPTURE(columns);
+            const std::string shown = text_page(topic.text, columns);
+            check_whole(topic.text, shown);
+            for (const std::string& line : lines_of(shown)) {
+                const bool is_code = line.starts_with("    ");
+                CAPTURE(line);
+                if (!is_code) CHECK(attn::io::display_width(line) <= columns);
+                CHECK(!line.ends_with(' '));
+            }
+        }
+}
+
+TEST_CASE("manual: every command and every topic has its page, and stands in the list") {
+    const std::string list = run_attn({"help"}).out;
+    for (const CommandRow* command : attn_program().commands) {
+        const std::string name(command->name);
+        const attn::test::Outcome page = run_attn({"help", name});
+        CHECK(page.code == 0);
+        CHECK(page.out.starts_with(run_attn({name, "--help"}).out));
+        CHECK(list.find("\n  " + name + " ") != std::string::npos);
+    }
+    for (const Topic& topic : manual) {
+        const std::string name(topic.name), page = run_attn({"help", name}).out;
+        CHECK(page.ends_with(text_page(topic.text, 80)));
+        CHECK(list.find("\n  " + name + " ") != std::string::npos);
+        CHECK(topic.text.starts_with("# "));
+    }
+}
+
+TEST_CASE("manual: an unknown topic is one line that names the nearest, or all") {
+    const auto check = [](const std::vector<std::string>& words, const std::string& error) {
+        const attn::test::Outcome run = run_attn(words);
+        CHECK(run.code == 2);
+        CHECK(run.out.empty());
+        CHECK(run.err == "attn: error: " + error + "\n");
+    };
+    check({"help", "fromats"}, "attn help fromats: no such command or topic; expected formats");
+    check({"help", "formats", "models"}, "models: a second topic; expected one");
+    check({"help", "--man", "models"},
+          "--man: beside models; expected no topic: it holds them all");
+    check({"completion"}, "attn completion: no name of a shell; expected bash, zsh or fish");
+    check({"completion", "tcsh"},
+          "attn completion tcsh: no such shell; expected bash, zsh or fish");
+    const attn::test::Outcome far = run_attn({"help", "qqqqqqqqqq"});
+    CHECK(far.code == 2);
+    for (const Topic& topic : manual) CHECK(far.err.find(topic.name) != std::string::npos);
+    CHECK(std::count(far.err.begin(), far.err.end(), '\n') == 1);
+}
+
+TEST_CASE("manual: links of the manual lead to pages that there are") {
+    for (const Topic& topic : manual)
+        for (std::size_t at = 0; (at = topic.text.find("](", at)) != std::string_view::npos; ++at) {
+            const std::string_view target =
+                topic.text.substr(at + 2, topic.text.find(')', at) - at - 2);
+            CAPTURE(std::string(target));
+            CHECK((target.starts_with("https://") ||
+                   (target.ends_with(".md") &&
+                    find_topic(target.substr(0, target.size() - 3)) != nullptr)));
+        }
+}
+
+TEST_CASE("manual: the man page holds every command and every flag") {
+    std::string page = man_page(attn_program());
+    replace_all(page, "\\-", "-");
+    for (const CommandRow* command : attn_program().commands)
+        for (const CompletedFlag& flag : completed_flags(attn_program(), *command))
+            for (const std::string& spelling : flag.spellings)
+                CHECK(page.find(spelling) != std::string::npos);
+}
