@@ -118,15 +118,20 @@ TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of 
     }
 }
 
-TEST_CASE("readme: the first screen is what the command prints") {
+TEST_CASE("readme: each screen is what its command prints") {
     const std::string text = readme();
-    const std::size_t prompt = text.find("$ attn ");
-    const std::size_t line_end = text.find('\n', prompt);
-    const std::string command = text.substr(prompt + 2, line_end - prompt - 2);
-    const std::string shown = text.substr(line_end + 1, text.find("```", prompt) - line_end - 1);
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
-    CHECK(run_shell(command).out == shown);
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("```\n$ ", at)) != std::string::npos; ++count) {
+        const std::size_t start = at + 6, line_end = text.find('\n', start);
+        const std::string command = text.substr(start, line_end - start);
+        at = text.find("```", line_end);
+        CAPTURE(command);
+        CHECK(run_shell(command).out == text.substr(line_end + 1, at - line_end - 1));
+        at += 3;
+    }
+    CHECK(count >= 4);
     std::filesystem::remove("data");
 }
 
