@@ -227,8 +227,26 @@ private:
         if (axis == "q_len" && !report_.queries_are_tokens) return std::to_string(index);
         if (axis == "kv_len" && !report_.keys_are_tokens) return std::to_string(index);
         if (axis == "q_len") index += report_.first_query;
-        if (counts_tokens && index < report_.tokens.size()) return printable(report_.tokens[index]);
+        if (counts_tokens && index < report_.tokens.size())
+            return fitted_label(printable(report_.tokens[index]));
         return std::to_string(index);
+    }
+
+    /// At most a third of the width, so that a number has room beside it and under another.
+    std::string fitted_label(std::string text) const {
+        constexpr std::size_t least = 4;
+        const std::size_t most = std::max(least, limits_.width / 3);
+        if (limits_.width == 0 || display_width(text) <= most) return text;
+        std::string_view rest = text;
+        std::size_t width = 1;  // of the ellipsis
+        while (true) {
+            std::string_view next = rest;
+            take_character(next);
+            width += display_width(rest.substr(0, rest.size() - next.size()));
+            if (width > most) break;
+            rest = next;
+        }
+        return text.substr(0, text.size() - rest.size()) + "…";
     }
 
     template <class T>
