@@ -117,8 +117,9 @@ std::string program_page(const Program& program, std::size_t columns) {
     columns = std::min(columns, widest_page);
     std::string page = std::string("attn: ") + program.summary + "\n\nExamples:\n" +
                        program.examples + "\nUsage: attn COMMAND [INPUT] [FLAGS]\n\nCommands:\n";
+    constexpr std::size_t command_column = 14;
     for (const CommandRow* command : program.commands)
-        page += entry(std::string(command->name), command->summary, 13, columns);
+        page += entry(std::string(command->name), command->summary, command_column, columns);
     return page + "\n" +
            io::wrapped(
                "attn COMMAND -h shows the flags of every day, attn COMMAND --help all of "
