@@ -25,7 +25,8 @@ dpkg-deb --fsys-tarfile "$deb" | tar -t | names >"$work/deb"
 tar -tzf "$tarball" | names >"$work/tarball"
 cmp "$work/deb" "$work/tarball" || fail "the .deb and the tarball hold different files"
 for file in bin/attn lib/libattn_core.a lib/cmake/attn/attnConfig.cmake include/attn/core/layer/layer.hpp \
-    share/attn/schema/request.json share/doc/attn/copyright; do
+    share/attn/schema/request.json share/doc/attn/copyright share/man/man1/attn.1 \
+    share/bash-completion/completions/attn; do
     grep -qx "$file" "$work/deb" || fail "$file is missing"
 done
 
