@@ -340,7 +340,9 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
     if (is_known("value") && listed_word == " v ") return start + "attn calls it \"value\"";
     if (const auto* row = find_word(other_names, listed_word); row != nullptr && is_known(row->key))
         return start + "attn calls it \"" + std::string(row->key) + "\"";
-    if (const auto* row = find_word(explained, listed_word)) return start + row->words;
+    // A letter may mean anything.
+    if (const auto* row = find_word(explained, listed_word); row != nullptr && key.size() > 1)
+        return start + row->words;
     const std::string near = did_you_mean(key, known);
     if (!near.empty()) return start + "the nearest known one is \"" + near + "\"";
     return start + "keys are the flags of the mode, with '_' for '-', and inputs, id, tokens, mode";

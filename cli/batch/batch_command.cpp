@@ -50,8 +50,7 @@ void refuse_defaults(const Request& defaults) {
     // Of a name that no mode knows every record would say so.
     for (const std::string& name : defaults.settings.emit)
         if (name != "all" && !find_array(name))
-            throw Error(ErrorKind::usage, place_of(defaults, "emit"),
-                        unknown_array(name));
+            throw Error(ErrorKind::usage, place_of(defaults, "emit"), unknown_array(name));
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")

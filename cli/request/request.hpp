@@ -53,8 +53,8 @@ struct Place {
     std::string text;
     bool in_document = false;
     bool is_default = false;  ///< in a file of flags
-    std::size_t offset = 0;  ///< of the key or value in the document
-    std::string_view value;  ///< as it is written there; empty where the place says it all
+    std::size_t offset = 0;   ///< of the key or value in the document
+    std::string_view value;   ///< as it is written there; empty where the place says it all
 };
 
 struct Request {
