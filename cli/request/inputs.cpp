@@ -14,19 +14,14 @@
 #include "cli/request/model_input.hpp"
 #include "cli/request/notes.hpp"
 #include "cli/request/schemas.hpp"
+#include "cli/request/text_input.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
-#include "core/layer/embedding.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
-#include "io/read/examples.hpp"
 #include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
-
-constexpr std::uint64_t default_vocab_size = 50000;
-constexpr std::uint64_t default_embed_dim = 3;
 
 /// An operand that may have a file of its own or stand in the request.
 struct OperandRule {
@@ -224,9 +219,9 @@ private:
     void read_inputs() {
         const auto member = document_.members.find("inputs");
         if (request_.example) {
-            read_example();
+            read_example(request_, operands_);
         } else if (request_.text) {
-            embed_text(*request_.text);
+            embed_text(request_, operands_, *request_.text);
         } else if (request_.has_file("inputs")) {
             const io::InputFile file = open_operand("inputs", true);
             operands_.inputs = read_tokens_file(file);
@@ -253,58 +248,6 @@ private:
             io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;
         if (!labels.empty() && !request_.has("tokens")) request_.tokens = std::move(labels);
         return inputs;
-    }
-
-    void read_example() {
-        const std::string& name = *request_.example;
-        const std::string_view all = io::example_names;
-        for (std::size_t from = 0; from < all.size();) {
-            const std::size_t bar = std::min(all.find('|', from), all.size());
-            if (all.substr(from, bar - from) == name) {
-                io::Example example = io::find_example(name);
-                if (!example.text.empty()) return embed_text(example.text);
-                if (request_.tokens.empty()) request_.tokens = std::move(example.tokens);
-                operands_.inputs = std::move(example.inputs.values);
-                return;
-            }
-            from = bar + 1;
-        }
-        throw Error(ErrorKind::usage, place_of(request_, "example"),
-                    "unknown; expected " + std::string(all));
-    }
-
-    void embed_text(const std::string& text) {
-        Words words = split_words(text);
-        if (words.tokens.empty())
-            throw Error(ErrorKind::input, place_of(request_, "text"),
-                        "no word in it; expected at least one");
-        request_.text = text;
-        request_.vocab_size = request_.vocab_size.value_or(default_vocab_size);
-        request_.embed_dim = request_.embed_dim.value_or(default_embed_dim);
-        request_.embed_seed = request_.embed_seed.value_or(Seed{});
-        if (*request_.vocab_size < words.vocabulary)
-            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
-                        "the text has " + std::to_string(words.vocabulary) +
-                            " different words; expected at least as many");
-        check_table_size(words.tokens.size());
-        operands_.inputs = embed(words.ids, *request_.vocab_size, *request_.embed_dim,
-                                 *request_.embed_seed, request_.settings.dtype);
-        operands_.token_ids = std::move(words.ids);
-        if (!request_.has("tokens")) request_.tokens = std::move(words.tokens);
-    }
-
-    /// The whole table is drawn, if not kept: its size bounds the time that it takes.
-    void check_table_size(std::size_t words) const {
-        constexpr double largest = 0x1p32;
-        const double rows = static_cast<double>(*request_.vocab_size);
-        const double columns = static_cast<double>(*request_.embed_dim);
-        if (rows * columns > largest)
-            throw Error(ErrorKind::usage, place_of(request_, "vocab_size"),
-                        "an embedding of " + std::to_string(*request_.vocab_size) + " x " +
-                            std::to_string(*request_.embed_dim) +
-                            " numbers; expected at most 4294967296 in all");
-        require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
-                       "the embedded text");
     }
 
     /// Positions go on after the cached keys.

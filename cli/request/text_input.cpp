@@ -1,0 +1,73 @@
+// Inputs without a file; see text_input.hpp.
+#include "cli/request/text_input.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/layer/embedding.hpp"
+#include "io/read/examples.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::uint64_t default_vocab_size = 50000;
+constexpr std::uint64_t default_embed_dim = 3;
+
+/// The whole table is drawn, if not kept: its size bounds the time that it takes.
+void check_table_size(const Request& request, std::size_t words) {
+    constexpr double largest = 0x1p32;
+    const double rows = static_cast<double>(*request.vocab_size);
+    const double columns = static_cast<double>(*request.embed_dim);
+    if (rows * columns > largest)
+        throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
+                    "an embedding of " + std::to_string(*request.vocab_size) + " x " +
+                        std::to_string(*request.embed_dim) +
+                        " numbers; expected at most 4294967296 in all");
+    require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
+                   "the embedded text");
+}
+
+}  // namespace
+
+void embed_text(Request& request, Operands& operands, const std::string& text) {
+    Words words = split_words(text);
+    if (words.tokens.empty())
+        throw Error(ErrorKind::input, place_of(request, "text"),
+                    "no word in it; expected at least one");
+    request.text = text;
+    request.vocab_size = request.vocab_size.value_or(default_vocab_size);
+    request.embed_dim = request.embed_dim.value_or(default_embed_dim);
+    request.embed_seed = request.embed_seed.value_or(Seed{});
+    if (*request.vocab_size < words.vocabulary)
+        throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
+                    "the text has " + std::to_string(words.vocabulary) +
+                        " different words; expected at least as many");
+    check_table_size(request, words.tokens.size());
+    operands.inputs = embed(words.ids, *request.vocab_size, *request.embed_dim, *request.embed_seed,
+                            request.settings.dtype);
+    operands.token_ids = std::move(words.ids);
+    if (!request.has("tokens")) request.tokens = std::move(words.tokens);
+}
+
+void read_example(Request& request, Operands& operands) {
+    const std::string& name = *request.example;
+    const std::string_view all = io::example_names;
+    for (std::size_t from = 0; from < all.size();) {
+        const std::size_t bar = std::min(all.find('|', from), all.size());
+        if (all.substr(from, bar - from) == name) {
+            io::Example example = io::find_example(name);
+            if (!example.text.empty()) return embed_text(request, operands, example.text);
+            if (request.tokens.empty()) request.tokens = std::move(example.tokens);
+            operands.inputs = std::move(example.inputs.values);
+            return;
+        }
+        from = bar + 1;
+    }
+    throw Error(ErrorKind::usage, place_of(request, "example"),
+                "unknown; expected " + std::string(all));
+}
+
+}  // namespace attn::cli
