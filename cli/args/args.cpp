@@ -24,6 +24,11 @@ bool takes(const CommandRow& command, const Option& option) {
            (command.mode == nullptr || (option.modes & in(command.mode->mode)) != 0);
 }
 
+bool Args::gives(std::string_view key) const {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const Given& flag) { return flag.option->key == key; });
+}
+
 const Given* Args::find(std::string_view own) const {
     const Option* const option = &own_option(*this, own);
     const auto found = std::find_if(given.begin(), given.end(),

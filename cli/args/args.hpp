@@ -75,6 +75,9 @@ struct Args {
     std::string message;               ///< to print instead: help or version
     int exit_code = 0;                 ///< beside a message
 
+    /// Whether the flag of this key is given, the command's own or not.
+    bool gives(std::string_view key) const;
+
     /// The flag of the command's own, or null.
     const Given* find(std::string_view own) const;
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/help.hpp"
 #include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -26,7 +27,8 @@ std::optional<std::string> spelled_value(const json& value) {
     // 1e3 is the whole number 1000, as in a request.
     constexpr double exact = 0x1p53;
     if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
-        std::abs(value.get<double>()) <= exact)
+        std::abs(value.get<double>()) <= exact &&
+        !(value == 0.0 && std::signbit(value.get<double>())))
         return std::to_string(value.get<std::int64_t>());
     if (value.is_boolean() || value.is_number()) return value.dump();
     if (!value.is_array()) return {};
@@ -38,6 +40,21 @@ std::optional<std::string> spelled_value(const json& value) {
         list += (list.empty() ? "" : ",") + *text;
     }
     return list;
+}
+
+bool is_list(const Option& option) {
+    const Field& f = option.field;
+    return std::holds_alternative<Kept<std::vector<std::string>>>(f) ||
+           std::holds_alternative<Kept<std::vector<std::uint64_t>>>(f) ||
+           std::holds_alternative<Kept<std::vector<std::int64_t>>>(f) ||
+           std::holds_alternative<Kept<std::vector<double>>>(f);
+}
+
+bool is_text(const Option& option) {
+    return keeps<std::string>(option) ||
+           std::holds_alternative<Kept<std::vector<std::string>>>(option.field) ||
+           std::holds_alternative<Operand>(option.field) ||
+           std::holds_alternative<Choice>(option.field);
 }
 
 std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
@@ -55,18 +72,31 @@ public:
         : path_(path), giver_(giver), program_(program), command_(command) {}
 
     std::vector<Given> read() {
-        const io::Source source = io::read_source(path_);
+        const io::Source source = read_text();
+        const std::size_t start = source.text.find_first_not_of(" \t\r\n");
+        if (start == std::string_view::npos || source.text[start] != '{')
+            fail_without_flags(source.place(std::min(start, source.text.size())));
         const io::JsonDocument document(source);
-        if (document.is_array())
-            throw Error(
-                ErrorKind::input, path_,
-                "a JSON array; expected an object of flags, as {\"d_out\": 2, \"seed\": 123}");
         for (const io::JsonMember& member : document.members())
             take(member.key, document.read_value(member), source.place(member.key_offset));
         return std::move(given_);
     }
 
 private:
+    [[noreturn]] static void fail_without_flags(const std::string& place) {
+        throw Error(ErrorKind::input, place,
+                    "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
+    }
+
+    io::Source read_text() const {
+        try {
+            return io::read_source(path_);
+        } catch (const Error& error) {
+            if (error.kind() == ErrorKind::input) fail_without_flags(error.where());
+            throw;
+        }
+    }
+
     void take(const std::string& key, const json& value, const std::string& place) {
         const Option* const option = find(key, place);
         if (option == nullptr || value.is_null()) return;
@@ -78,6 +108,10 @@ private:
         if ((is_switch || is_boolean(*option)) && !value.is_boolean())
             refuse("not a boolean; expected true or false");
         if (is_switch && value == false) return;
+        if (value.is_array() && !is_list(*option)) refuse("a list; expected one value");
+        if (value.is_boolean() && !is_switch && !is_boolean(*option))
+            refuse("a boolean; expected a value");
+        if (value.is_number() && is_text(*option)) refuse("a number; expected a string");
         std::optional<std::string> text = spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         if (std::holds_alternative<Operand>(option->field)) text = io::path_beside(path_, *text);
@@ -108,6 +142,14 @@ private:
                             ? "no flag; expected attn " + std::string(command_.name) + " to say it"
                             : unknown_flag(program_, command_, flag));
         }
+        if (key == config_option.key)
+            throw Error(ErrorKind::usage, place,
+                        "a file of flags names another; expected --config on the command line");
+        const Option* const positive =
+            key.starts_with("no_") ? find(key.substr(3), place) : nullptr;
+        if (positive != nullptr && is_boolean(*positive))
+            throw Error(ErrorKind::usage, place,
+                        "unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
         throw Error(ErrorKind::usage, place, unknown_key(key, keys_of(program_, command_)));
     }
 
@@ -130,10 +172,12 @@ private:
 
 std::vector<Given> read_flag_file(const std::string& path, Giver giver, const Program& program,
                                   const CommandRow& command) {
+    const std::string where =
+        (giver == Giver::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
-        throw Error(ErrorKind::usage, "--config '" + path + "'", "no name of a file; expected one");
+        throw Error(ErrorKind::usage, where, "no name of a file; expected one");
     if (giver == Giver::environment && !io::path_exists(path))
-        throw Error(ErrorKind::io, "ATTN_CONFIG=" + path,
+        throw Error(ErrorKind::io, where,
                     "is not there; expected a file of flags as JSON, or no such variable");
     return FlagFile(path, giver, program, command).read();
 }

@@ -24,17 +24,20 @@ struct AddedFlag {
     const CLI::Option* flag;
 };
 
+bool takes_no_value(const Option& option) {
+    return is_boolean(option) || std::holds_alternative<Switch>(option.field);
+}
+
 /// The last of a flag that is given more than once wins, so that aliases and scripts can set
 /// defaults. Both spellings of a boolean are one flag to CLI11, which keeps no order between two.
 AddedFlag add_flag(CLI::App& app, const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
     const std::string flag = letter + flag_of(option);
-    const bool takes_no_value = is_boolean(option) || std::holds_alternative<Switch>(option.field);
     CLI::Option* const added = is_boolean(option)
                                    ? app.add_flag(flag + ",!--no-" + flag_name(option))
-                               : takes_no_value ? app.add_flag(flag)
-                                                : app.add_option(flag);
-    if (takes_no_value) added->disable_flag_override();
+                               : takes_no_value(option) ? app.add_flag(flag)
+                                                        : app.add_option(flag);
+    if (takes_no_value(option)) added->disable_flag_override();
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     return {&option, added};
 }
@@ -66,7 +69,19 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
         if (word.starts_with("--") && word.ends_with("="))
             throw Error(ErrorKind::usage, word.substr(0, word.size() - 1),
                         "is without its value; expected one after '='");
+        const std::size_t equals = word.find('=');
+        if (word.starts_with("--") && equals != std::string::npos) {
+            const std::string flag = word.substr(0, equals);
+            for (const AddedFlag& added : flags)
+                if (takes_no_value(*added.option) &&
+                    (flag == flag_of(*added.option) || flag == "--no-" + flag_name(*added.option)))
+                    throw Error(ErrorKind::usage, flag, "stands with a value; expected none");
+        }
         if (!word.starts_with('-') || word.starts_with("--")) continue;
+        if (equals == 2)
+            throw Error(ErrorKind::usage, word,
+                        "'=' behind a short flag; expected a blank, as in " + word.substr(0, 2) +
+                            " " + word.substr(3));
         const std::string name = word.substr(1, word.find('=') - 1);
         for (const AddedFlag& added : flags)
             if (name.size() > 1 && name == flag_name(*added.option))

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/args/help.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/file/source.hpp"
 
@@ -33,7 +34,7 @@ constexpr OtherNames other_names[] = {
     {"dropout", " dropout_p p attn_dropout attention_dropout dropout_rate attn_pdrop "},
     {"scale", " softmax_scale sm_scale scaling scale_factor "},
     {"softcap", " soft_cap logits_soft_cap logit_cap attn_logit_softcapping "},
-    {"window", " window_size sliding_window local_window_size "},
+    {"window", " window_size local_window_size "},
     {"alibi", " alibi_slopes use_alibi "},
     {"rope", " rotary rotary_embedding use_rope rotary_interleaved "},
     {"rope_base", " rope_theta theta rotary_base rotary_emb_base "},
@@ -53,7 +54,8 @@ constexpr OtherNames other_names[] = {
     {"value", " values "},
     {"past_key", " k_cache key_cache "},
     {"past_value", " v_cache value_cache "},
-    {"emit", " arrays print_arrays keep return save_arrays "},
+    {"emit", " arrays print_arrays keep return save_arrays dump "},
+    {"resume", " continue restart "},
     {"output", " output_file out_file outfile save output_path "},
     {"format", " output_format out_format fmt "},
     {"token", " row query_index position "},
@@ -83,6 +85,7 @@ constexpr Explained explained[] = {
     {" jsonl ", "--format ndjson is one document a line"},
     {" tokens ",
      "--text \"some words\" embeds words, --token-ids N,... ids of a model, --token N picks a row"},
+    {" output_dim out_dim out_features ", "--d-out N is the width of the context vectors"},
     {" dim d_model hidden_size hidden_dim hidden width size embed model_dim features ",
      "--d-out N is the width of the context vectors; that of the inputs is their own"},
     {" head_dim head_size d_head dim_head head_width ",
@@ -101,6 +104,8 @@ constexpr Explained explained[] = {
      "the input is a word of its own: attn MODE FILE, or - for standard input"},
     {" no_causal non_causal bidirectional full ",
      "attn self, cross and sdpa do not mask; attn multihead has --no-causal"},
+    {" sliding_window sliding_window_size ",
+     "--window LEFT counts the keys before the query: a window of N keys is --window N-1"},
     {" temperature temp ", "--scale S multiplies the scores (default 1/sqrt(d_k))"},
     {" verbose v debug vv ", "attn explain MODE shows every step, attn --version the version"},
     {" quiet q silent ", "attn says nothing but its answer; 2>/dev/null hides its notes"},
@@ -270,19 +275,23 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
     if (const Option* known = find_anywhere(program, key); known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
-        if (is_negated && !is_boolean(taken != nullptr ? *taken : *known))
-            return unknown + flag_of(*known) + " takes a value and has no negation";
+        if (is_negated && taken != nullptr && !is_boolean(*taken))
+            return unknown + flag_of(*taken) +
+                   (std::holds_alternative<Switch>(taken->field)
+                        ? " has no negation; leave it out"
+                        : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
         // `--head` of explain is rather a slip in --heads.
         const bool is_own = known->modes == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
         return "no flag of " + name + "; " + elsewhere(program, command, *known) +
-               (near.empty() ? "" : "; the nearest here is " + near);
+               (near.empty() || near.size() > flag.size() + 2 ? ""
+                                                              : "; the nearest here is " + near);
     }
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const auto* row = find_word(explained, word);
-            row != nullptr && (!is_letter || flag == "-v"))
+            row != nullptr && (!is_letter || flag == "-v" || flag == "-V"))
             return unknown + row->words;
     const auto* const row = find_word(other_names, listed_word);
     const Option* const taken = row == nullptr ? nullptr : find_taken(program, command, row->key);
@@ -299,13 +308,17 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
 
 std::string unknown_command(const Program& program, const std::string& word) {
     if (word.empty()) return "an empty word; expected a command: attn --help lists them";
-    if (word.starts_with('-')) {
-        const std::string bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+    if (word.starts_with('-') && word != "-") {
+        const std::string flag = word.substr(0, word.find('='));
+        const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
         std::string key = as_listed(bare.starts_with("no-") ? bare.substr(3) : bare);
         key = key.substr(1, key.size() - 2);
         const std::string near = did_you_mean(bare, {"help", "version"});
-        if (find_anywhere(program, key) != nullptr)
-            return "a flag before a command; expected it behind, as in attn self " + word;
+        const bool is_short =
+            bare.size() == 1 && std::any_of(program.options.begin(), program.options.end(),
+                                            [&](const Option& o) { return o.letter == bare[0]; });
+        if (is_short || key == config_option.key || find_anywhere(program, key) != nullptr)
+            return "a flag before a command; expected it behind, as in attn self " + flag;
         if (bare == "v") return "unknown flag; expected -V or --version";
         return near.empty() ? "unknown flag before a command; expected --help or --version"
                             : "unknown flag before a command; the nearest is --" + near;
@@ -345,7 +358,8 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
         return start + row->words;
     const std::string near = did_you_mean(key, known);
     if (!near.empty()) return start + "the nearest known one is \"" + near + "\"";
-    return start + "keys are the flags of the mode, with '_' for '-', and inputs, id, tokens, mode";
+    return start +
+           "expected a flag's name with '_' for '-', or in a request inputs, id, tokens or mode";
 }
 
 }  // namespace attn::cli

@@ -17,6 +17,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
+#include "io/file/source.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/utf8.hpp"
@@ -55,9 +56,10 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
         std::string list;
         for (const ResultArray& array : several.arrays)
             list += (list.empty() ? "" : ", ") + array.name;
+        constexpr std::size_t longest = 400;
         throw Error(ErrorKind::usage, several.place,
-                    "several arrays beside one: " + list + "; expected one, named as in " +
-                        several.place + ":NAME");
+                    "several arrays beside one: " + io::shortened(list, longest) +
+                        "; expected one, named as in " + several.place + ":NAME");
     }
     if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
         const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;

@@ -216,8 +216,9 @@ void walk_from_heads(Walk& walk) {
                          : is_joined && walk.plan.heads > 1 ? ", joined,"
                                                             : "") +
                         " are the context_vectors that " + walk.command() +
-                        " computes, to the last bit. With --token " + std::to_string(walk.query()) +
-                        " --emit all it writes the arrays; unrotated_, allowed_by_, softmax_ and "
+                        " computes, to the last bit. That command with --token " +
+                        std::to_string(walk.query()) +
+                        " --emit all writes the arrays; unrotated_, allowed_by_, softmax_ and "
                         "the like are steps "
                         "between them that only this page shows.");
 }

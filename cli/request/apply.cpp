@@ -26,11 +26,15 @@ void store_at(Request& request, const Option& option, const json& value, ErrorKi
     request.places[option.key] = place;
 }
 
-[[noreturn]] void refuse_second_input(const std::string& word) {
-    const bool is_array = find_array(word).has_value();
-    throw Error(ErrorKind::usage, word,
-                std::string("a second input; expected one") +
-                    (is_array ? ", and a list of arrays without blanks: --emit scores,mask" : ""));
+[[noreturn]] void refuse_second_input(const std::string& word, bool has_text) {
+    std::string hint;
+    if (find_array(word))
+        hint = ", and a list of arrays without blanks: --emit scores,mask";
+    else if (word == "true" || word == "false")
+        hint = ", and a switch without a value: --pretty, --no-pretty";
+    else if (has_text)
+        hint = ", and a text in quotes: --text \"some words\"";
+    throw Error(ErrorKind::usage, word, "a second input; expected one" + hint);
 }
 
 std::vector<std::string> known_keys(Mode mode) {
@@ -41,6 +45,16 @@ std::vector<std::string> known_keys(Mode mode) {
     return keys;
 }
 
+void apply_flag(Request& request, const Given& given) {
+    const Option& option = *given.option;
+    if (io::find_invalid_utf8(given.text) != std::string::npos)
+        throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
+    if (given.text.find('\0') != std::string::npos)
+        throw Error(ErrorKind::usage, place_of(given), "a zero character; expected none");
+    store_at(request, option, value_of(option, given.text), ErrorKind::usage, place_of(given));
+    request.places[option.key].is_default = given.giver != Giver::command_line;
+}
+
 }  // namespace
 
 void apply_flags(Request& request, const Args& args) {
@@ -48,15 +62,21 @@ void apply_flags(Request& request, const Args& args) {
         const Option& option = *given.option;
         // A command reads its own.
         if (find_option(option.key) != &option) continue;
-        // The environment's flags are for all modes, and here only those of this one are meant.
-        const Modes here = request.has_mode ? in(request.settings.mode) : every_mode;
-        if (given.giver == Giver::environment && (option.modes & here) != here) continue;
-        const std::string place = place_of(given);
-        if (io::find_invalid_utf8(given.text) != std::string::npos)
-            throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
-        store_at(request, option, value_of(option, given.text), ErrorKind::usage, place);
-        request.places[option.key].is_default = given.giver != Giver::command_line;
+        // Those of the environment are for all modes, and a record may say its own.
+        if (given.giver == Giver::environment)
+            request.waiting.push_back(given);
+        else
+            apply_flag(request, given);
     }
+    if (!request.of_batch) apply_waiting(request);
+}
+
+void apply_waiting(Request& request) {
+    const Modes here = in(request.settings.mode);
+    for (const Given& given : request.waiting)
+        if ((given.option->modes & here) != 0 && !request.has(given.option->key))
+            apply_flag(request, given);
+    request.waiting.clear();
 }
 
 void apply_key(Request& request, const std::string& key, const json& value, const Place& place) {
@@ -78,7 +98,10 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
         fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +
              where_else(*option, mode));
     if (request.keeps_flag(key) || value.is_null()) return;
-    const std::string problem = store(request, *option, value);
+    const bool has_zero =
+        value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
+    const std::string problem =
+        has_zero ? "a zero character; expected none" : store(request, *option, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
     request.places[key] = place;
 }
@@ -114,7 +137,7 @@ Request request_of(const Args& args) {
         else if (word.starts_with('-') && word != "-")
             args.fail_unknown(word);
         else
-            refuse_second_input(word);
+            refuse_second_input(word, args.gives("text"));
     }
     apply_flags(request, args);
     if (!args.input) return request;

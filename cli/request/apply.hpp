@@ -25,6 +25,10 @@ void apply_said(Request& request, const std::string& key, const nlohmann::json& 
 /// The defaults of a batch, held against the record's mode. Errors: kind usage.
 void check_defaults(const Request& request);
 
+/// Applies the flags of the environment that the request's mode has, once that is known. Errors:
+/// kind usage.
+void apply_waiting(Request& request);
+
 /// The environment's ATTN_KERNEL, where neither a flag nor a key has named a kernel. Errors: kind
 /// usage.
 void apply_environment(Request& request);

@@ -85,10 +85,11 @@ private:
         }
     }
 
-    void check_mode() const {
+    void check_mode() {
         if (!request_.has_mode)
             throw Error(ErrorKind::usage, place_,
                         "no mode; expected \"mode\" in the request, or --mode beside it");
+        apply_waiting(request_);
         check_defaults(request_);
     }
 
@@ -119,10 +120,11 @@ private:
             return;
         }
         const json value = document_.read_value(member);
-        if (!value.is_string() || value.get<std::string>().empty())
+        const std::string path = value.is_string() ? value.get<std::string>() : "";
+        if (path.empty() || path.find('\0') != std::string::npos)
             throw Error(ErrorKind::input, document_.place(member),
                         "\"inputs\" is no array and no path; expected a matrix [[...], ...]");
-        request_.operand_files["inputs"] = value.get<std::string>();
+        request_.operand_files["inputs"] = path;
     }
 
     void store_id(const io::JsonMember& member) {

@@ -98,6 +98,7 @@ private:
         if (!request_.has_mode)
             throw Error(ErrorKind::usage, input_->place,
                         "no mode; expected --mode, since a matrix does not say it");
+        apply_waiting(request_);
         if (request_.of_batch) check_defaults(request_);
         if (mode().projects || !input_->arrays) {
             request_.places["inputs"] = input_->place;
@@ -294,8 +295,19 @@ private:
     void settle_numeric_masks() {
         const bool is_explained =
             operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
-        if (!request_.settings.mask_true || is_explained) return;
-        for (const OperandRule* rule : numeric_masks_) operands_.*rule->is_boolean = true;
+        if (is_explained) return;
+        for (const OperandRule* rule : numeric_masks_)
+            if (request_.settings.mask_true)
+                operands_.*rule->is_boolean = true;
+            else if (holds_1(operands_.*rule->array))
+                request_.notes.push_back(
+                    place_of(request_, rule->key) +
+                    " holds 0 and 1, which are added to the scores; --mask-true "
+                    "keep or drop takes them for a boolean mask");
+    }
+
+    static bool holds_1(const Array<double>& array) {
+        return std::find(array.begin(), array.end(), 1.0) != array.end();
     }
 
     static bool is_0_or_1(const io::NumberArray& array) {
@@ -319,7 +331,8 @@ private:
                                               : "standard input named twice; expected it once");
             return path;
         }
-        const bool from_flag = request_.places.at(key).text.starts_with("--");
+        const Place& place = request_.places.at(key);
+        const bool from_flag = place.is_default || place.text.starts_with("--");
         if (from_flag || !input_ || input_->name == "<stdin>") return path;
         return io::path_beside(input_->name, path);
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
@@ -103,6 +104,7 @@ struct Request {
     std::string id;                   ///< as JSON; empty where there is none
     std::vector<std::string> tokens;  ///< one label a token, or empty
 
+    std::vector<Given> waiting;  ///< flags of the environment, until the mode is known
     std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
     std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
 

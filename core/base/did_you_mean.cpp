@@ -35,13 +35,19 @@ bool is_made_of(const std::string& whole, const std::string& part) {
     return part.size() > 3 && ("-" + whole + "-").find("-" + part + "-") != std::string::npos;
 }
 
+/// One slip in a short name, another for every four letters of a longer one; a letter by itself is
+/// near to nothing.
+std::size_t most_edits(std::size_t letters) {
+    return letters < 2 ? 0 : std::max<std::size_t>(1, letters / 4);
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     const std::string meant = plain(word);
     const bool is_long = meant.size() > 3;
     std::string best;
-    std::pair<std::size_t, std::size_t> nearest{(meant.size() + 1) / 3 + 1, 0};
+    std::pair<std::size_t, std::size_t> nearest{most_edits(meant.size()) + 1, 0};
     for (const std::string& candidate : candidates) {
         const std::string known = plain(candidate);
         // "weights" is rather a piece of a name than a slip.

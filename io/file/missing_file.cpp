@@ -75,9 +75,14 @@ std::string about_missing_file(const std::string& path) {
     if (stem != wanted)
         for (std::string& name : known) name = fs::path(name).stem().string();
     const std::string meant = did_you_mean(stem, known);
-    const auto found = std::find(known.begin(), known.end(), meant);
-    const std::string near = meant.empty() ? did_you_mean(wanted, folders)
-                                           : names[static_cast<std::size_t>(found - known.begin())];
+    // Of several with that name the one whose suffix is nearest.
+    std::vector<std::string> alike;
+    for (std::size_t i = 0; i < names.size() && !meant.empty(); ++i)
+        if (known[i] == meant) alike.push_back(names[i]);
+    const std::string nearest = did_you_mean(wanted, alike);
+    const std::string near = meant.empty()     ? did_you_mean(wanted, folders)
+                             : nearest.empty() ? alike.front()
+                                               : nearest;
     if (!near.empty()) return "no such file; " + shown((folder / near).string()) + " is there";
     if (names.empty() || names.size() > few) return "no such file; expected one that is there";
     for (std::string& name : names) name = shown(name);

@@ -25,9 +25,13 @@ struct UnreadFormat {
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
                            unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 13> unread_formats{{
+constexpr std::array<UnreadFormat, 14> unread_formats{{
+    {"a file of PyTorch or of bare bytes",
+     {".bin"},
+     "",
+     "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
     {"a pickle of PyTorch",
-     {".pt", ".pth", ".bin", ".ckpt", ".pkl"},
+     {".pt", ".pth", ".ckpt", ".pkl"},
      "",
      "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
     {"a GGUF file", {".gguf"}, "GGUF", of_models},
@@ -101,6 +105,8 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
     for (const JsonMember& member : document.members())
         if (document.holds_array(member) && member.key != "tokens")
             list += (list.empty() ? "" : ", ") + shortened(member.key);
+    constexpr std::size_t longest_names = 400;
+    list = shortened(list, longest_names);
     if (file.array.empty()) {
         if (list.empty())
             throw Error(ErrorKind::input, file.name,

@@ -8,6 +8,26 @@
 #include <nlohmann/json.hpp>
 
 namespace attn::io {
+namespace {
+
+/// JSON lets DEL and U+0080 to U+009F stand as they are, and a terminal obeys some of them.
+void append_without_controls(std::string& out, std::string_view json) {
+    for (std::size_t at = 0; at < json.size(); ++at) {
+        const auto byte = [&](std::size_t i) {
+            return i < json.size() ? static_cast<unsigned char>(json[i]) : 0U;
+        };
+        const bool is_pair = byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) <= 0x9f;
+        if (byte(at) != 0x7f && !is_pair) {
+            out += json[at];
+            continue;
+        }
+        constexpr std::string_view digits = "0123456789abcdef";
+        const unsigned code = is_pair ? byte(++at) : 0x7f;
+        (((out += "\\u00") += digits[code / 16]) += digits[code % 16]);
+    }
+}
+
+}  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
     const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
@@ -16,7 +36,7 @@ void append_json_string(std::string& out, std::string_view text) {
     if (plain)
         ((out += '"') += text) += '"';
     else
-        out += nlohmann::json(text).dump();
+        append_without_controls(out, nlohmann::json(text).dump());
 }
 
 void append_json_number(std::string& out, double value) {

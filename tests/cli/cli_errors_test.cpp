@@ -400,9 +400,8 @@ TEST_CASE("errors: one line without control characters, however long the input")
              {{"self"},
               "{\"a\\nb\": 1}",
               2,
-              "<stdin>:1:2: unknown key \"a\\x0ab\"; keys are the flags of the mode, with '_' for "
-              "'-', and "
-              "inputs, id, tokens, mode"}})
+              "<stdin>:1:2: unknown key \"a\\x0ab\"; expected a flag's name with '_' for "
+              "'-', or in a request inputs, id, tokens or mode"}})
         check(bad);
     const Outcome huge = run_attn({"self"}, "[[" + std::string(1000000, '9') + "]]");
     CHECK(huge.code == 3);

@@ -135,7 +135,12 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
         return answer({"sdpa", "-", "--emit", "mask"}, "{" + qkv + more + "}")["mask"];
     };
     CHECK(mask_of(R"(, "mask": [1, 0, 1], "mask_true": "keep")")[0] == json({1, 0, 1}));
-    CHECK(mask_of(R"(, "mask": [1, 0, 1])")[0] == json({1, 1, 1}));
+    const Outcome added =
+        run_attn({"sdpa", "-", "--emit", "mask"}, "{" + qkv + R"(, "mask": [1, 0, 1]})");
+    CHECK(json::parse(added.out)["mask"][0] == json({1, 1, 1}));
+    CHECK(
+        added.err.ends_with("holds 0 and 1, which are added to the scores; --mask-true keep or "
+                            "drop takes them for a boolean mask\n"));
     // A mask of true and false explains mask_true; the zeros beside it add nothing.
     CHECK(mask_of(R"(, "mask": [true, false, true], "key_padding_mask": [0.0, 0.0, 0.0],
                      "mask_true": "keep")")[0] == json({1, 0, 1}));

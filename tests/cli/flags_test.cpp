@@ -118,7 +118,7 @@ TEST_CASE("unknown flags: a negation is answered with a negation") {
     for (const CommandRow* command : attn_program().commands)
         for (const auto& [name, option] : flags_of(*command)) {
             if (!is_boolean(*option)) continue;
-            const std::string slip = name.substr(0, name.size() - 1) + "xy";
+            const std::string slip = name.substr(0, name.size() - 1) + "x";
             const std::string message = unknown(*command, "--no-" + slip);
             CAPTURE(slip);
             CHECK(message.find("--no-") != std::string::npos);
@@ -273,7 +273,7 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
               "flags.json:1:2: seed {}: no value of a flag; expected a number, a string or a list "
               "of them"},
              {R"([1])",
-              "flags.json: a JSON array; expected an object of flags, as {\"d_out\": 2, \"seed\": "
+              "flags.json:1:1: no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": "
               "123}"}}) {
         CAPTURE(text);
         CHECK(error_of(text) == message);

@@ -117,6 +117,7 @@ TEST_CASE("terminal: what says a format, or how JSON looks, is shown as in a pip
 }
 
 TEST_CASE("terminal: a table of any size fits, and says how much of it there is") {
+    test::scratch_folder();
     test::write_text("many.csv", tokens_csv(300));
     const Words question{"self", "many.csv", "--csv-header", "no"};
     for (const std::size_t columns : {20u, 40u, 80u, 200u}) {
