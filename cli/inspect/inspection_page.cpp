@@ -12,6 +12,7 @@
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
+#include "io/text/wrap.hpp"
 
 namespace attn::cli {
 namespace {
@@ -162,11 +163,11 @@ private:
         fit_names(cells);
         text_ += "\n" + io::align_columns(cells);
         const std::size_t others = found_.arrays.size() + 1 - cells.size();
-        text_ += counted(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
+        std::string sum = counted(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
         if (others != 0)
-            text_ += "; and " + counted(others, "other") + ", " + size_text(bytes - bytes_shown) +
-                     ", which --format json lists";
-        text_ += "\n";
+            sum += "; and " + counted(others, "other") + ", " + size_text(bytes - bytes_shown) +
+                   ", which --format json lists";
+        text_ += io::wrapped(sum, columns_) + "\n";
     }
 
     void fit_names(io::Cells& cells) const {
