@@ -96,8 +96,9 @@ std::string context_of(const Words& words) {
 TEST_CASE("unknown flags: a slip in any flag of any command names that flag, or one as near") {
     for (const CommandRow* command : attn_program().commands) {
         const auto flags = flags_of(*command);
-        for (const auto& [name, option] : flags)
-            for (const std::string& slip : slips_of(name)) {
+        for (const auto& entry : flags)
+            for (const std::string& slip : slips_of(entry.first)) {
+                const std::string& name = entry.first;
                 if (flags.contains(slip) || slip == "help" || name.size() < 4) continue;
                 const std::string message = unknown(*command, "--" + slip);
                 CAPTURE(std::string(command->name));
@@ -116,7 +117,9 @@ TEST_CASE("unknown flags: a slip in any flag of any command names that flag, or 
 
 TEST_CASE("unknown flags: a negation is answered with a negation") {
     for (const CommandRow* command : attn_program().commands)
-        for (const auto& [name, option] : flags_of(*command)) {
+        for (const auto& entry : flags_of(*command)) {
+            const auto& name = entry.first;
+            const auto& option = entry.second;
             if (!is_boolean(*option)) continue;
             const std::string slip = name.substr(0, name.size() - 1) + "x";
             const std::string message = unknown(*command, "--no-" + slip);
@@ -129,7 +132,9 @@ TEST_CASE("unknown flags: those of another command say which commands have them"
     for (const CommandRow* command : attn_program().commands) {
         const auto flags = flags_of(*command);
         for (const CommandRow* other : attn_program().commands)
-            for (const auto& [name, option] : flags_of(*other)) {
+            for (const auto& entry : flags_of(*other)) {
+                const auto& name = entry.first;
+                const auto& option = entry.second;
                 if (flags.contains(name)) continue;
                 const std::string message = unknown(*command, "--" + name);
                 CAPTURE(std::string(command->name));
@@ -146,9 +151,9 @@ TEST_CASE("unknown flags: those of another command say which commands have them"
 TEST_CASE("unknown flags: what others call it is explained by flags that are there") {
     std::set<std::string> known{"help", "version", "config"};
     for (const CommandRow* command : attn_program().commands)
-        for (const auto& [name, option] : flags_of(*command)) {
-            known.insert(name);
-            known.insert("no-" + name);
+        for (const auto& entry : flags_of(*command)) {
+            known.insert(entry.first);
+            known.insert("no-" + entry.first);
         }
     for (const char* name :
          {"is-causal",  "num-heads", "n-heads",       "nhead",       "bias",         "out",
@@ -185,7 +190,9 @@ TEST_CASE("unknown words: what is far from all is not guessed at") {
 
 TEST_CASE("flags: the last of those that are given twice wins, in every command") {
     for (const CommandRow* command : attn_program().commands)
-        for (const auto& [name, option] : flags_of(*command)) {
+        for (const auto& entry : flags_of(*command)) {
+            const auto& name = entry.first;
+            const auto& option = entry.second;
             if (std::holds_alternative<Switch>(option->field)) continue;
             const auto [one, other] = two_values(*option);
             CAPTURE(std::string(command->name));
@@ -229,7 +236,9 @@ TEST_CASE("flags: a file of flags stands below the command line and the request,
 TEST_CASE("flags: every flag that a command takes may stand in its file") {
     test::scratch_folder();
     for (const CommandRow* command : attn_program().commands)
-        for (const auto& [name, option] : flags_of(*command)) {
+        for (const auto& entry : flags_of(*command)) {
+            const auto& name = entry.first;
+            const auto& option = entry.second;
             CAPTURE(std::string(command->name));
             CAPTURE(name);
             const bool is_word =
@@ -256,7 +265,7 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
             request_of(parsed({"self", "x.json", "--config", "flags.json"}));
         });
     };
-    for (const auto& [text, message] : std::map<std::string, std::string>{
+    for (const auto& entry : std::map<std::string, std::string>{
              {R"({"sede": 1})",
               "flags.json:1:2: unknown key \"sede\"; the nearest known one is \"seed\""},
              {R"({"heads": 1})",
@@ -275,21 +284,25 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
              {R"([1])",
               "flags.json:1:1: no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": "
               "123}"}}) {
+        const auto& text = entry.first;
+        const auto& message = entry.second;
         CAPTURE(text);
         CHECK(error_of(text) == message);
     }
 }
 
 TEST_CASE("flags: long flags with one dash, empty values and numbers as words are refused") {
-    for (const auto& [words, message] : std::vector<std::pair<Words, std::string>>{
+    for (const auto& entry : std::vector<std::pair<Words, std::string>>{
              {{"self", "-seed", "3"}, "-seed: one dash before a long flag; expected --seed"},
              {{"self", "-emit=scores"}, "-emit: one dash before a long flag; expected --emit"},
              {{"self", "--seed=", "3"}, "--seed: is without its value; expected one after '='"},
              {{"batch", "--d-out"}, "--d-out: is without its value; expected one after it"},
              {{"explain", "--causal=3"}, "--causal: stands with a value; expected none"},
              {{"self", "-5"}, "-5: unknown flag; attn self --help lists the known ones"}}) {
+        const auto& words = entry.first;
+        const auto& message = entry.second;
         CAPTURE(message);
-        CHECK(test::error_of([&, given = words] { parsed(given); }) == message);
+        CHECK(test::error_of([&] { parsed(words); }) == message);
     }
 }
 
