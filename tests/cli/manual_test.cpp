@@ -100,7 +100,9 @@ TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of 
     std::filesystem::remove("data");
     const nlohmann::json golden = load_data("golden/seeds.json");
     for (const auto& notebook_case : golden["cases"])
-        for (const auto& [key, numbers] : notebook_case["expected"].items()) {
+        for (const auto& expected : notebook_case["expected"].items()) {
+            const std::string& key = expected.key();
+            const auto& numbers = expected.value();
             const std::string name = key.substr(0, key.find("_batch0"));
             bool is_printed = false;
             for (Printed& print : prints)
