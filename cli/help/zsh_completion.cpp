@@ -16,7 +16,7 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string value_spec(const CompletedFlag& flag) {
-    const std::string start =
+    std::string start =
         ":" +
         zsh_text(flag.argument.find('|') == std::string::npos ? flag.argument
                                                               : std::string("NAME")) +

@@ -71,7 +71,7 @@ bool is_setting(const std::string& key) {
 std::string kind_of_object(const io::JsonDocument& document) {
     const io::JsonMember* const schema = document.find("schema");
     if (schema != nullptr) {
-        const std::string kind = kind_of_schema(document.read_value(*schema));
+        std::string kind = kind_of_schema(document.read_value(*schema));
         if (kind.empty())
             throw Error(ErrorKind::input, document.place(*schema),
                         "unknown schema; expected \"" + std::string(schemas::result) +

@@ -31,7 +31,7 @@ std::string shown_value(const ordered_json& value) {
 
 /// The end of a name says more than its start.
 std::string fitted_name(const std::string& name, std::size_t columns) {
-    const std::string text = io::one_line(name);
+    std::string text = io::one_line(name);
     constexpr std::size_t longest_character = 4;
     const std::size_t reach = longest_character * columns;
     if (text.size() <= reach && io::display_width(text) <= columns) return text;
@@ -52,7 +52,7 @@ std::string counted(std::size_t count, const std::string& noun) {
 /// "248 bytes", "1.23 GiB (1320702444 bytes)".
 std::string size_text(std::uint64_t bytes) {
     static constexpr std::array<const char*, 5> units{"KiB", "MiB", "GiB", "TiB", "PiB"};
-    const std::string exact = counted(bytes, "byte");
+    std::string exact = counted(bytes, "byte");
     double size = static_cast<double>(bytes);
     std::size_t unit = 0;
     if (size < 1024) return exact;
