@@ -70,6 +70,7 @@ constexpr OwnHelp explain_help[] = {
 
 std::vector<std::string_view> mode_names(const Program&) {
     std::vector<std::string_view> names;
+    names.reserve(mode_rows.size());
     for (const ModeRow& row : mode_rows) names.push_back(row.name);
     return names;
 }
