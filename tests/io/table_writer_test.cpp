@@ -181,7 +181,8 @@ TEST_CASE("table: a label longer than the screen leaves room for its numbers") {
 
 TEST_CASE("table: many matrices leave out the middle ones") {
     Report report;
-    const auto zeros = Array<float>::from_shape({3, 4, 1, 1});
+    auto zeros = Array<float>::from_shape({3, 4, 1, 1});
+    std::fill(zeros.begin(), zeros.end(), 0.0F);
     report.arrays.push_back({"w", zeros, {"batch", "heads", "q_len", "kv_len"}});
     const std::string text = table(report, limited({80, 0, 3, "all: there"}));
     CHECK(text.find("(3 of 12 matrices shown; all: there)\n") != std::string::npos);
