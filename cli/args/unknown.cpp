@@ -328,17 +328,12 @@ std::string unknown_command(const Program& program, const std::string& word) {
     const bool is_file = word == "-" || word.find_first_of("/.") != std::string::npos;
     if (is_file)
         return "no command; expected one before the input: attn self " + io::shortened(word);
-    std::vector<std::string> names;
-    std::string list;
-    for (const CommandRow* command : program.commands) {
-        names.emplace_back(command->name);
-        list += (list.empty()                         ? ""
-                 : command == program.commands.back() ? " or "
-                                                      : ", ") +
-                names.back();
-    }
-    const std::string near = did_you_mean(word, names);
-    return "unknown command; " + (near.empty() ? "expected " + list : "the nearest is " + near);
+    std::vector<std::string_view> names;
+    names.reserve(program.commands.size());
+    for (const CommandRow* command : program.commands) names.push_back(command->name);
+    const std::string near = did_you_mean(word, {names.begin(), names.end()});
+    return "unknown command; " +
+           (near.empty() ? "expected " + listed(names) : "the nearest is " + near);
 }
 
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known) {
