@@ -145,12 +145,17 @@ private:
         if (key == config_option.key)
             throw Error(ErrorKind::usage, place,
                         "a file of flags names another; expected --config on the command line");
-        const Option* const positive =
-            key.starts_with("no_") ? find(key.substr(3), place) : nullptr;
-        if (positive != nullptr && is_boolean(*positive))
+        if (key.starts_with("no_") && takes_switch(key.substr(3)))
             throw Error(ErrorKind::usage, place,
-                        "unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
+                        "unknown key \"" + key + "\"; expected \"" + key.substr(3) + "\": false");
         throw Error(ErrorKind::usage, place, unknown_key(key, keys_of(program_, command_)));
+    }
+
+    bool takes_switch(const std::string& key) const {
+        return std::any_of(
+            program_.options.begin(), program_.options.end(), [&](const Option& option) {
+                return option.key == key && is_boolean(option) && takes(command_, option);
+            });
     }
 
     bool is_elsewhere(const std::string& key) const {

@@ -273,6 +273,11 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
               "it"},
              {R"({"jobs": 1})", "flags.json:1:2: jobs: no flag of attn self; attn batch has it"},
              {R"({"mode": "self"})", "flags.json:1:2: mode: no flag; expected attn self to say it"},
+             {R"({"no_qkv_bias": true})",
+              "flags.json:1:2: unknown key \"no_qkv_bias\"; expected \"qkv_bias\": false"},
+             {R"({"no_qqq": true})",
+              "flags.json:1:2: unknown key \"no_qqq\"; expected a flag's name with '_' for '-', or "
+              "in a request inputs, id, tokens or mode"},
              {R"({"d_out": "x"})",
               "flags.json:1:2: d_out x: not a whole number; expected a whole number from 1 to "
               "2147483648"},
