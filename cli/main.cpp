@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "cli/request/failure.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
+#include "cli/request/out_of_memory.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
 #include "core/layer/layer.hpp"
@@ -60,19 +62,28 @@ int run(int argc, char** argv, cli::Request& request) {
     return 0;
 }
 
+int answer(int argc, char** argv) {
+    cli::Request request;
+    try {
+        return run(argc, argv, request);
+    } catch (const io::ClosedPipe&) {
+        return 0;
+    } catch (...) {
+        const cli::Failure failure = cli::current_failure(request);
+        return complain(failure.where + ": " + failure.message, failure.exit_code);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     hold_standard_files();
     // A closed pipe and a file that grows too large are seen as failed writes.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-    attn::cli::Request request;
+    attn::cli::prepare_for_lack_of_memory();
     try {
-        return run(argc, argv, request);
-    } catch (const attn::io::ClosedPipe&) {
-        return 0;
-    } catch (...) {
-        const attn::cli::Failure failure = attn::cli::current_failure(request);
-        return complain(failure.where + ": " + failure.message, failure.exit_code);
+        return answer(argc, argv);
+    } catch (const std::bad_alloc&) {
+        return attn::cli::complain_of_lack();
     }
 }

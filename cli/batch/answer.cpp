@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/request/failure.hpp"
+#include "cli/request/out_of_memory.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
@@ -62,8 +63,10 @@ void check_answer_format(const Request& request) {
 
 Answer Answerer::answer(const Record& record) {
     if (record.answer) return {*record.answer, {}};
-    Request request = defaults_;
+    keep_memory_aside();
+    Request request;
     try {
+        request = defaults_;
         return {answer_line(request, record), {}};
     } catch (...) {
         const Failure failure = current_failure(request);

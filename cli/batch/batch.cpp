@@ -10,7 +10,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "cli/batch/resume.hpp"
 #include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
+#include "core/base/threads.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
 
@@ -56,14 +56,8 @@ public:
 
     /// All jobs until the end. An exception of any of them ends all and comes out here.
     void run() {
-        std::vector<std::thread> others;
-        for (std::size_t job = 1; job < request_.jobs; ++job) {
-            try {
-                others.emplace_back([this] { work(); });
-            } catch (const std::system_error&) {
-                break;  // the machine gives no more threads: fewer do the same work
-            }
-        }
+        std::vector<std::thread> others =
+            start_threads(request_.jobs - 1, [this](std::size_t) { work(); });
         work();
         for (std::thread& other : others) other.join();
         results_.flush();

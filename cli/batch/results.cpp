@@ -52,9 +52,9 @@ bool BatchResults::has_room(std::uint64_t first) const {
 void BatchResults::append(std::vector<Answer>& answers) {
     for (Answer& answer : answers) {
         if (ended_) return;
+        ready_ += answer.line;  // or it counts as not there yet, and nothing comes after it
         ++next_;
         ++count_.records;
-        ready_ += answer.line;
         if (answer.problem.empty()) continue;
         if (count_.failed++ == 0) count_.first_problem = std::move(answer.problem);
         if (max_failures_ && count_.failed >= *max_failures_) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "cli/request/out_of_memory.hpp"
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
 
@@ -38,8 +39,7 @@ Failure current_failure(const Request& request) {
     } catch (const Error& error) {
         return failure_of(error, error.where());
     } catch (const std::bad_alloc&) {
-        return {"memory", "memory",
-                "this question needs more than there is; expected smaller sizes", bad_input};
+        return {"memory", "memory", lack_of_memory, code_of_lack};
     } catch (const std::exception& fault) {
         return {"internal", "attn itself", fault.what(), internal_fault};
     }

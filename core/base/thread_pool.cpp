@@ -6,25 +6,19 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "core/base/threads.hpp"
 
 namespace attn {
 
 struct ThreadPool::Team {
     using Work = FunctionRef<void(std::size_t, std::size_t)>;
 
-    explicit Team(std::size_t others) {
-        for (std::size_t i = 0; i < others; ++i) {
-            try {
-                threads.emplace_back([this, i] { serve(i + 1); });
-            } catch (const std::system_error&) {
-                break;  // the machine gives no more threads: fewer do the same work
-            }
-        }
-    }
+    explicit Team(std::size_t others)
+        : threads(start_threads(others, [this](std::size_t i) { serve(i + 1); })) {}
 
     ~Team() {
         work = nullptr;

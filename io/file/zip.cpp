@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -294,6 +295,7 @@ void ZipStream::read(std::size_t count, char* to) {
             done += got;
             const bool ended = outcome == Z_STREAM_END ||
                                (got == 0 && state.avail_in == 0 && read_ == entry_.packed);
+            if (outcome == Z_MEM_ERROR) throw std::bad_alloc();
             if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) ||
                 (ended && done < count))
                 throw Error(ErrorKind::input, place_,

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -37,7 +39,8 @@ std::string html_text(std::string_view text) {
     return safe;
 }
 
-/// JSON that a script element can hold: ASCII, and nothing in it ends the element or opens another.
+/// A text or number as JSON that a script element can hold: ASCII, and nothing in it ends the
+/// element or opens another.
 std::string script_text(const nlohmann::json& value) {
     const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     std::string safe;
@@ -111,32 +114,60 @@ void write_panel(Output& out, const HeatMap& map, const HeatPanel& panel, bool i
     out << "}";
 }
 
+/// As JSON of its own, since nlohmann's objects and lists take memory when they are let go of.
+std::string list_of(const std::vector<std::string>& texts) {
+    std::string list = "[";
+    for (const std::string& text : texts) {
+        if (list.size() > 1) list += ',';
+        list += script_text(text);
+    }
+    return list + "]";
+}
+
+/// Of names and their values as JSON.
+std::string object_of(const std::vector<std::pair<std::string_view, std::string>>& members) {
+    std::string object = "{";
+    for (const auto& [name, value] : members) {
+        if (object.size() > 1) object += ',';
+        (((object += '"') += name) += "\":") += value;
+    }
+    return object + "}";
+}
+
+std::string side_of(const std::string& axis, const std::vector<std::string>& labels, bool of_tokens,
+                    std::size_t first, std::size_t step) {
+    return object_of({{"axis", script_text(axis)},
+                      {"first", script_text(first)},
+                      {"labels", list_of(labels)},
+                      {"size", script_text(labels.size())},
+                      {"step", script_text(step)},
+                      {"tokens", script_text(of_tokens)}});
+}
+
 void write_map(Output& out, const HeatMap& map) {
-    const auto side = [](const std::string& axis, const std::vector<std::string>& labels,
-                         bool of_tokens, std::size_t first, std::size_t step) {
-        return nlohmann::json{{"axis", axis},   {"labels", labels}, {"tokens", of_tokens},
-                              {"first", first}, {"step", step},     {"size", labels.size()}};
-    };
-    nlohmann::json axes = nlohmann::json::array();
+    std::string axes;
     for (const PanelAxis& axis : map.panel_axes)
-        axes.push_back({{"name", axis.name}, {"size", axis.size}});
-    nlohmann::json ends = nlohmann::json::object();
+        axes += (axes.empty() ? "" : ",") +
+                object_of({{"name", script_text(axis.name)}, {"size", script_text(axis.size)}});
+    std::vector<std::pair<std::string_view, std::string>> ends;
+    ends.reserve(color_scale_names.size());
     for (const auto& [scale, name] : color_scale_names) {
         const ScaleEnds of_scale = map.ends_of(scale);
-        ends[std::string(name)] = {of_scale.low, of_scale.high};
+        ends.emplace_back(name,
+                          "[" + script_text(of_scale.low) + "," + script_text(of_scale.high) + "]");
     }
-    const nlohmann::json head = {{"title", map.title},
-                                 {"note", map.note},
-                                 {"rows", side(map.row_axis, map.row_labels, map.tokens_on_rows,
-                                               map.first_row, map.row_step)},
-                                 {"columns", side(map.column_axis, map.column_labels,
-                                                  map.tokens_on_columns, 0, map.column_step)},
-                                 {"axes", axes},
-                                 {"ends", ends},
-                                 {"diverging", map.is_diverging},
-                                 {"float32", map.is_float32},
-                                 {"peak", map.peak}};
-    std::string text = script_text(head);
+    std::sort(ends.begin(), ends.end());
+    std::string text = object_of({{"axes", "[" + axes + "]"},
+                                  {"columns", side_of(map.column_axis, map.column_labels,
+                                                      map.tokens_on_columns, 0, map.column_step)},
+                                  {"diverging", script_text(map.is_diverging)},
+                                  {"ends", object_of(ends)},
+                                  {"float32", script_text(map.is_float32)},
+                                  {"note", script_text(map.note)},
+                                  {"peak", script_text(map.peak)},
+                                  {"rows", side_of(map.row_axis, map.row_labels, map.tokens_on_rows,
+                                                   map.first_row, map.row_step)},
+                                  {"title", script_text(map.title)}});
     text.back() = ',';
     out << text << "\"panels\":[";
     const bool is_listed = map.panels.size() * map.rows * map.columns <= most_listed_cells;
@@ -147,28 +178,32 @@ void write_map(Output& out, const HeatMap& map) {
     out << "]}";
 }
 
-nlohmann::json color_list(bool is_diverging) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const Color& color : cell_colors(is_diverging)) list.push_back(hex_text(color));
-    return list;
+std::string color_list(bool is_diverging) {
+    std::vector<std::string> colors;
+    colors.reserve(cell_colors(is_diverging).size());
+    for (const Color& color : cell_colors(is_diverging)) colors.push_back(hex_text(color));
+    return list_of(colors);
 }
 
-nlohmann::json contents_of(const std::vector<HeatMap>& maps) {
-    nlohmann::json scales = nlohmann::json::array(), arrays = nlohmann::json::array();
-    for (const auto& [scale, name] : color_scale_names) scales.push_back(name);
+std::string contents_of(const std::vector<HeatMap>& maps) {
+    std::vector<std::string> scales, arrays;
+    scales.reserve(color_scale_names.size());
+    arrays.reserve(maps.size());
+    for (const auto& [scale, name] : color_scale_names) scales.emplace_back(name);
     for (const HeatMap& map : maps) arrays.push_back(map.array);
-    return {{"arrays", arrays},
-            {"scales", scales},
-            {"scale", name_of(color_scale_names, maps.front().scale)},
-            {"log_range", log_range},
-            {"no_number", hex_text(no_number)},
-            {"viridis", color_list(false)},
-            {"red_blue", color_list(true)}};
+    return object_of(
+        {{"arrays", list_of(arrays)},
+         {"log_range", script_text(log_range)},
+         {"no_number", script_text(hex_text(no_number))},
+         {"red_blue", color_list(true)},
+         {"scale", script_text(std::string(name_of(color_scale_names, maps.front().scale)))},
+         {"scales", list_of(scales)},
+         {"viridis", color_list(false)}});
 }
 
 void write_data(Output& out, const std::vector<HeatMap>& maps) {
     constexpr std::string_view open = "<script type=\"application/json\" id=\"";
-    out << open << "contents\">" << script_text(contents_of(maps)) << "</script>\n";
+    out << open << "contents\">" << contents_of(maps) << "</script>\n";
     // One element a map, so that a page of many is parsed as they are chosen.
     for (std::size_t i = 0; i < maps.size(); ++i) {
         out << open << "map-" << std::to_string(i) << "\">";

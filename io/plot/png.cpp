@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -191,8 +192,11 @@ std::string png_of(const Pixels& pixels) {
     std::string png(bytes + bytes / 512 + pixels.height + 8192, '\0');
     png_alloc_size_t size = png.size();
     if (png_image_write_to_memory(&image, png.data(), &size, 0, data, 0, palette.colors().data()) ==
-        0)
+        0) {
+        // The library says it in words only.
+        if (std::string_view(image.message) == "Out of memory") throw std::bad_alloc();
         throw Error(ErrorKind::unsupported, "PNG", image.message);
+    }
     png.resize(size);
     return png;
 }

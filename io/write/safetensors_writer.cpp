@@ -1,9 +1,9 @@
 // A result as safetensors: its arrays, and the rest of the result as JSON in the file's metadata.
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <array>
 
 #include "io/read/array_file.hpp"
+#include "io/text/json_text.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/report.hpp"
 
@@ -17,17 +17,23 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
         return describe(*a).element > describe(*b).element;
     });
 
-    nlohmann::ordered_json header;
-    header["__metadata__"] = {{std::string(safetensors_metadata), head_text(report)}};
+    std::string text = "{\"__metadata__\":{";
+    append_member(text, safetensors_metadata, head_text(report));
+    text += '}';
     std::uint64_t end = 0;
     for (const NamedArray* array : arrays) {
         const ArrayBytes bytes = describe(*array);
         const std::uint64_t begin = end;
         end += bytes.size();
-        header[array->name] = {
-            {"dtype", bytes.safetensors}, {"shape", bytes.shape}, {"data_offsets", {begin, end}}};
+        text += ',';
+        append_json_string(text, array->name);
+        text += ":{";
+        append_member(text, "dtype", bytes.safetensors);
+        append_member(text, "shape", bytes.shape);
+        append_member(text, "data_offsets", std::array{begin, end});
+        text += '}';
     }
-    std::string text = header.dump();
+    text += '}';
     constexpr std::size_t prefix = 8;
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
     out << bytes_of_number(text.size(), prefix) << text;

@@ -1,0 +1,62 @@
+// What is left to do where there is no memory; see out_of_memory.hpp.
+#include "cli/request/out_of_memory.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string_view>
+
+namespace attn::cli {
+namespace {
+
+/// Enough to put an error into words, and untouched: it takes addresses only.
+constexpr std::size_t size_aside = std::size_t{1} << 20;
+std::atomic<void*> aside{nullptr};
+std::terminate_handler end_otherwise = nullptr;
+
+void give_back() {
+    void* const memory = aside.exchange(nullptr);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::free(memory);
+}
+
+/// Some destructors allocate: those of nlohmann's documents do. Nothing can go on after one failed.
+void end_for_lack() {
+    if (std::current_exception() != nullptr) {
+        try {
+            throw;
+        } catch (const std::bad_alloc&) {
+            ::_exit(complain_of_lack());
+        } catch (...) {
+        }
+    }
+    end_otherwise();
+}
+
+}  // namespace
+
+void prepare_for_lack_of_memory() {
+    keep_memory_aside();
+    std::set_new_handler(give_back);
+    end_otherwise = std::set_terminate(end_for_lack);
+}
+
+void keep_memory_aside() noexcept {
+    if (aside.load(std::memory_order_relaxed) != nullptr) return;
+    // Of several jobs one sets it aside.
+    std::free(aside.exchange(std::malloc(size_aside)));
+}
+
+int complain_of_lack() noexcept {
+    constexpr std::string_view parts[] = {"attn: error: memory: ", lack_of_memory, "\n"};
+    for (const std::string_view part : parts) {
+        // Where nobody hears it, the exit code says it.
+        [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, part.data(), part.size());
+    }
+    return code_of_lack;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,24 @@
+// Threads, as many as the machine gives.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace attn {
+
+/// Up to `count` threads, each of which calls its copy of work(i), i from 0 on. Where the machine
+/// gives no more threads, or no memory for one, there are fewer, which do the same work.
+template <class Work>
+std::vector<std::thread> start_threads(std::size_t count, const Work& work) {
+    std::vector<std::thread> threads;
+    try {
+        threads.reserve(count);  // a thread that has started must find its place
+        for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
+    } catch (const std::exception&) {
+    }
+    return threads;
+}
+
+}  // namespace attn
