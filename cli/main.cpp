@@ -21,6 +21,7 @@
 #include "core/layer/layer.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
+#include "io/file/temporary.hpp"
 
 namespace {
 
@@ -41,7 +42,7 @@ int complain(const std::string& message, int code) {
 
 int show(const cli::Args& args) {
     if (args.exit_code != 0) return std::fputs(args.message.c_str(), stderr), args.exit_code;
-    (io::OutputFile("-") << args.message).commit();
+    io::show(args.message);
     return 0;
 }
 
@@ -66,8 +67,6 @@ int answer(int argc, char** argv) {
     cli::Request request;
     try {
         return run(argc, argv, request);
-    } catch (const io::ClosedPipe&) {
-        return 0;
     } catch (...) {
         const cli::Failure failure = cli::current_failure(request);
         return complain(failure.where + ": " + failure.message, failure.exit_code);
@@ -80,6 +79,7 @@ int main(int argc, char** argv) {
     hold_standard_files();
     // A closed pipe and a file that grows too large are seen as failed writes.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+    attn::io::remove_temporaries_at_signals();
     attn::cli::prepare_for_lack_of_memory();
     try {
         return answer(argc, argv);

@@ -22,6 +22,7 @@
 #include "core/base/threads.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {
@@ -170,7 +171,7 @@ void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t 
     if (signal == 0) return;
     report("ended by a signal after " + std::to_string(records) + " records" +
            (request.output == "-" ? "" : "; --resume " + request.output + " goes on"));
-    Stop::end_by(signal);
+    io::end_by_signal(signal);
 }
 
 /// Answers what has no good answer yet, in the order of the records; the output is replaced when
@@ -179,14 +180,18 @@ BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
                         RecordReader& records, Stop& stop) {
     GoodAnswers good(request.output);
     io::OutputFile out(request.output);
-    Progress progress;
-    BatchResults results(out, {}, request.max_failures, progress, stop);
-    Batch(request, models, records, &good, results, progress, stop).run();
+    BatchCount count;
+    out.fill([&](io::Output& answers) {
+        Progress progress;
+        BatchResults results(answers, {}, request.max_failures, progress, stop);
+        Batch(request, models, records, &good, results, progress, stop).run();
+        count = results.count();
+    });
     if (!stop.wanted()) {
         good.check_end();
         out.commit();
     }
-    return results.count();
+    return count;
 }
 
 /// Answers behind what the output holds already.
@@ -198,6 +203,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     Progress progress;
     BatchResults results(out, answered.count, request.max_failures, progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
+    out.finish();
     return results.count();
 }
 
@@ -209,6 +215,10 @@ bool run_batch(const BatchRequest& request) {
     io::LoadedModels models;
     RecordReader records(request.inputs, request.shard, stop);
     io::LineOutput out(request.output);
+    if (request.resume && out.is_inherited())
+        throw Error(ErrorKind::io, request.output,
+                    "is open already, where answers go behind what is there; expected the name of "
+                    "a file, or --output in place of --resume");
     BatchCount count;
     std::uint64_t failed_before = 0;
     if (request.retry_failed) {

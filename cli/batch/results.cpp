@@ -65,10 +65,15 @@ void BatchResults::append(std::vector<Answer>& answers) {
 }
 
 /// After a write that failed nothing more is written: the output stays a beginning of the whole.
+/// A reader who has gone away ends the batch, and is no error.
 void BatchResults::write_ready() {
     if (is_broken_ || ready_.empty()) return;
     is_broken_ = true;
-    out_ << ready_;
+    try {
+        out_ << ready_;
+    } catch (const io::ClosedPipe&) {
+        return stop_.want();
+    }
     ready_.clear();
     is_broken_ = false;
     last_write_ = std::chrono::steady_clock::now();

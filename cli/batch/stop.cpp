@@ -6,8 +6,10 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <cstdlib>
+
+#include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {
@@ -28,8 +30,10 @@ void wake_up() {
 }
 
 void take_note(int signal) {
-    came.store(signal);
+    if (came.exchange(signal) != 0) io::end_by_signal(signal);  // the second one is not waited for
+    const int error = errno;                                    // of the call that was interrupted
     wake_up();
+    errno = error;
 }
 
 }  // namespace
@@ -42,24 +46,18 @@ Stop::Stop() {
             ::fcntl(file, F_SETFD, FD_CLOEXEC);
             ::fcntl(file, F_SETFL, O_NONBLOCK);
         }
-    for (int signal : signals) {
-        struct sigaction before {};
-        ::sigaction(signal, nullptr, &before);
-        if (before.sa_handler == SIG_IGN) continue;  // as nohup and background jobs have it
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+        ::sigaction(signals[i], nullptr, &before_[i]);
+        if (before_[i].sa_handler == SIG_IGN) continue;  // as nohup and background jobs have it
         struct sigaction action {};
         action.sa_handler = take_note;
-        action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one is not waited for
         sigemptyset(&action.sa_mask);
-        ::sigaction(signal, &action, nullptr);
+        ::sigaction(signals[i], &action, nullptr);
     }
 }
 
 Stop::~Stop() {
-    for (int signal : signals) {
-        struct sigaction now {};
-        ::sigaction(signal, nullptr, &now);
-        if (now.sa_handler == take_note) std::signal(signal, SIG_DFL);
-    }
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
     for (int& file : wake) {
         ::close(file);
         file = -1;
@@ -80,12 +78,6 @@ int Stop::signal() const {
 
 int Stop::file() const {
     return wake[0];
-}
-
-void Stop::end_by(int signal) {
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-    std::_Exit(128 + signal);
 }
 
 }  // namespace attn::cli

@@ -1,10 +1,14 @@
 // The wish to end early: of a signal, or of the program itself.
 #pragma once
 
+#include <array>
+#include <csignal>
+
 namespace attn::cli {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP are wishes; a second one ends the program at once.
-/// Signals that the program was started to ignore stay ignored. One object at a time.
+/// While it lives, SIGINT, SIGTERM and SIGHUP are wishes; a second one ends the program at once, by
+/// `io::end_by_signal`. Signals that the program was started to ignore stay ignored. One object at
+/// a time.
 class Stop {
 public:
     Stop();
@@ -21,8 +25,8 @@ public:
     /// A file that can be read from once the end is wanted: to wait for beside others.
     int file() const;
 
-    /// Ends the program by the signal that came, so that its caller sees it as interrupted.
-    [[noreturn]] static void end_by(int signal);
+private:
+    std::array<struct sigaction, 3> before_{};
 };
 
 }  // namespace attn::cli

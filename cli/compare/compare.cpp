@@ -194,9 +194,7 @@ bool compare(const CompareRequest& request) {
     const std::vector<Row> rows = pair_up(a, b, tolerance);
     bool equal = true;
     for (const Row& row : rows) equal = equal && row.equal();
-    io::OutputFile out("-");
-    out << (request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
-    out.commit();
+    io::show(request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
     return equal;
 }
 

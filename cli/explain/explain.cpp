@@ -90,7 +90,7 @@ void explain(const ExplainRequest& explain, Request& request) {
         walk_head(walk, shown);
     walk_from_heads(walk);
     io::OutputFile out(request.output);
-    out << walk.page.text();
+    out.fill([&](io::Output& to) { to << walk.page.text(); });
     out.commit();
 }
 

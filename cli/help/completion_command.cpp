@@ -26,7 +26,7 @@ int run_completion(const Args& args, Request&) {
         throw Error(ErrorKind::usage, io::shortened(words[1]), "a second shell; expected one");
     for (const auto& [name, script] : shells) {
         if (name != words[0]) continue;
-        (io::OutputFile("-") << script(*args.program)).commit();
+        io::show(script(*args.program));
         return 0;
     }
     throw Error(ErrorKind::usage, "attn completion " + io::shortened(words[0]),

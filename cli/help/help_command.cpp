@@ -87,7 +87,7 @@ int run_help(const Args& args, Request&) {
                              : page_of(*args.program, words[0], columns);
     }
     if (page.empty()) fail_unknown_topic(*args.program, words[0]);
-    (io::OutputFile("-") << page).commit();
+    io::show(page);
     return 0;
 }
 

@@ -30,10 +30,8 @@ int run_inspect(const Args& args, Request&) {
     const auto form = args.place("format");
     const bool as_json = form && inspect_forms[*form].first == InspectForm::json;
     const Inspection found = inspect(request);
-    io::OutputFile out("-");
-    out << (as_json ? inspection_json(found)
-                    : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
-    out.commit();
+    io::show(as_json ? inspection_json(found)
+                     : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
     return 0;
 }
 

@@ -262,11 +262,12 @@ void plot(const PlotRequest& request) {
                     "holds no array of rank 2 to 4; expected one that can be drawn");
     const io::IsBlocked is_blocked = blocked_of(report, result);
     const auto arrays = arrays_to_draw(report, names, to_file && format->holds_all, where);
-    io::OutputFile out(to_file ? request.output : "-");
-    if (to_file)
-        write_plot(out, report, arrays, is_blocked, request.scale, *format);
-    else
-        out << terminal_text(report, arrays, is_blocked, request.scale, STDOUT_FILENO);
+    if (!to_file)
+        return io::show(terminal_text(report, arrays, is_blocked, request.scale, STDOUT_FILENO));
+    io::OutputFile out(request.output);
+    out.fill([&](io::Output& to) {
+        write_plot(to, report, arrays, is_blocked, request.scale, *format);
+    });
     out.commit();
 }
 

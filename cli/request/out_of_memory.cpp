@@ -9,6 +9,8 @@
 #include <new>
 #include <string_view>
 
+#include "io/file/temporary.hpp"
+
 namespace attn::cli {
 namespace {
 
@@ -29,6 +31,7 @@ void end_for_lack() {
         try {
             throw;
         } catch (const std::bad_alloc&) {
+            io::remove_temporaries();
             ::_exit(complain_of_lack());
         } catch (...) {
         }

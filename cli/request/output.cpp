@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/operator/arrays.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/model/name_weights.hpp"
@@ -117,18 +117,19 @@ void check_saved(const Request& request) {
 
 /// Two of them in one file would leave one.
 void check_files(const Request& request) {
-    const std::array<std::pair<const char*, const std::string*>, 3> files{
-        {{"output", &request.output},
-         {"save_weights", &request.save_weights},
-         {"plot", &request.plot}}};
+    const bool has_output = request.format->write != nullptr;
+    const std::array<std::pair<const char*, std::string>, 3> files{
+        {{"output", has_output ? request.output : ""},
+         {"save_weights", request.save_weights},
+         {"plot", request.plot}}};
     for (const auto& [key, path] : files)
         for (const auto& [other_key, other] : files) {
             if (key == other_key) break;  // each pair once
-            if (!path->empty() && !other->empty() && *other != "-" &&
-                io::is_same_place(*path, *other))
-                throw Error(
-                    ErrorKind::usage, place_of(request, key),
-                    "the same file as " + place_of(request, other_key) + "; expected another");
+            if (path.empty() || other.empty() || !io::is_same_output(path, other)) continue;
+            const std::string first = request.has(other_key) ? place_of(request, other_key)
+                                                             : std::string("standard output");
+            throw Error(ErrorKind::usage, place_of(request, key),
+                        "the same file as " + first + "; expected another");
         }
 }
 
@@ -326,21 +327,24 @@ io::IsBlocked blocked_cells(const Request& request, const Question& question) {
 
 void write_report(const Request& request, const Plan& plan, Result result, ThreadPool& workers,
                   const io::IsBlocked& is_blocked) {
-    std::unique_ptr<io::OutputFile> weights;
+    std::optional<io::OutputFile> weights;
     if (!request.save_weights.empty()) {
         const io::Report saved = weights_report(request, plan, result);
-        weights = std::make_unique<io::OutputFile>(request.save_weights);
-        format_of_weights(request).write(*weights, saved, {});
+        weights.emplace(request.save_weights);
+        weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
     }
     result.weights.reset();
     const io::Report report = report_of(request, plan, std::move(result), workers);
-    // Nothing is shown before all of it is known to be right.
     std::optional<Pictures> pictures;
     if (wants_pictures(request)) pictures.emplace(request, report, is_blocked);
+    // No file is shown before all are whole, and what cannot be taken back comes last.
     io::OutputFile out(request.output);
-    write(out, request, report);
-    out.commit();
+    const auto fill = [&] { out.fill([&](io::Output& to) { write(to, request, report); }); };
+    if (!out.is_in_place()) fill();
     if (weights) weights->commit();
+    if (pictures) pictures->commit();
+    if (out.is_in_place()) fill();
+    out.commit();
     if (pictures) pictures->show();
 }
 

@@ -2,7 +2,6 @@
 #include "cli/request/pictures.hpp"
 
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,13 +30,7 @@ io::Terminal terminal_at(int descriptor) {
 /// Whether nothing but the heat map goes to standard output.
 bool has_free_output(const Request& request) {
     if (request.format->write == nullptr) return true;
-    if (request.output == "-") return false;
-    struct stat file {
-    }, standard{};
-    const bool is_same = ::stat(request.output.c_str(), &file) == 0 &&
-                         ::fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
-                         file.st_ino == standard.st_ino;
-    return !is_same;  // /dev/stdout
+    return io::inherited_descriptor(request.output) != STDOUT_FILENO;
 }
 
 }  // namespace
@@ -144,18 +137,20 @@ Pictures::Pictures(const Request& request, const io::Report& report,
         const io::PictureFormat& format = picture_format(request.plot, where);
         const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);
         file_.emplace(request.plot);
-        write_plot(*file_, report, arrays, is_blocked, scale, format);
+        file_->fill(
+            [&](io::Output& to) { write_plot(to, report, arrays, is_blocked, scale, format); });
     }
     if (request.heatmap)
         text_ = terminal_text(report, arrays_to_draw(report, request.plot_array, false, where),
                               is_blocked, scale, descriptor_);
 }
 
-void Pictures::show() {
+void Pictures::commit() {
     if (file_) file_->commit();
-    const io::Written written = io::write_all(descriptor_, text_);
-    if (written.error != 0)
-        io::fail_to_write(descriptor_ == STDOUT_FILENO ? "<stdout>" : "<stderr>", written.error);
+}
+
+void Pictures::show() const {
+    if (!text_.empty()) io::show(text_, descriptor_);
 }
 
 }  // namespace attn::cli

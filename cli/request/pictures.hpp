@@ -45,8 +45,11 @@ public:
     /// kind io.
     Pictures(const Request& request, const io::Report& report, const io::IsBlocked& is_blocked);
 
-    /// Errors: kind io.
-    void show();
+    /// The file. Errors: kind io.
+    void commit();
+
+    /// What the terminal shows. Errors: kind io.
+    void show() const;
 
 private:
     std::optional<io::OutputFile> file_;

@@ -1,28 +1,65 @@
 // What files of the system have in common; see descriptor.hpp.
 #include "io/file/descriptor.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
-#include "io/file/output.hpp"
+#include "io/file/path.hpp"
 
 namespace attn::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int most_links = 40;  // as Linux follows
+
+/// 3 of "/dev/fd/3" and "/proc/self/fd/3"; -1 of other names.
+int number_in(const fs::path& name) {
+    if (name.parent_path().filename() != "fd") return -1;
+    const std::string digits = name.filename();
+    const char* const end = digits.data() + digits.size();
+    int number = -1;
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    return error == std::errc{} && stop == end ? number : -1;
+}
+
+bool is_open_at(int fd, const struct stat& file) {
+    struct stat open {};
+    return ::fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino;
+}
+
+bool is_writable(int fd) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+bool is_of_a_process(const fs::path& name) {
+    std::error_code ignored;
+    return fs::canonical(name.parent_path(), ignored).string().starts_with("/proc/");
+}
+
+}  // namespace
 
 Written write_all(int fd, std::string_view text) {
     std::size_t done = 0;
     while (done < text.size()) {
         const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
-        if (count >= 0) {
+        if (count == 0) return {done, EIO};
+        if (count > 0) {
             done += static_cast<std::size_t>(count);
             continue;
         }
         const int error = errno;
-        if (error == EPIPE) throw ClosedPipe{};
         const bool is_full = error == EAGAIN || error == EWOULDBLOCK;
         if (is_full) {  // a pipe that another program left so
             pollfd room{fd, POLLOUT, 0};
@@ -32,6 +69,43 @@ Written write_all(int fd, std::string_view text) {
         }
     }
     return {done, 0};
+}
+
+std::optional<int> inherited_descriptor(const std::string& path) {
+    if (path == "-") return STDOUT_FILENO;
+    struct stat file {};
+    if (::stat(path.c_str(), &file) != 0) return {};
+    std::error_code is_no_link;
+    fs::path name = path;
+    for (int links = 0; links < most_links && !is_no_link; ++links) {
+        if (const int fd = number_in(name); fd >= 0 && is_open_at(fd, file)) {
+            if ((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) fail_to_write(path, EBADF);
+            return fd;
+        } else if (fd >= 0 && S_ISREG(file.st_mode) && is_of_a_process(name)) {
+            throw Error(ErrorKind::io, path,
+                        "is a file that another program has open; expected its own name, or a "
+                        "descriptor of this one, as /dev/fd/1");
+        }
+        name = name.parent_path() / fs::read_symlink(name, is_no_link);
+    }
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO})
+        if (is_open_at(fd, file) && is_writable(fd)) return fd;
+    return {};
+}
+
+bool is_same_output(const std::string& a, const std::string& b) {
+    const std::optional<int> open = inherited_descriptor(a);
+    return (open && open == inherited_descriptor(b)) ||
+           (a != "-" && b != "-" && is_same_place(a, b));
+}
+
+int error_at_close(int fd) {
+    // Where a signal interrupts it, the descriptor is closed all the same.
+    return fd < 0 || ::close(fd) == 0 || errno == EINTR ? 0 : errno;
+}
+
+int error_at_end(int fd) {
+    return error_at_close(::dup(fd));
 }
 
 void fail_to_read(const std::string& name, int error) {

@@ -1,7 +1,9 @@
-// What files of the system have in common: how all of a text is written, and what errors say.
+// What files of the system have in common: descriptors that are open already, how all of a text is
+// written, and what errors say.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,9 +16,25 @@ struct Written {
     int error;          ///< that ended it early, or 0
 };
 
-/// Writes the text, however many calls that takes, and waits where a pipe is full. Throws
-/// ClosedPipe where its reader has gone away.
+/// Writes the text, however many calls that takes, and waits where a pipe is full. The error is
+/// EPIPE where its reader has gone away.
 Written write_all(int fd, std::string_view text);
+
+/// The descriptor, of those that the program was started with, that a path leads to: "-", the one
+/// that /dev/stdout, /dev/fd/3, /proc/self/fd/3 or a link to such a name says, and standard output
+/// or error where the path names the file that is open there. What is written to it by any other
+/// way is lost among what others write. Errors: kind io for a descriptor that the program opened
+/// itself, and for a regular file that a path names by another program's descriptor.
+std::optional<int> inherited_descriptor(const std::string& path);
+
+/// Whether what is written to both paths would stand in one file.
+bool is_same_output(const std::string& a, const std::string& b);
+
+/// Closes it; some file systems say only then that there was no room. 0 or errno. -1 is none.
+int error_at_close(int fd);
+
+/// The same for a descriptor that stays open, because it is not the program's own.
+int error_at_end(int fd);
 
 /// Errors: kind io, with the system's reason, always.
 [[noreturn]] void fail_to_read(const std::string& name, int error);

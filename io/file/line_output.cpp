@@ -7,59 +7,60 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "io/file/descriptor.hpp"
 
 namespace attn::io {
-namespace {
 
-bool is_regular(int fd) {
+LineOutput::LineOutput(const std::string& path) : name_(path == "-" ? "<stdout>" : path) {
+    const std::optional<int> open = inherited_descriptor(path);
+    is_own_ = !open;
+    fd_ = open ? *open : ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
     struct stat status {};
-    return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-}  // namespace
-
-LineOutput::LineOutput(const std::string& path) : name_(path) {
-    if (path == "-") {
-        name_ = "<stdout>";
-        fd_ = STDOUT_FILENO;
-        return;
-    }
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
-    if (fd_ < 0) fail_to_write(name_, errno);
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail_to_write(name_, errno);
+    is_regular_ = S_ISREG(status.st_mode);
     // Where a file system knows no locks, there is none. The end of the program unlocks.
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && is_regular(fd_))
+    if (is_own_ && is_regular_ && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         throw Error(ErrorKind::io, name_,
                     "is being written by another attn; expected one at a time");
 }
 
 void LineOutput::start_at(std::uint64_t byte) {
-    if (fd_ == STDOUT_FILENO || !is_regular(fd_)) return;
+    if (!is_own_ || !is_regular_) return;
     const auto offset = static_cast<off_t>(byte);
     if (::ftruncate(fd_, offset) != 0 || ::lseek(fd_, offset, SEEK_SET) != offset)
         fail_to_write(name_, errno);
 }
 
+void LineOutput::finish() {
+    const int fd = std::exchange(fd_, -1);
+    const int error = is_own_ ? error_at_close(fd) : error_at_end(fd);
+    if (error != 0) fail_to_write(name_, error);
+}
+
 LineOutput::~LineOutput() {
-    if (fd_ > STDOUT_FILENO) ::close(fd_);
+    if (is_own_) error_at_close(fd_);
 }
 
 LineOutput& LineOutput::operator<<(std::string_view lines) {
     const Written written = write_all(fd_, lines);
     if (written.error == 0) return *this;
+    if (written.error == EPIPE) throw ClosedPipe{};
     remove_torn_line(lines.substr(0, written.bytes));
     fail_to_write(name_, written.error);
 }
 
-/// Other programs may write to a file that is open for appending; then nothing is cut.
+/// Other programs may write to a file that is open for appending, and something may stand behind
+/// the line; then nothing is cut.
 void LineOutput::remove_torn_line(std::string_view written) const {
     const int flags = ::fcntl(fd_, F_GETFL);
-    if (flags < 0 || (flags & O_APPEND) != 0 || !is_regular(fd_)) return;
+    if (flags < 0 || (flags & O_APPEND) != 0 || !is_regular_) return;
     const std::size_t torn = written.size() - (written.rfind('\n') + 1);  // npos + 1 is 0
     const off_t end = ::lseek(fd_, 0, SEEK_CUR);
-    if (end < 0) return;
+    struct stat status {};
+    if (end < 0 || ::fstat(fd_, &status) != 0 || status.st_size != end) return;
     const off_t whole = end - static_cast<off_t>(torn);
     if (::ftruncate(fd_, whole) == 0) ::lseek(fd_, whole, SEEK_SET);
 }

@@ -17,12 +17,19 @@ public:
     explicit LineOutput(const std::string& path);
     ~LineOutput() override;
 
+    /// Whether the path leads to a descriptor that is open already (`inherited_descriptor`). Then
+    /// lines go behind what others wrote there.
+    bool is_inherited() const { return !is_own_; }
+
     /// The first line will stand at this byte of the file; what the file holds from there on is
-    /// lost. Errors: kind io.
+    /// lost. Nothing happens where the descriptor is inherited. Errors: kind io.
     void start_at(std::uint64_t byte);
 
+    /// No line follows. Errors: kind io, where the system says only now that there was no room.
+    void finish();
+
     /// Writes whole lines at once. Where that fails half-way, a regular file is cut behind its last
-    /// whole line. Errors: kind io; ClosedPipe where the reader of standard output has gone away.
+    /// whole line. Errors: kind io; ClosedPipe where the reader of a pipe has gone away.
     LineOutput& operator<<(std::string_view lines) override;
 
 private:
@@ -30,6 +37,8 @@ private:
 
     std::string name_;  // for errors
     int fd_ = -1;
+    bool is_own_ = false;  // the descriptor
+    bool is_regular_ = false;
 };
 
 }  // namespace attn::io

@@ -4,9 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/xattr.h>
+#endif
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -18,49 +23,84 @@ namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 18;
 
-/// The file behind a symbolic link, so that the link itself survives the rename.
+/// The file behind a symbolic link, so that the link itself survives the rename. Empty with errno
+/// where that cannot be known.
 std::string real_target(const std::string& path) {
     const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
                                                                &std::free);
-    return resolved ? resolved.get() : path;
+    return resolved ? resolved.get() : "";
+}
+
+/// Whether the access list of the file at `path`, or that there is none, is that of `fd` now.
+bool copy_access_list([[maybe_unused]] const std::string& path, [[maybe_unused]] int fd) {
+#ifdef __linux__
+    constexpr const char* list = "system.posix_acl_access";
+    std::array<char, 4096> entries{};
+    const ssize_t size = ::getxattr(path.c_str(), list, entries.data(), entries.size());
+    if (size > 0)
+        return ::fsetxattr(fd, list, entries.data(), static_cast<std::size_t>(size), 0) == 0;
+    ::fremovexattr(fd, list);  // that the folder gives to its new files
+    return errno != ERANGE;
+#else
+    return true;
+#endif
+}
+
+/// Who may use `fd` from now on: those who may use the file at `path`, and nobody else. Where the
+/// group or the access list cannot be had, the group may do what all others may.
+void copy_access(const std::string& path, const struct stat& old, int fd) {
+    unsigned mode = old.st_mode & 0777U;
+    struct stat made {};
+    const bool is_known = ::fstat(fd, &made) == 0;
+    const bool is_same = is_known && made.st_uid == old.st_uid && made.st_gid == old.st_gid;
+    const bool has_group = is_same || ::fchown(fd, old.st_uid, old.st_gid) == 0 ||
+                           ::fchown(fd, made.st_uid, old.st_gid) == 0;
+    if (!has_group || !copy_access_list(path, fd)) mode &= 0707U | (mode & 07U) << 3;
+    // On a file system without modes the new file's own has to do.
+    static_cast<void>(::fchmod(fd, static_cast<mode_t>(mode)) == 0);
+}
+
+/// 0 or errno. Some files of the system know no way to the disk.
+int error_at_sync(int fd) {
+    while (::fsync(fd) != 0)
+        if (errno != EINTR) return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+    return 0;
 }
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path) : name_(path) {
-    if (path == "-") {
-        name_ = "<stdout>";
-        fd_ = STDOUT_FILENO;
+OutputFile::OutputFile(const std::string& path) : name_(path == "-" ? "<stdout>" : path) {
+    if (const std::optional<int> open = inherited_descriptor(path)) {
+        fd_ = *open;
         return;
     }
-    struct stat status {};
-    const bool exists = ::stat(path.c_str(), &status) == 0;
+    is_own_ = true;
+    struct stat old {};
+    const bool exists = ::stat(path.c_str(), &old) == 0;
+    if (!exists && errno != ENOENT) fail_to_write(name_, errno);
     struct stat link {};
     if (!exists && ::lstat(path.c_str(), &link) == 0)
         throw Error(ErrorKind::io, name_, "is a broken symbolic link; expected a file to write");
-    if (exists && S_ISDIR(status.st_mode))
+    if (exists && S_ISDIR(old.st_mode))
         throw Error(ErrorKind::io, name_, "is a folder; expected a file to write");
-    if (exists && !S_ISREG(status.st_mode)) {
+    if (exists && !S_ISREG(old.st_mode)) {
         fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
         if (fd_ < 0) fail_to_write(name_, errno);
         return;
     }
     if (exists && ::access(path.c_str(), W_OK) != 0) fail_to_write(name_, errno);
-    target_ = real_target(path);
-    temporary_ = target_ + ".tmp" + std::to_string(::getpid());
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, new_file_mode);
-    if (fd_ < 0) {
-        const int error = errno;
-        temporary_.clear();
-        fail_to_write(name_, error);
-    }
-    // Best effort: on a file system without modes the new file's own mode has to do.
-    if (exists) static_cast<void>(::fchmod(fd_, status.st_mode & 07777) == 0);
+    target_ = exists ? real_target(path) : path;
+    if (target_.empty()) fail_to_write(name_, errno);
+    replaces_ = exists && old.st_size != 0;
+    // Of a file that is replaced nobody but its owner sees anything before its access is known.
+    fd_ = temporary_.create(target_, exists ? old.st_mode & 0600U : new_file_mode);
+    if (fd_ < 0 && exists) fail_to_place(errno);
+    if (fd_ < 0) fail_to_write(name_, errno);
+    if (exists) copy_access(target_, old, fd_);
 }
 
 OutputFile::~OutputFile() {
-    if (fd_ > STDOUT_FILENO) ::close(fd_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (is_own_) close();
 }
 
 OutputFile& OutputFile::operator<<(std::string_view text) {
@@ -72,15 +112,16 @@ OutputFile& OutputFile::operator<<(std::string_view text) {
     return *this;
 }
 
-void OutputFile::commit() {
+void OutputFile::finish() {
     flush();
-    if (fd_ > STDOUT_FILENO) {
-        const int fd = std::exchange(fd_, -1);
-        if (::close(fd) != 0) fail_to_write(name_, errno);
-    }
-    if (temporary_.empty()) return;
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_to_write(name_, errno);
-    temporary_.clear();
+    int error = replaces_ ? error_at_sync(fd_) : 0;
+    if (error == 0) error = close();
+    if (error != 0) fail_to_write(name_, error);
+}
+
+void OutputFile::commit() {
+    if (is_in_place()) return;
+    if (const int error = temporary_.rename(target_); error != 0) fail_to_place(error);
 }
 
 void OutputFile::flush() {
@@ -89,8 +130,29 @@ void OutputFile::flush() {
 }
 
 void OutputFile::write(std::string_view text) const {
-    if (const Written written = write_all(fd_, text); written.error != 0)
-        fail_to_write(name_, written.error);
+    const Written written = write_all(fd_, text);
+    if (written.error == EPIPE) throw ClosedPipe{};
+    if (written.error != 0) fail_to_write(name_, written.error);
+}
+
+/// 0 or errno. Once.
+int OutputFile::close() {
+    const int fd = std::exchange(fd_, -1);
+    return is_own_ ? error_at_close(fd) : error_at_end(fd);
+}
+
+void OutputFile::fail_to_place(int error) const {
+    throw Error(ErrorKind::io, name_,
+                std::string("cannot be put in its place (") + std::strerror(error) +
+                    "); expected a folder where files may be made and renamed, or the result on "
+                    "standard output, > FILE");
+}
+
+void show(std::string_view text, int descriptor) {
+    const Written written = write_all(descriptor, text);
+    const int error = written.error == 0 ? error_at_end(descriptor) : written.error;
+    if (error != 0 && error != EPIPE)
+        fail_to_write(descriptor == STDOUT_FILENO ? "<stdout>" : "<stderr>", error);
 }
 
 }  // namespace attn::io

@@ -43,8 +43,12 @@ std::string path_beside(const std::string& file, const std::string& name) {
 }
 
 bool path_exists(const std::string& path) {
-    std::error_code ignored;
-    return fs::exists(path, ignored);
+    std::error_code error;
+    if (fs::exists(path, error)) return true;
+    // Of other errors (of a disk, a server) nobody knows; opening it says which.
+    return error && error != std::errc::filename_too_long &&
+           error != std::errc::too_many_symbolic_link_levels &&
+           error != std::errc::permission_denied;
 }
 
 bool is_folder(const std::string& path) {

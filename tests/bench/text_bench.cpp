@@ -200,7 +200,7 @@ void write_result(const Array<float>& numbers, const std::string& path, ThreadPo
     report.arrays = {{"numbers", numbers, {}}};
     report.workers = workers;
     io::OutputFile out(path);
-    io::write_json(out, report, {});
+    out.fill([&](io::Output& to) { io::write_json(to, report, {}); });
     out.commit();
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("batch: --retry-failed answers anew, in its place, what failed or is m
     CHECK(refused.code == 3);
     CHECK(read_text("out.ndjson") == turned);
     for (const auto& file : std::filesystem::directory_iterator("."))
-        CHECK(file.path().string().find("out.ndjson.tmp") == std::string::npos);
+        CHECK(file.path().string().find(".attn-") == std::string::npos);
 }
 
 TEST_CASE("batch: --resume is refused where the settings, or the file, are others") {

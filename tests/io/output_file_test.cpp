@@ -3,7 +3,13 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/xattr.h>
+#endif
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 
 #include "tests/support/support.hpp"
@@ -32,7 +38,7 @@ TEST_CASE("output: without commit the old file stays and nothing is left behind"
     test::write_text(path, "old");
     {
         OutputFile out(path);
-        out << std::string(1 << 20, 'x');  // more than the buffer: really written
+        out.fill([](Output& to) { to << std::string(1 << 20, 'x'); });
         CHECK(test::read_text(path) == "old");
     }
     CHECK(test::read_text(path) == "old");
@@ -44,7 +50,7 @@ TEST_CASE("output: commit replaces the file whole and keeps its mode") {
     test::write_text(path, "old");
     ::chmod(path.c_str(), 0640);
     OutputFile out(path);
-    out << "new";
+    out.fill([](Output& to) { to << "new"; });
     out.commit();
     CHECK(test::read_text(path) == "new");
     struct stat status {};
@@ -53,12 +59,119 @@ TEST_CASE("output: commit replaces the file whole and keeps its mode") {
     CHECK(files_in(folder) == 1);
 }
 
+TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
+    const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
+    const mode_t old_mask = ::umask(022);
+    for (unsigned mode : {0600U, 0640U, 0660U, 0604U, 0666U, 0200U, 0777U}) {
+        test::write_text(path, "old");
+        ::chmod(path.c_str(), static_cast<mode_t>(mode));
+        OutputFile out(path);
+        for (const auto& file : fs::directory_iterator(folder))
+            CHECK((static_cast<unsigned>(file.status().permissions()) & ~mode) == 0);
+        out.fill([](Output& to) { to << "new"; });
+        out.commit();
+        CHECK(static_cast<unsigned>(fs::status(path).permissions()) == mode);
+        fs::remove(path);
+    }
+    OutputFile out(path);
+    out.fill([](Output&) {});
+    out.commit();
+    CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0644);
+    ::umask(old_mask);
+}
+
+TEST_CASE("output: a file that is replaced stays that of its owner and group") {
+    if (::getuid() != 0) return;  // nobody else may give files away
+    const std::string folder = fresh_folder("owners"), path = folder + "/r.json";
+    test::write_text(path, "old");
+    REQUIRE(::chown(path.c_str(), 12, 34) == 0);
+    ::chmod(path.c_str(), 0660);
+    OutputFile out(path);
+    out.fill([](Output& to) { to << "new"; });
+    out.commit();
+    struct stat status {};
+    ::stat(path.c_str(), &status);
+    CHECK(status.st_uid == 12);
+    CHECK(status.st_gid == 34);
+    CHECK((status.st_mode & 0777) == 0660);
+}
+
+#ifdef __linux__
+TEST_CASE("output: an access list stays, and a folder's own list opens no file that had none") {
+    const std::string folder = fresh_folder("lists"), path = folder + "/r.json";
+    struct Entry {
+        std::uint16_t kind, rights;
+        std::uint32_t id;
+    };
+    struct List {
+        std::uint32_t version = 2;
+        // the owner, user 12, the group, the most that those two may, all others
+        std::array<Entry, 5> entries{
+            {{1, 6, ~0U}, {2, 4, 12}, {4, 0, ~0U}, {16, 4, ~0U}, {32, 0, ~0U}}};
+    } const list;
+    const char* const access = "system.posix_acl_access";
+    const auto list_of = [&] {
+        std::string found(256, '\0');
+        const ssize_t size = ::getxattr(path.c_str(), access, found.data(), found.size());
+        return found.substr(0, size < 0 ? 0 : static_cast<std::size_t>(size));
+    };
+    const auto replace = [&] {
+        OutputFile out(path);
+        out.fill([](Output& to) { to << "new"; });
+        out.commit();
+    };
+    test::write_text(path, "old");
+    if (::setxattr(path.c_str(), access, &list, sizeof list, 0) != 0) {
+        MESSAGE("skipped: no access lists here");
+        return;
+    }
+    const std::string before = list_of();
+    replace();
+    CHECK(list_of() == before);
+    CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0640);
+
+    REQUIRE(::removexattr(path.c_str(), access) == 0);
+    REQUIRE(::setxattr(folder.c_str(), "system.posix_acl_default", &list, sizeof list, 0) == 0);
+    replace();
+    CHECK(list_of() == "");
+}
+#endif
+
+TEST_CASE("output: names as long as the system takes them, in folders as deep") {
+    std::string folder = fresh_folder("long");
+    for (int depth = 0; depth < 12; ++depth) {
+        const std::string path = folder + "/" + std::string(255, 'n');
+        for (const char* text : {"new", "newer"}) {
+            OutputFile out(path);
+            out.fill([&](Output& to) { to << text; });
+            out.commit();
+            CHECK(test::read_text(path) == text);
+        }
+        CHECK(files_in(folder) == 1);
+        CHECK(test::error_of([&] { OutputFile out(path + "n"); }).find("File name too long") !=
+              std::string::npos);
+        folder += "/" + std::string(100, 'd');
+        fs::create_directory(folder);
+    }
+}
+
+TEST_CASE("output: other names of a file keep the old bytes") {
+    const std::string folder = fresh_folder("names"), path = folder + "/r.json";
+    test::write_text(path, "old");
+    fs::create_hard_link(path, folder + "/other");
+    OutputFile out(path);
+    out.fill([](Output& to) { to << "new"; });
+    out.commit();
+    CHECK(test::read_text(path) == "new");
+    CHECK(test::read_text(folder + "/other") == "old");
+}
+
 TEST_CASE("output: a symbolic link stays a link") {
     const std::string folder = fresh_folder("linked");
     test::write_text(folder + "/real", "old");
     fs::create_symlink("real", folder + "/link");
     OutputFile out(folder + "/link");
-    out << "new";
+    out.fill([](Output& to) { to << "new"; });
     out.commit();
     CHECK(fs::is_symlink(folder + "/link"));
     CHECK(test::read_text(folder + "/real") == "new");
@@ -66,7 +179,7 @@ TEST_CASE("output: a symbolic link stays a link") {
 
 TEST_CASE("output: devices are written in place; folders and full disks are errors") {
     OutputFile null("/dev/null");
-    null << "gone";
+    null.fill([](Output& to) { to << "gone"; });
     null.commit();
     CHECK(fs::is_character_file("/dev/null"));
     CHECK(test::error_of([] {
@@ -78,8 +191,7 @@ TEST_CASE("output: devices are written in place; folders and full disks are erro
     if (fs::exists("/dev/full"))
         CHECK(test::error_of([] {
                   OutputFile out("/dev/full");
-                  out << "x";
-                  out.commit();
+                  out.fill([](Output& to) { to << "x"; });
               }) ==
               "/dev/full: cannot be written (No space left on device); expected a place with room "
               "and leave to write");

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""A fault at every system call: python3 tests/faults.py PROGRAM [--quick] [--only NAME]
+
+Each scenario is run once as it is, and then once for every system call that it makes and every way in
+which that call may fail, or a signal may come there. strace puts the fault in. What must hold:
+exit code 0 (or the scenario's own) with exactly the bytes of the undisturbed run; or one line of
+error with exit code 3 or 4, or the end by that signal. Then each file is as it was before, or
+whole where the command writes several; standard output is empty, but for what was written there when
+the fault came; lines of a batch are a beginning of the whole. No other file is left (after SIGKILL
+one hidden file may be, and the next run must do as if it were not there). Nothing hangs.
+
+--quick takes a part, another for each seed (ATTN_TEST_SEED, default 1). Exit code 77: no strace here.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+QUICK = 700
+SECONDS = 30
+
+# In which ways a call may fail; all others as "". Not touched: what cannot fail, ends the program, or is not the
+# program's own.
+ERRORS = collections.defaultdict(lambda: ["EIO", "ENOMEM"], {
+    "openat": ["EIO", "EACCES", "ENOSPC", "EMFILE", "EINTR", "EEXIST"],
+    "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR"],
+    "write": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EAGAIN", "EFBIG"],
+    "close": ["EIO", "ENOSPC", "EDQUOT", "EINTR"], "fsync": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EINVAL"],
+    "rename": ["EIO", "ENOSPC", "EBUSY", "EACCES", "EXDEV"], "ftruncate": ["EIO", "EINTR", "EPERM"],
+    "lseek": ["EIO", "ESPIPE"], "flock": ["ENOLCK", "EAGAIN", "EINTR"], "poll": ["EINTR", "ENOMEM"],
+    "newfstatat": ["EIO", "ENOMEM"], "fstat": ["EIO", "ENOMEM"], "stat": ["EIO"],
+    "lstat": ["EIO"], "access": ["EACCES", "EROFS", "EIO"], "readlink": ["EIO", "ENOMEM"], "dup": ["EMFILE", "EINTR"],
+    "fchmod": ["EPERM", "EIO"], "fchown": ["EPERM", "EIO"], "getxattr": ["ERANGE", "EOPNOTSUPP", "EIO"],
+    "fsetxattr": ["ENOSPC"], "fremovexattr": ["EIO"], "mmap": ["ENOMEM"], "mprotect": ["ENOMEM"],
+    "clone3": ["EAGAIN"], "clone": ["EAGAIN"], "pipe": ["EMFILE"], "pipe2": ["EMFILE"], "ioctl": ["EIO", "EINTR"],
+    "unlink": ["EIO", "EACCES"], "fcntl": ["EIO"], "getcwd": ["ENOENT"]})
+UNTOUCHED = {"exit_group", "futex", "munmap", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_getaffinity",
+             "getpid", "gettid", "tgkill", "madvise", "execve", "restart_syscall", "getuid", "prlimit64", "sched_yield",
+             "brk"}  # whose failure strace cannot show as the system does
+SIGNALS = ["SIGTERM", "SIGINT", "SIGKILL"]
+
+Scenario = collections.namedtuple("Scenario", "name words lines")  # lines: files and streams that grow line by line
+MATRIX = "1,2\n3,4\n5,7\n"
+REQUESTS = "".join('{"id":%d,"mode":"self","inputs":[[1,%d],[3,4]]}\n' % (i, i) for i in range(4)) + "[]\n"
+
+SCENARIOS = [Scenario(name, words.split(), set(lines.split())) for name, words, lines in (
+    ("json to a file", "self m.csv -o old.json", ""),
+    ("csv to standard output", "self m.csv --format csv", ""),
+    ("npz to a new file", "causal m.csv --emit all -o new.npz", ""),
+    ("safetensors", "multihead m.csv --heads 1 --emit all -o old.safetensors", ""),
+    ("by a link", "self m.csv -o link.json", ""),
+    ("in place", "self m.csv -o /proc/self/fd/1", ""),
+    ("three files", "self m.csv -o old.json --save-weights old.npz --plot new.svg", ""),
+    ("two files and standard output", "self m.csv --save-weights old.npz --plot new.png", ""),
+    ("a picture on the terminal", "self m.csv --heatmap --emit all", ""),
+    ("plot", "plot result.json -o old.svg", ""),
+    ("explain", "explain self m.csv -o old.txt", ""),
+    ("compare", "compare result.json other.json", ""),
+    ("inspect", "inspect result.json", ""),
+    ("a model", f"multihead --weights {DATA}/models/gpt2 --token-ids 1,2 -o new.json", ""),
+    ("batch to a file", "batch q.ndjson --jobs 1 -o old.ndjson", "old.ndjson"),
+    ("batch to standard output", "batch q.ndjson --jobs 1", "<stdout>"),
+    ("batch from standard input", "batch --jobs 1 -o new.ndjson", "new.ndjson"),
+    ("batch --resume", "batch q.ndjson --jobs 1 --resume part.ndjson", "part.ndjson"),
+    ("batch --retry-failed", "batch q.ndjson --jobs 1 --retry-failed --resume part.ndjson", ""),
+)]
+
+Outcome = collections.namedtuple("Outcome", "code out err files")
+
+
+def read_files(folder):
+    """A link counts as what it says, so that one that is replaced by a file is seen."""
+    return {p.name: os.readlink(p).encode() if p.is_symlink() else p.read_bytes() for p in folder.iterdir()}
+
+
+def write_inputs(program, folder):
+    (folder / "m.csv").write_text(MATRIX)
+    (folder / "q.ndjson").write_text(REQUESTS)
+    for name in ("old.json", "old.safetensors", "old.npz", "old.svg", "old.txt", "old.ndjson"):
+        (folder / name).write_text("old\n")
+    (folder / "link.json").symlink_to("old.json")
+    for name, words in (("result.json", ["--emit", "all"]), ("other.json", ["--emit", "all", "--seed", "3"])):
+        (folder / name).write_bytes(subprocess.run([program, "self", "m.csv", *words], cwd=folder, check=True,
+                                                   stdout=subprocess.PIPE).stdout)
+    answers = subprocess.run([program, "batch", "q.ndjson"], cwd=folder, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, check=False).stdout
+    second = answers.index(b"\n", answers.index(b"\n") + 1) + 1
+    (folder / "part.ndjson").write_bytes(answers[:second + 20])
+
+
+def run(scenario, folder, before, tracer=()):
+    """In a folder that holds what was there before; None where it hangs."""
+    command = [*tracer, program, *scenario.words]
+    # A file, not a pipe: an inherited file is one more thing that must not be replaced.
+    with open(folder / "q.ndjson", "rb") as requests, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            code = subprocess.run(command, cwd=folder, stdin=requests, stdout=out, stderr=err, check=False,
+                                  timeout=SECONDS).returncode
+        except subprocess.TimeoutExpired:
+            return None
+        out.seek(0), err.seek(0)
+        files = {n: b for n, b in read_files(folder).items() if before.get(n) != b}
+        return Outcome(code, out.read(), err.read().decode(errors="replace"), files)
+
+
+def fresh(template):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="faults."))
+    shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
+    return folder
+
+
+def calls_of(scenario, template, before):
+    """(name, number) of every call that is the program's own and not its loader's."""
+    folder = fresh(template)
+    log = folder.with_suffix(".log")
+    run(scenario, folder, before, ("strace", "-qq", "-o", str(log)))
+    seen, calls, own = collections.Counter(), [], False
+    for line in log.read_text(errors="replace").splitlines():
+        found = re.match(r"(\w+)\(", line)
+        if not found:
+            continue
+        own = own or line.startswith("fcntl(0, F_GETFD)")
+        seen[found[1]] += 1
+        if own and found[1] not in UNTOUCHED:
+            calls.append((found[1], seen[found[1]]))
+    log.unlink()
+    shutil.rmtree(folder)
+    return calls
+
+
+def is_beginning(part, whole):
+    return whole.startswith(part) and (not part or part.endswith(b"\n"))
+
+
+def problem_of(scenario, fault, call, got, whole, before):
+    """What is wrong with an outcome; "" where nothing is."""
+    if got is None:
+        return "hangs"
+    name = call[0]
+    extra = [n for n in got.files if n not in whole.files and n not in before]
+    may_stay = len(whole.files) if fault == "SIGKILL" else name in ("unlink", "unlinkat")
+    if [n for n in extra if not n.startswith(".attn-")] or len(extra) > may_stay:
+        return f"leaves {extra}"
+    files = {n: b for n, b in got.files.items() if n not in extra}
+    if got.code == whole.code and got.out == whole.out and files == whole.files:
+        return ""
+    if got.code == whole.code and fault not in SIGNALS:
+        return f"exit code {got.code}, but other output: {sorted(files)} and {len(got.out)} bytes"
+    if fault in SIGNALS:
+        if got.code != -getattr(signal, fault):
+            return f"exit code {got.code} by {fault}"
+    elif got.code not in (3, 4):
+        return f"exit code {got.code}: {got.err.strip()}"
+    elif not re.fullmatch(("(?s:.*)" if "--heatmap" in scenario.words else "") + r"attn: error: [^\n]*\n", got.err):
+        return f"error is not one line: {got.err!r}"
+    several = len(whole.files) > 1 or (whole.files and whole.out)
+    for n, b in files.items():
+        if n in scenario.lines:
+            if not is_beginning(b, whole.files[n]) and not (fault == "SIGKILL" and whole.files[n].startswith(b)):
+                return f"{n} holds other lines"
+        elif b != whole.files.get(n):
+            return f"{n} is torn"
+        elif not several and fault not in SIGNALS:
+            return f"{n} was replaced, though exit code {got.code}"
+    if got.out and not whole.out.startswith(got.out):
+        return "other standard output"
+    if got.out and not files and len(whole.files) > 0:
+        return "standard output is there, its files are not"
+    if got.out and name not in ("write", "close", "dup", "poll") and fault not in SIGNALS and not scenario.lines:
+        return f"standard output has {len(got.out)} bytes, though exit code {got.code}"
+    return ""
+
+
+def try_fault(job):
+    scenario, template, before, whole, call, fault = job
+    folder = fresh(template)
+    what = f"signal={fault}" if fault in SIGNALS else f"error={fault}"
+    log = folder.with_suffix(".log")
+    tracer = ("strace", "-qq", "-o", str(log), "-e", f"trace={call[0]}", "-e", f"inject={call[0]}:{what}:when={call[1]}")
+    got = run(scenario, folder, before, tracer)
+    problem = problem_of(scenario, fault, call, got, whole, before)
+    if not problem and fault == "SIGKILL":
+        again = run(scenario, folder, before)
+        left = {n: b for n, b in again.files.items() if not n.startswith(".attn-")}
+        if "--resume" not in scenario.words and left != whole.files:
+            problem = f"the next run differs: {again.code} {again.err}"
+    shutil.rmtree(folder)
+    log.unlink(missing_ok=True)
+    return problem and f"{scenario.name}: {call[0]} {call[1]}, {fault}: {problem}"
+
+
+def main():
+    global program
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    program = str(pathlib.Path(args.program).resolve())
+    can_trace = shutil.which("strace") and subprocess.run(["strace", "-qq", "-o", os.devnull, program, "--version"],
+                                                          stdout=subprocess.DEVNULL, check=False).returncode == 0
+    if not can_trace:
+        print("skipped: no strace, or it may not trace here")
+        sys.exit(77)
+    template = pathlib.Path(tempfile.mkdtemp(prefix="faults."))
+    write_inputs(program, template)
+    before = read_files(template)
+    jobs = []
+    for scenario in SCENARIOS:
+        if args.only not in scenario.name:
+            continue
+        folder = fresh(template)
+        whole = run(scenario, folder, before)
+        shutil.rmtree(folder)
+        for call in calls_of(scenario, template, before):
+            jobs += [(scenario, template, before, whole, call, fault) for fault in ERRORS[call[0]] + SIGNALS]
+    seed = int(os.environ.get("ATTN_TEST_SEED", "1"))
+    if args.quick and len(jobs) > QUICK:
+        jobs = random.Random(seed).sample(jobs, QUICK)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        problems = [p for p in pool.map(try_fault, jobs) if p]
+    shutil.rmtree(template)
+    print(*problems, sep="\n")
+    kinds = collections.Counter(job[4][0] for job in jobs)
+    print(", ".join(f"{name} {count}" for name, count in kinds.most_common()))
+    print(f"{len(jobs)} faults, {len(problems)} problems; seed {seed}")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
