@@ -102,6 +102,11 @@ inline bool is_boolean(const Option& option) {
     return keeps<bool>(option);
 }
 
+/// Whether its value is, or may be, the name of a file.
+inline bool names_file(const Option& option) {
+    return std::string_view(option.argument).find("FILE") != std::string_view::npos;
+}
+
 /// The flag without its dashes, and with them.
 std::string flag_name(const Option& option);
 std::string flag_of(const Option& option);

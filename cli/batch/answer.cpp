@@ -8,11 +8,10 @@
 #include "cli/request/failure.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "cli/request/output.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
-#include "io/file/bytes.hpp"
 #include "io/file/output.hpp"
-#include "io/read/input_file.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -22,13 +21,11 @@ constexpr std::size_t most_room = std::size_t{1} << 20, extra_room = 128;
 constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
 
 std::string error_line(const Record& record, const Failure& failure) {
-    std::string error = "{";
-    io::append_member(error, "kind", failure.kind);
-    io::append_member(error, "where", io::one_line(io::shortened(failure.where, longest_place)));
-    io::append_member(error, "message", io::one_line(failure.message));
-    std::string line = "{";
-    io::append_member(line, "id", io::JsonText{id_of(record)});
-    return line + ",\"error\":" + error + "}}\n";
+    std::string line = start_of_error(record);
+    io::append_member(line, "kind", failure.kind);
+    io::append_member(line, "where", io::one_line(io::shortened(failure.where, longest_place)));
+    io::append_member(line, "message", io::one_line(failure.message));
+    return line + "}}\n";
 }
 
 /// Texts of requests that are no lines of requests.
@@ -52,6 +49,19 @@ void check_line(const Record& record) {
 
 }  // namespace
 
+std::string start_of_result(const Record& record) {
+    std::string start = "{";
+    io::append_member(start, "schema", schemas::result);
+    io::append_member(start, "id", io::JsonText{id_of(record)});
+    return start;
+}
+
+std::string start_of_error(const Record& record) {
+    std::string start = "{";
+    io::append_member(start, "id", io::JsonText{id_of(record)});
+    return start + ",\"error\":{";
+}
+
 void check_answer_format(const Request& request) {
     if (!request.format->json)
         throw Error(ErrorKind::usage, place_of(request, "format"),
@@ -68,6 +78,8 @@ Answer Answerer::answer(const Record& record) {
     try {
         request = defaults_;
         return {answer_line(request, record), {}};
+    } catch (const io::WrittenFile&) {
+        return {{}, {}, std::current_exception()};
     } catch (...) {
         const Failure failure = current_failure(request);
         return {error_line(record, failure),
@@ -88,7 +100,6 @@ Question Answerer::read(Request& request, const Record& record) {
     request.id = record.id;
     std::optional<io::Source> document;
     if (record.line == 0) {
-        io::require_regular_file(io::split_data_path(record.file).file);
         request.input = record.file;
     } else {
         check_line(record);

@@ -1,6 +1,7 @@
 // One record of a batch: its answer, or what is wrong with it, as a line.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "cli/batch/records.hpp"
@@ -12,9 +13,14 @@
 namespace attn::cli {
 
 struct Answer {
-    std::string line;     ///< with its line break
-    std::string problem;  ///< "where: what" of a record that failed, else empty
+    std::string line;             ///< with its line break
+    std::string problem;          ///< "where: what" of a record that failed, else empty
+    std::exception_ptr end = {};  ///< what ends the batch in this record's stead
 };
+
+/// How the line of an answer starts: what every answer to this record has, if it succeeds or fails.
+std::string start_of_result(const Record& record);
+std::string start_of_error(const Record& record);
 
 /// An answer is one line of JSON. Errors: kind usage, for settings that ask for anything else.
 void check_answer_format(const Request& request);

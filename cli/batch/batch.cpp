@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "cli/batch/answer.hpp"
+#include "cli/batch/overwritten.hpp"
 #include "cli/batch/progress.hpp"
 #include "cli/batch/results.hpp"
 #include "cli/batch/resume.hpp"
@@ -61,7 +63,7 @@ public:
             start_threads(request_.jobs - 1, [this](std::size_t) { work(); });
         work();
         for (std::thread& other : others) other.join();
-        results_.flush();
+        results_.finish();
         if (fault_) std::rethrow_exception(fault_);
     }
 
@@ -128,27 +130,33 @@ private:
     std::exception_ptr fault_;
 };
 
-/// The file of a path, or of standard input or output where it is "-"; nothing for what is no
-/// regular file, such as a pipe.
-std::optional<std::pair<dev_t, ino_t>> identity(const std::string& path, int standard) {
-    struct stat status {};
-    const int failed = path == "-" ? ::fstat(standard, &status) : ::stat(path.c_str(), &status);
-    if (failed != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-    return std::pair(status.st_dev, status.st_ino);
+std::optional<io::FileId> output_of(const BatchRequest& request) {
+    return request.output == "-" ? io::file_id(STDOUT_FILENO) : io::file_id(request.output);
 }
 
-void check_output_is_no_input(const BatchRequest& request) {
-    const auto output = identity(request.output, STDOUT_FILENO);
+/// Whether there is something to be lost where the answers go.
+bool holds_something(const BatchRequest& request) {
+    struct stat status {};
+    const int failed = request.output == "-" ? ::fstat(STDOUT_FILENO, &status)
+                                             : ::stat(request.output.c_str(), &status);
+    return failed == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
+}
+
+/// The answers may not be written over what is read: not over the requests, nor over what the flags
+/// and the requests name, as far as that is known before they are answered. An output that is read
+/// later all the same ends the batch there.
+void check_output(const BatchRequest& request, io::LoadedModels& models) {
+    const auto output = output_of(request);
     for (const BatchInput& input : request.inputs)
-        if (output && identity(input.path, STDIN_FILENO) == output)
-            throw Error(ErrorKind::usage,
-                        request.output == "-" ? std::string("<stdout>") : request.output,
-                        "is read and written; expected another file for the answers");
+        if (output &&
+            output == (input.path == "-" ? io::file_id(STDIN_FILENO) : io::file_id(input.path)))
+            throw io::WrittenFile(request.output == "-" ? "<stdout>" : request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
                     "is no regular file; expected one that holds answers, or will");
+    if (output) check_flags(request, models);
 }
 
 void report(const std::string& text) {
@@ -188,7 +196,8 @@ BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
         count = results.count();
     });
     if (!stop.wanted()) {
-        good.check_end();
+        Answerer answerer = make_answerer(request, models);
+        good.check_end(answerer);
         out.commit();
     }
     return count;
@@ -200,25 +209,35 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
     if (stop.wanted() || has_failed) return answered.count;
     out.start_at(answered.bytes);
+    // Records that come through a pipe may name the output too: the first of them finds it whole.
+    const auto is_file = [](const BatchInput& input) {
+        return input.path != "-" && io::file_id(input.path);
+    };
+    if (std::all_of(request.inputs.begin(), request.inputs.end(), is_file)) out << "";
     Progress progress;
     BatchResults results(out, answered.count, request.max_failures, progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
+    out << "";  // where there was no answer
     out.finish();
     return results.count();
 }
 
 }  // namespace
 
-bool run_batch(const BatchRequest& request) {
-    check_output_is_no_input(request);
-    Stop stop;
+bool run_batch(BatchRequest request) {
     io::LoadedModels models;
+    io::Access& access = request.defaults.access;
+    access = {.regular_only = true, .written = output_of(request)};
+    check_output(request, models);
+    Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
-    io::LineOutput out(request.output);
+    if (holds_something(request)) check_records(request, models, stop);
+    io::LineOutput out(request.output, stop.signal_file());
     if (request.resume && out.is_inherited())
         throw Error(ErrorKind::io, request.output,
                     "is open already, where answers go behind what is there; expected the name of "
                     "a file, or --output in place of --resume");
+    access.written = out.id();
     BatchCount count;
     std::uint64_t failed_before = 0;
     if (request.retry_failed) {

@@ -27,6 +27,6 @@ struct BatchRequest {
 /// holds the records in hand and their answers. Ends the program where a signal asks for it, after
 /// the records in hand. Errors: kind io for files of requests and the output; kind input for an
 /// output that does not go with the requests.
-bool run_batch(const BatchRequest& request);
+bool run_batch(BatchRequest request);
 
 }  // namespace attn::cli

@@ -25,10 +25,12 @@
 namespace attn::cli {
 namespace {
 
+constexpr io::Access regular_only{.regular_only = true};
+
 /// A JSON file is one record, unless its first line is one by itself.
 bool holds_lines(const std::string& path) {
     constexpr std::size_t enough = std::size_t{1} << 16;
-    const std::shared_ptr<const io::Bytes> bytes = io::Bytes::open(path);
+    const std::shared_ptr<const io::Bytes> bytes = io::Bytes::open(path, regular_only);
     const std::string start =
         bytes->read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes->size(), enough)));
     return io::looks_like_ndjson(start);
@@ -41,7 +43,6 @@ bool is_one_record(const BatchInput& input) {
     try {
         const io::InputFormat* format = io::format_of_name(input.path);
         if (format == nullptr || format == io::ndjson_input) return false;
-        io::require_regular_file(input.path);
         return format != io::json_input || !holds_lines(input.path);
     } catch (const Error&) {
         return true;  // one that cannot be read: its answer says why
@@ -75,13 +76,14 @@ std::string Record::place() const {
     return line == 0 ? file : file + ":" + std::to_string(line);
 }
 
+io::Source source_of(const Record& record) {
+    if (record.line == 0) return io::read_source(record.file, regular_only);
+    return {record.file, record.text, nullptr, record.line};
+}
+
 std::string id_of(const Record& record) {
     try {
-        io::Source line{record.file, record.text, nullptr, record.line};
-        if (record.line == 0) {
-            io::require_regular_file(record.file);
-            line = io::read_source(record.file);
-        }
+        const io::Source line = source_of(record);
         const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
         const io::JsonMember* member = document.find("id");
         if (member == nullptr) return record.id;
@@ -102,6 +104,10 @@ RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, c
 
 io::Next RecordReader::next(Record& record, bool may_wait) {
     while (!stop_.wanted()) {
+        if (put_back_) {
+            record = *std::exchange(put_back_, std::nullopt);
+            return io::Next::found;
+        }
         const io::Next next = next_of_any_shard(record, may_wait);
         if (next != io::Next::found) return next;
         if (given_++ % shard_.shards == shard_.shard - 1) return next;

@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/batch/stop.hpp"
 #include "io/file/line_reader.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::cli {
 
@@ -34,6 +36,10 @@ struct Record {
     std::string place() const;
 };
 
+/// The text of the record, whatever it is. Errors: those of read_source, for a record that is a
+/// file.
+io::Source source_of(const Record& record);
+
 /// The id that the record says, or the one it has without; as JSON.
 std::string id_of(const Record& record);
 
@@ -48,7 +54,10 @@ public:
     /// Errors: kind io where reading a file of lines fails.
     io::Next next(Record& record, bool may_wait = true);
 
-    bool at_end() const { return input_ == inputs_.size(); }
+    /// `next` gives this record again.
+    void put_back(Record record) { put_back_ = std::move(record); }
+
+    bool at_end() const { return input_ == inputs_.size() && !put_back_; }
 
     /// The part of all that has been given out, 0 to 1; empty where nobody knows.
     std::optional<double> part() const;
@@ -63,6 +72,7 @@ private:
     std::size_t input_ = 0;                  // whose turn it is
     std::unique_ptr<io::LineReader> lines_;  // of this input; null where it is not open
     std::size_t given_ = 0;
+    std::optional<Record> put_back_;
 };
 
 }  // namespace attn::cli

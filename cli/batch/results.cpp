@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "io/file/line_output.hpp"
+
 namespace attn::cli {
 namespace {
 
@@ -52,6 +54,12 @@ bool BatchResults::has_room(std::uint64_t first) const {
 void BatchResults::append(std::vector<Answer>& answers) {
     for (Answer& answer : answers) {
         if (ended_) return;
+        if (answer.end) {
+            end_ = answer.end;
+            ended_ = true;
+            stop_.want();
+            return;
+        }
         ready_ += answer.line;  // or it counts as not there yet, and nothing comes after it
         ++next_;
         ++count_.records;
@@ -73,6 +81,8 @@ void BatchResults::write_ready() {
         out_ << ready_;
     } catch (const io::ClosedPipe&) {
         return stop_.want();
+    } catch (const io::GivenUp&) {
+        return;
     }
     ready_.clear();
     is_broken_ = false;
@@ -86,9 +96,10 @@ void BatchResults::set_idle(bool idle) {
     if (idle) write_ready();
 }
 
-void BatchResults::flush() {
+void BatchResults::finish() {
     const std::lock_guard lock(mutex_);
     write_ready();
+    if (end_) std::rethrow_exception(end_);
 }
 
 BatchCount BatchResults::count() const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -40,7 +41,8 @@ public:
     /// long in coming.
     void set_idle(bool idle);
 
-    void flush();
+    /// Errors: those of the output, and of an answer that ended the batch.
+    void finish();
     BatchCount count() const;
 
 private:
@@ -63,7 +65,8 @@ private:
     std::string ready_;
     std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
     bool idle_ = false;
-    bool ended_ = false;      // by too many failures
+    bool ended_ = false;  // by too many failures, or by `end_`
+    std::exception_ptr end_;
     bool is_broken_ = false;  // the output
 };
 

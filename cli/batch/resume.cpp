@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "io/file/bytes.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
 
@@ -22,59 +24,97 @@ struct AnswerHead {
     std::string problem;  ///< of an error record, else empty
 };
 
-AnswerHead head_of(const std::string& path, const io::Line& line) {
-    const io::Source source = io::source_of_line(path, line.text, line.number);
-    const io::JsonDocument document(source);
-    const io::JsonMember* id = document.find("id");
-    const io::JsonMember* error = document.find("error");
-    if (id == nullptr || (error == nullptr && document.find("schema") == nullptr))
-        throw Error(ErrorKind::input, source.place(0),
-                    "no answer of a batch; expected a line with an id, or another file to resume");
-    AnswerHead head{document.read_value(*id).dump(), {}};
-    if (error == nullptr) return head;
-    const nlohmann::json what = document.read_value(*error);
-    const auto text = [&](const char* key) {
-        return what.is_object() && what.contains(key) && what[key].is_string()
-                   ? what[key].get<std::string>()
-                   : std::string("?");
-    };
-    head.problem = text("where") + ": " + text("message");
-    return head;
-}
-
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
     throw Error(ErrorKind::input, path + ":" + std::to_string(line),
                 what + "; expected what this file was begun with, or another file to resume");
 }
 
-/// A last line without its break is what is left of an answer, not of anything else.
-void check_torn(const std::string& path, const io::Line& line) {
-    const auto may_start = [&](std::string_view beginning) {
-        const std::size_t length = std::min(beginning.size(), line.text.size());
-        return line.text.substr(0, length) == beginning.substr(0, length);
+constexpr const char* no_answer = "no answer of a batch";
+
+/// Whether both start alike, as far as they go.
+bool agree(std::string_view a, std::string_view b) {
+    const std::size_t length = std::min(a.size(), b.size());
+    return a.substr(0, length) == b.substr(0, length);
+}
+
+std::string_view without_zeros(std::string_view text) {
+    return text.substr(0, text.find_last_not_of('\0') + 1);  // npos + 1 is 0
+}
+
+/// Whether the line is what is left of an answer to this record.
+bool is_torn_answer(std::string_view line, const Record& record) {
+    line = without_zeros(line);
+    return agree(line, start_of_result(record)) || agree(line, start_of_error(record));
+}
+
+/// Before its lines are read: what is another file altogether may have no lines at all.
+void check_start(const std::string& path) {
+    if (io::is_empty_or_special(path)) return;
+    constexpr std::size_t enough = 16;
+    const auto bytes = io::Bytes::open(path, {.regular_only = true});
+    const std::string start =
+        bytes->read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes->size(), enough)));
+    const std::string_view text = without_zeros(start);
+    if (!agree(text, "{\"schema\":\"attn.") && !agree(text, "{\"id\":")) fail(path, 1, no_answer);
+}
+
+/// Where the next line is whole.
+bool read_answer(io::LineReader& lines, io::Line& line) {
+    if (lines.next(line) != io::Next::found) return false;
+    if (line.text.size() < line.size)
+        fail(lines.name(), line.number,
+             "a line of " + std::to_string(line.size) + " bytes, for which there is no memory");
+    return true;
+}
+
+/// Of a whole line, which is as this program writes it.
+AnswerHead head_of(const std::string& path, const io::Line& line) {
+    const bool is_good = line.text.starts_with("{\"schema\":\"attn.result/"),
+               is_failed = line.text.starts_with("{\"id\":");
+    if (!(is_good || is_failed) || !line.text.ends_with('}')) fail(path, line.number, no_answer);
+    const io::Source source = io::source_of_line(path, line.text, line.number);
+    const io::JsonDocument document(source);
+    const io::JsonMember* id = document.find("id");
+    const io::JsonMember* error = document.find("error");
+    if (id == nullptr || (is_failed && error == nullptr)) fail(path, line.number, no_answer);
+    AnswerHead head{document.read_value(*id).dump(), {}};
+    if (!is_failed) return head;
+    const nlohmann::json what = document.read_value(*error);
+    const auto text = [&](const char* key) {
+        if (!what.is_object() || !what.contains(key) || !what[key].is_string())
+            fail(path, line.number, no_answer);
+        return what[key].get<std::string>();
     };
-    // Some file systems leave zeros after a power cut.
-    if (!may_start("{\"schema\":\"attn.") && !may_start("{\"id\":") && line.text.front() != '\0')
-        fail(path, line.number, "no answer of a batch");
+    head.problem = text("where") + ": " + text("message");
+    return head;
+}
+
+void check_settings(const std::string& path, const LastGood& last, Answerer& answerer) {
+    if (!last.line.empty() && !last.line.starts_with(answerer.beginning(last.record)))
+        fail(path, last.number,
+             "the answer's settings are not those that " + last.record.place() +
+                 " has in this batch");
 }
 
 }  // namespace
 
 Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer) {
+    check_start(path);
     Answered answered;
     io::LineReader lines(path, -1, any_length);
     io::Line line;
-    Record record, last;
-    std::string last_line;
-    std::size_t last_number = 0;
-    while (lines.next(line) == io::Next::found) {
-        if (!line.is_whole) {
-            check_torn(path, line);
-            break;
-        }
+    Record record;
+    LastGood last;
+    while (read_answer(lines, line)) {
+        if (!line.is_whole && without_zeros(line.text).empty()) break;
         if (records.next(record) != io::Next::found) {
             if (!records.at_end()) return answered;  // stopped
             fail(path, line.number, "an answer more than there are records");
+        }
+        if (!line.is_whole) {
+            if (!is_torn_answer(line.text, record)) fail(path, line.number, no_answer);
+            records.put_back(std::move(record));
+            break;
         }
         AnswerHead head = head_of(path, line);
         const std::string wanted = id_of(record);
@@ -85,48 +125,53 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
         ++answered.count.records;
         answered.bytes = lines.position();
         if (head.problem.empty()) {
-            last_line = line.text;
-            last_number = line.number;
-            std::swap(last, record);
+            last.line = line.text;
+            last.number = line.number;
+            std::swap(last.record, record);
         } else if (answered.count.failed++ == 0) {
             answered.count.first_problem = head.problem;
         }
     }
-    if (!last_line.empty() && !last_line.starts_with(answerer.beginning(last)))
-        fail(path, last_number,
-             "the answer's settings are not those that " + last.place() + " has in this batch");
+    check_settings(path, last, answerer);
     return answered;
 }
 
 GoodAnswers::GoodAnswers(const std::string& path) : path_(path), lines_(path, -1, any_length) {
+    check_start(path);
     find_next();
 }
 
 void GoodAnswers::find_next() {
     io::Line line;
     line_.clear();
-    while (line_.empty() && lines_.next(line) == io::Next::found) {
-        if (!line.is_whole) return check_torn(path_, line);
+    while (line_.empty() && read_answer(lines_, line)) {
+        number_ = line.number;
+        if (!line.is_whole) {
+            torn_ = without_zeros(line.text);
+            return;
+        }
         AnswerHead head = head_of(path_, line);
         if (!head.problem.empty()) continue;
         line_ = std::string(line.text) + "\n";
-        number_ = line.number;
         id_ = std::move(head.id);
     }
 }
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
+    if (line_.empty() && !torn_.empty() && is_torn_answer(torn_, record)) torn_.clear();
     if (line_.empty() || id_of(record) != id_) return std::nullopt;
-    std::string line = std::move(line_);
+    last_ = {record, std::move(line_), number_};
     find_next();
-    return line;
+    return last_.line;
 }
 
-void GoodAnswers::check_end() {
+void GoodAnswers::check_end(Answerer& answerer) {
     if (!line_.empty())
         fail(path_, number_,
              "an answer with id " + io::shortened(id_) +
                  " that goes with no record, or stands in another order");
+    if (!torn_.empty()) fail(path_, number_, no_answer);
+    check_settings(path_, last_, answerer);
 }
 
 }  // namespace attn::cli

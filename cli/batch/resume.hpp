@@ -17,10 +17,18 @@ struct Answered {
     std::uint64_t bytes = 0;  ///< of their lines, which is where the next answer goes
 };
 
-/// Passes over the records whose answers the file holds, id by id; a last line without its break is
-/// torn and does not count. The last answer must have the settings that this batch would give it.
-/// Errors: kind input where the file holds anything else.
+/// Passes over the records whose answers the file holds, id by id. A last line without its break is
+/// torn and does not count, if it is the beginning of an answer to the next record; some file
+/// systems leave zeros behind it. The last good answer must have the settings that this batch would
+/// give it. Errors: kind input where the file holds anything else.
 Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer);
+
+/// The last answer that did not fail.
+struct LastGood {
+    Record record;
+    std::string line;  ///< empty where there is none
+    std::size_t number = 0;
+};
 
 /// The answers of an earlier run that did not fail, in the order of the records.
 class GoodAnswers {
@@ -31,8 +39,9 @@ public:
     /// in their order. Errors: kind input for lines that are no answers.
     std::optional<std::string> take(const Record& record);
 
-    /// Errors: kind input where an answer is left that goes with no record.
-    void check_end();
+    /// Errors: kind input where a line is left that goes with no record, or the last good answer
+    /// has other settings than this batch would give it.
+    void check_end(Answerer& answerer);
 
 private:
     void find_next();
@@ -41,7 +50,9 @@ private:
     io::LineReader lines_;
     std::string line_;  // of the next good answer; empty at the end
     std::size_t number_ = 0;
-    std::string id_;  // as JSON
+    std::string id_;    // as JSON
+    std::string torn_;  // last line
+    LastGood last_;
 };
 
 }  // namespace attn::cli

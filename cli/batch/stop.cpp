@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "io/file/temporary.hpp"
 
@@ -19,21 +20,30 @@ constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
 // A handler reaches nothing but these, all of them safe in one.
 std::atomic<bool> is_wanted{false};
 std::atomic<int> came{0};
-std::array<int, 2> wake{-1, -1};
+std::array<int, 2> wake{-1, -1}, signalled{-1, -1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-void wake_up() {
+void wake_up(const std::array<int, 2>& pipe) {
     is_wanted.store(true);
     const char byte = 0;
     // A full pipe wakes as well.
-    [[maybe_unused]] const ssize_t written = ::write(wake[1], &byte, 1);
+    [[maybe_unused]] const ssize_t written = ::write(pipe[1], &byte, 1);
 }
 
 void take_note(int signal) {
     if (came.exchange(signal) != 0) io::end_by_signal(signal);  // the second one is not waited for
     const int error = errno;                                    // of the call that was interrupted
-    wake_up();
+    wake_up(wake);
+    wake_up(signalled);
     errno = error;
+}
+
+void open_pipe(std::array<int, 2>& pipe) {
+    if (::pipe(pipe.data()) != 0) return;
+    for (int file : pipe) {
+        ::fcntl(file, F_SETFD, FD_CLOEXEC);
+        ::fcntl(file, F_SETFL, O_NONBLOCK);
+    }
 }
 
 }  // namespace
@@ -41,11 +51,7 @@ void take_note(int signal) {
 Stop::Stop() {
     is_wanted = false;
     came = 0;
-    if (::pipe(wake.data()) == 0)
-        for (int file : wake) {
-            ::fcntl(file, F_SETFD, FD_CLOEXEC);
-            ::fcntl(file, F_SETFL, O_NONBLOCK);
-        }
+    for (auto* pipe : {&wake, &signalled}) open_pipe(*pipe);
     for (std::size_t i = 0; i < signals.size(); ++i) {
         ::sigaction(signals[i], nullptr, &before_[i]);
         if (before_[i].sa_handler == SIG_IGN) continue;  // as nohup and background jobs have it
@@ -58,10 +64,8 @@ Stop::Stop() {
 
 Stop::~Stop() {
     for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
-    for (int& file : wake) {
-        ::close(file);
-        file = -1;
-    }
+    for (auto* pipe : {&wake, &signalled})
+        for (int& file : *pipe) ::close(std::exchange(file, -1));
 }
 
 bool Stop::wanted() const {
@@ -69,7 +73,7 @@ bool Stop::wanted() const {
 }
 
 void Stop::want() {
-    wake_up();
+    wake_up(wake);
 }
 
 int Stop::signal() const {
@@ -78,6 +82,10 @@ int Stop::signal() const {
 
 int Stop::file() const {
     return wake[0];
+}
+
+int Stop::signal_file() const {
+    return signalled[0];
 }
 
 }  // namespace attn::cli

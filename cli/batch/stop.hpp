@@ -25,6 +25,9 @@ public:
     /// A file that can be read from once the end is wanted: to wait for beside others.
     int file() const;
 
+    /// The same of a wish by a signal only.
+    int signal_file() const;
+
 private:
     std::array<struct sigaction, 3> before_{};
 };

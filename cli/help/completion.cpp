@@ -15,7 +15,7 @@ std::string without_default(std::string_view help) {
 
 ValueKind kind_of(const Option& option, const std::string& argument) {
     if (std::holds_alternative<Switch>(option.field) || is_boolean(option)) return ValueKind::none;
-    if (argument.find("FILE") != std::string::npos) return ValueKind::file;
+    if (names_file(option)) return ValueKind::file;
     if (argument == "LIST") return ValueKind::arrays;
     const bool is_word =
         std::holds_alternative<Choice>(option.field) ||

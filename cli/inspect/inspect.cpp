@@ -104,8 +104,10 @@ public:
     explicit Inspector(const InspectRequest& request) : request_(request) {}
 
     Inspection inspect() {
-        const io::DataPath path = io::split_data_path(weights_path());
-        const io::InputFile file = io::open_input_file(weights_path());
+        const std::string whole = weights_path();
+        const io::DataPath path = io::split_data_path(whole);
+        const io::InputFile file =
+            io::open_input_file(whole, nullptr, {.regular_only = whole != request_.path});
         found_.file = file.name;
         found_.format = file.format->name;
         if (file.arrays)
@@ -119,8 +121,9 @@ public:
         if (may_be_model()) {
             io::ArrayFile all{found_.file, found_.arrays, metadata_};
             all.index_names();
-            inspect_model(found_, all, path.file == "-" ? "" : path.file, path.array,
-                          request_.layer);
+            // What was piped in cannot be opened again.
+            const bool is_lasting = path.file != "-" && io::file_id(path.file);
+            inspect_model(found_, all, is_lasting ? path.file : "", path.array, request_.layer);
         }
         if (found_.model == nullptr && request_.layer)
             throw Error(ErrorKind::usage, "--layer",

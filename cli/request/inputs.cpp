@@ -16,7 +16,6 @@
 #include "cli/request/schemas.hpp"
 #include "cli/request/text_input.hpp"
 #include "core/base/error.hpp"
-#include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_file.hpp"
 
@@ -65,7 +64,7 @@ public:
             input_ = io::input_file_of_line(std::move(*document));
         else if (reads_input())
             input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
-                                         request_.input_format);
+                                         request_.input_format, request_.access);
         if (input_) take_input();
         if (check != nullptr) check(request_);
         if (request_.threads) workers_.set_threads(*request_.threads);
@@ -317,12 +316,6 @@ private:
 
     /// Where an operand's file is: a request's paths start from the request's folder.
     std::string path_of(const std::string& key) const {
-        std::string path = path_from(key);
-        if (request_.of_batch) io::require_regular_file(io::split_data_path(path).file);
-        return path;
-    }
-
-    std::string path_from(const std::string& key) const {
         const std::string& path = request_.operand_files.at(key);
         if (io::split_data_path(path).file == "-") {
             if (request_.of_batch || (input_ && input_->name == "<stdin>"))
@@ -331,17 +324,15 @@ private:
                                               : "standard input named twice; expected it once");
             return path;
         }
-        const Place& place = request_.places.at(key);
-        const bool from_flag = place.is_default || place.text.starts_with("--");
-        if (from_flag || !input_ || input_->name == "<stdin>") return path;
+        if (is_from_flag(request_, key) || !input_ || input_->name == "<stdin>") return path;
         return io::path_beside(input_->name, path);
     }
 
     /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
     /// caches.
     io::InputFile open_operand(const std::string& key, bool of_tokens) {
-        io::InputFile file =
-            io::open_input_file(path_of(key), of_tokens ? request_.input_format : nullptr);
+        io::InputFile file = io::open_input_file(
+            path_of(key), of_tokens ? request_.input_format : nullptr, access_to(request_, key));
         request_.places[key] = file.name;
         return file;
     }

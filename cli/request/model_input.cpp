@@ -10,7 +10,6 @@
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
-#include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/model/config.hpp"
 #include "io/model/embeddings.hpp"
@@ -25,7 +24,6 @@ namespace {
 /// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
 /// or stand in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
-    if (request.model_config && request.of_batch) io::require_regular_file(*request.model_config);
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
     const std::string beside = io::path_beside(path, "config.json");
     return !path.empty() && io::path_exists(beside) ? beside : "";
@@ -85,10 +83,30 @@ std::string file_in_folder(const std::string& path) {
                 "one of them, or a file");
 }
 
+void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path) {
+    const auto attempt = [](const auto& open) {
+        try {
+            open();
+        } catch (const io::WrittenFile&) {
+            throw;
+        } catch (const Error&) {
+        }
+    };
+    attempt([&] {
+        const std::string file = io::split_data_path(file_in_folder(path)).file;
+        const std::string config = config_beside(request, file);
+        attempt([&] { files.open(file, access_to(request, "weights")); });
+        if (!config.empty()) files.config(config, access_to(request, "model_config"));
+    });
+}
+
 ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::string& path)
     : request_(request), files_(files) {
-    const io::DataPath parts = io::split_data_path(file_in_folder(path));
-    file_ = files.open(parts.file);
+    const std::string whole = file_in_folder(path);
+    const io::DataPath parts = io::split_data_path(whole);
+    io::Access access = access_to(request, "weights");
+    access.regular_only = access.regular_only || whole != path;
+    file_ = files.open(parts.file, access);
     path_ = parts.file;
     find_layer(parts.array);
     settle(config_beside(request, parts.file == "-" ? "" : parts.file));
@@ -120,7 +138,8 @@ void ModelInput::settle(const std::string& config_path) {
     const bool has_config = !family.model_types.empty();
     RequestSettings store(request_);
     if (!config_path.empty() && has_config)
-        io::read_model_config(store, *file_, layer_, config_path, *files_.config(config_path));
+        io::read_model_config(store, *file_, layer_, config_path,
+                              *files_.config(config_path, access_to(request_, "model_config")));
     else if (request_.model_config && *request_.model_config != "none")
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(family.name) + " has no config; expected none");

@@ -17,6 +17,10 @@ namespace attn::cli {
 /// where it is no folder. Errors: kind io, where there are none.
 std::string file_in_folder(const std::string& path);
 
+/// Opens all files of the weights at `path`, as a request reads them. Errors: WrittenFile alone;
+/// what else is wrong is for whoever reads them.
+void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
+
 /// The model of --weights: its file or files, the layer that is meant and what its config says.
 class ModelInput {
 public:

@@ -14,4 +14,7 @@ std::span<const Option> options();
 /// The option of this key, or null.
 const Option* find_option(std::string_view key);
 
+/// Whether the value of this key of a request may be the name of a file.
+bool names_file(std::string_view key);
+
 }  // namespace attn::cli

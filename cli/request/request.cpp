@@ -5,6 +5,18 @@
 
 namespace attn::cli {
 
+bool is_from_flag(const Request& request, std::string_view key) {
+    const auto place = request.places.find(key);
+    return place != request.places.end() &&
+           (place->second.is_default || place->second.text.starts_with("--"));
+}
+
+io::Access access_to(const Request& request, std::string_view key) {
+    io::Access access = request.access;
+    access.regular_only = access.regular_only || !is_from_flag(request, key);
+    return access;
+}
+
 std::string text_of(const Request& request, const std::string& key, const Place& place) {
     if (!place.in_document) return place.text;
     const std::string where = request.document->place(place.offset);

@@ -12,6 +12,7 @@
 
 #include "cli/args/args.hpp"
 #include "core/plan/settings.hpp"
+#include "io/file/access.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
 #include "io/plot/heat_map.hpp"
@@ -108,6 +109,8 @@ struct Request {
     std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
     std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
 
+    io::Access access;  ///< to every file that it names; those in its document are regular only
+
     std::vector<std::string> notes;  ///< what may not be meant, a line each; a batch shows none
 
     /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
@@ -128,6 +131,13 @@ struct Request {
                has_file("key") || has_file("value");
     }
 };
+
+/// Whether a flag, or a file of flags, says the setting `key`: not the request's document, nor
+/// nobody.
+bool is_from_flag(const Request& request, std::string_view key);
+
+/// How the file may be opened that `key` names.
+io::Access access_to(const Request& request, std::string_view key);
 
 /// The place of the setting `key` as an error shows it.
 std::string text_of(const Request& request, const std::string& key, const Place& place);

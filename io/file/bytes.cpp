@@ -1,7 +1,7 @@
 // Bytes that can be read from any place; see bytes.hpp.
 #include "io/file/bytes.hpp"
 
-#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,17 +20,14 @@ constexpr std::size_t largest_pipe = std::size_t{1} << 30;
 
 }  // namespace
 
-std::shared_ptr<const Bytes> Bytes::open(const std::string& path) {
+std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access) {
     std::shared_ptr<Bytes> bytes(new Bytes);
     const bool standard = path == "-";
     bytes->name_ = standard ? "<stdin>" : path;
-    int fd = STDIN_FILENO;
-    while (!standard && (fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0 && errno == EINTR) {
-    }
-    if (fd < 0) fail_to_read(path, errno);
-    bytes->fd_ = fd;
+    bytes->access_ = access;
+    bytes->fd_ = standard ? STDIN_FILENO : open_to_read(path, access);
     struct stat status {};
-    if (::fstat(fd, &status) != 0) fail_to_read(bytes->name_, errno);
+    if (::fstat(bytes->fd_, &status) != 0) fail_to_read(bytes->name_, errno);
     if (S_ISDIR(status.st_mode))
         throw Error(ErrorKind::io, bytes->name_, "is a folder; expected a file");
     // Standard input that is a file may have been read in part by another program; some files of
@@ -58,6 +55,10 @@ void Bytes::read_to_end() {
         }
         const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room - size, largest_read));
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && is_later(errno) && !access_.regular_only) {
+            wait_for(fd_, POLLIN);
+            continue;
+        }
         if (got < 0) fail_to_read(name_, errno);
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
@@ -105,15 +106,6 @@ std::string Bytes::read(std::uint64_t offset, std::size_t count) const {
     std::string bytes(count, '\0');
     read(offset, count, bytes.data());
     return bytes;
-}
-
-void require_regular_file(const std::string& path) {
-    struct stat status {};
-    const bool is_other =
-        ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
-    if (is_other)
-        throw Error(ErrorKind::io, path,
-                    "is a pipe or device, which a batch may not wait for; expected a regular file");
 }
 
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {

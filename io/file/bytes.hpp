@@ -9,14 +9,15 @@
 #include <string_view>
 
 #include "core/base/memory.hpp"
+#include "io/file/access.hpp"
 
 namespace attn::io {
 
 class Bytes {
 public:
-    /// "-" is standard input. Errors: kind io where it cannot be read; kind input where it is
-    /// empty, or where a pipe gives more than 1 GiB.
-    static std::shared_ptr<const Bytes> open(const std::string& path);
+    /// "-" is standard input. Errors: those of open_to_read; kind input where it is empty, or where
+    /// a pipe gives more than 1 GiB.
+    static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {});
 
     /// Bytes of the program's own.
     static std::shared_ptr<const Bytes> of(std::string name, std::string_view bytes);
@@ -26,6 +27,7 @@ public:
     ~Bytes();
 
     const std::string& name() const { return name_; }  ///< the path, or <stdin>
+    const Access& access() const { return access_; }   ///< that it was opened with
     std::uint64_t size() const { return size_; }
     const char* memory() const { return memory_.data(); }  ///< of size() bytes; null for a file
 
@@ -39,14 +41,11 @@ private:
     void read_to_end();
 
     std::string name_;
+    Access access_;
     std::uint64_t size_ = 0;
     int fd_ = -1;                // of a regular file; else -1
     AlignedArray<char> memory_;  // of everything else
 };
-
-/// Errors: kind io for a path of anything but a regular file or a folder: a pipe or device would be
-/// waited for, or give other bytes each time. A path of nothing is for whoever opens it.
-void require_regular_file(const std::string& path);
 
 /// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as
 /// zip, npy and safetensors have them.

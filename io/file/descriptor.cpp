@@ -2,10 +2,13 @@
 #include "io/file/descriptor.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -48,25 +51,40 @@ bool is_of_a_process(const fs::path& name) {
     return fs::canonical(name.parent_path(), ignored).string().starts_with("/proc/");
 }
 
+constexpr int patience = 1000;  // milliseconds
+
+/// Whether there is room, or an error to be found out by writing, before `hurry` ends the wait.
+bool has_room(int fd, int hurry) {
+    std::array<pollfd, 2> files{{{fd, POLLOUT, 0}, {hurry, POLLIN, 0}}};
+    while (::poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (files[0].revents != 0 || files[1].revents == 0) return true;
+    int ready;
+    do {
+        ready = ::poll(files.data(), 1, patience);
+    } while (ready < 0 && errno == EINTR);
+    return ready != 0;
+}
+
 }  // namespace
 
-Written write_all(int fd, std::string_view text) {
+Written write_all(int fd, std::string_view text, int hurry) {
     std::size_t done = 0;
     while (done < text.size()) {
-        const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
+        if (hurry >= 0 && !has_room(fd, hurry)) return {done, EINTR};
+        // Where there is room in a pipe, there is for this much; a write of more would wait.
+        const std::size_t most = hurry >= 0 ? std::size_t{PIPE_BUF} : text.size();
+        const ssize_t count = ::write(fd, text.data() + done, std::min(most, text.size() - done));
         if (count == 0) return {done, EIO};
         if (count > 0) {
             done += static_cast<std::size_t>(count);
             continue;
         }
         const int error = errno;
-        const bool is_full = error == EAGAIN || error == EWOULDBLOCK;
-        if (is_full) {  // a pipe that another program left so
-            pollfd room{fd, POLLOUT, 0};
-            ::poll(&room, 1, -1);
-        } else if (error != EINTR) {
+        if (is_later(error))
+            wait_for(fd, POLLOUT);
+        else if (error != EINTR)
             return {done, error};
-        }
     }
     return {done, 0};
 }
@@ -106,6 +124,15 @@ int error_at_close(int fd) {
 
 int error_at_end(int fd) {
     return error_at_close(::dup(fd));
+}
+
+bool is_later(int error) {
+    return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+void wait_for(int fd, short event) {
+    pollfd file{fd, event, 0};
+    ::poll(&file, 1, -1);
 }
 
 void fail_to_read(const std::string& name, int error) {

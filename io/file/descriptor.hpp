@@ -17,8 +17,15 @@ struct Written {
 };
 
 /// Writes the text, however many calls that takes, and waits where a pipe is full. The error is
-/// EPIPE where its reader has gone away.
-Written write_all(int fd, std::string_view text);
+/// EPIPE where its reader has gone away. Once `hurry` can be read from, it is EINTR where a pipe
+/// takes nothing for a second; -1 is none.
+Written write_all(int fd, std::string_view text, int hurry = -1);
+
+/// Whether an error says that a file which does not wait has nothing, or no room, for now.
+bool is_later(int error);
+
+/// Until the file can be read from (POLLIN) or written to (POLLOUT).
+void wait_for(int fd, short event);
 
 /// The descriptor, of those that the program was started with, that a path leads to: "-", the one
 /// that /dev/stdout, /dev/fd/3, /proc/self/fd/3 or a link to such a name says, and standard output

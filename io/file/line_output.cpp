@@ -14,21 +14,47 @@
 
 namespace attn::io {
 
-LineOutput::LineOutput(const std::string& path) : name_(path == "-" ? "<stdout>" : path) {
-    const std::optional<int> open = inherited_descriptor(path);
-    is_own_ = !open;
-    fd_ = open ? *open : ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
+LineOutput::LineOutput(const std::string& path, int hurry)
+    : name_(path == "-" ? "<stdout>" : path), hurry_(hurry) {
+    if (const std::optional<int> open = inherited_descriptor(path)) {
+        fd_ = *open;
+        find_id();
+        return;
+    }
+    is_own_ = true;
+    try {
+        // Who had the lock may have put another file in this one's place before it let go.
+        constexpr int most_tries = 10;
+        for (int tries = 0; tries == 0 || (id_ && file_id(path) != id_); ++tries) {
+            if (tries == most_tries)
+                throw Error(ErrorKind::io, name_,
+                            "is replaced again and again; expected a file at rest");
+            open_own(path);
+        }
+    } catch (...) {
+        error_at_close(fd_);
+        throw;
+    }
+}
+
+void LineOutput::find_id() {
     struct stat status {};
     if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail_to_write(name_, errno);
-    is_regular_ = S_ISREG(status.st_mode);
+    id_ = file_id(status);
+}
+
+void LineOutput::open_own(const std::string& path) {
+    error_at_close(std::exchange(fd_, -1));
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
+    find_id();
     // Where a file system knows no locks, there is none. The end of the program unlocks.
-    if (is_own_ && is_regular_ && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (id_ && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         throw Error(ErrorKind::io, name_,
                     "is being written by another attn; expected one at a time");
 }
 
-void LineOutput::start_at(std::uint64_t byte) {
-    if (!is_own_ || !is_regular_) return;
+void LineOutput::cut(std::uint64_t byte) const {
+    if (!is_own_ || !id_) return;
     const auto offset = static_cast<off_t>(byte);
     if (::ftruncate(fd_, offset) != 0 || ::lseek(fd_, offset, SEEK_SET) != offset)
         fail_to_write(name_, errno);
@@ -45,9 +71,11 @@ LineOutput::~LineOutput() {
 }
 
 LineOutput& LineOutput::operator<<(std::string_view lines) {
-    const Written written = write_all(fd_, lines);
+    if (start_) cut(*std::exchange(start_, std::nullopt));
+    const Written written = write_all(fd_, lines, id_ ? -1 : hurry_);
     if (written.error == 0) return *this;
     if (written.error == EPIPE) throw ClosedPipe{};
+    if (written.error == EINTR) throw GivenUp{};
     remove_torn_line(lines.substr(0, written.bytes));
     fail_to_write(name_, written.error);
 }
@@ -56,7 +84,7 @@ LineOutput& LineOutput::operator<<(std::string_view lines) {
 /// the line; then nothing is cut.
 void LineOutput::remove_torn_line(std::string_view written) const {
     const int flags = ::fcntl(fd_, F_GETFL);
-    if (flags < 0 || (flags & O_APPEND) != 0 || !is_regular_) return;
+    if (flags < 0 || (flags & O_APPEND) != 0 || !id_) return;
     const std::size_t torn = written.size() - (written.rfind('\n') + 1);  // npos + 1 is 0
     const off_t end = ::lseek(fd_, 0, SEEK_CUR);
     struct stat status {};

@@ -19,11 +19,19 @@ namespace {
 
 constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
 
+/// Nobody could end the wait for a pipe's writer in opening it. Only Linux waits for the first one
+/// in polling too; elsewhere the pipe would seem to be at its end.
+#ifdef __linux__
+constexpr int wait_later = O_NONBLOCK;
+#else
+constexpr int wait_later = 0;
+#endif
+
 }  // namespace
 
 LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
     : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {
-    fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | wait_later);
     struct stat status {};
     if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail_to_read(name_, errno);
     if (S_ISDIR(status.st_mode)) {
@@ -81,6 +89,7 @@ Next LineReader::read_more(bool may_wait) {
     const int error = errno;
     buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
     if (count < 0 && error == EINTR) return Next::end;
+    if (count < 0 && is_later(error)) return may_wait ? Next::found : Next::none_yet;
     if (count < 0) fail_to_read(name_, error);
     at_end_ = count == 0;
     return Next::found;

@@ -67,8 +67,8 @@ std::string Source::place(std::size_t offset) const {
     return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-Source read_source(const std::string& path) {
-    return read_source(Bytes::open(path));
+Source read_source(const std::string& path, const Access& access) {
+    return read_source(Bytes::open(path, access));
 }
 
 Source read_source(const std::shared_ptr<const Bytes>& bytes) {

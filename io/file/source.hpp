@@ -22,7 +22,7 @@ struct Source {
 
 /// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
 /// where it is empty, binary, not UTF-8 or longer than 1 GiB.
-Source read_source(const std::string& path);
+Source read_source(const std::string& path, const Access& access = {});
 
 /// The same from bytes that are open already.
 Source read_source(const std::shared_ptr<const Bytes>& bytes);

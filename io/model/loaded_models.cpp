@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-ArrayFile open_weights(const std::string& path) {
-    const InputFile file = open_input_file(path);
+ArrayFile open_weights(const std::string& path, const Access& access) {
+    const InputFile file = open_input_file(path, nullptr, access);
     if (file.holds_object()) return arrays_of(*file.document, file.name);
     const bool named = file.arrays && file.format->named;
     if (!named)
@@ -26,8 +26,8 @@ ArrayFile open_weights(const std::string& path) {
     return *file.arrays;
 }
 
-json read_config(const std::string& path) {
-    const Source source = read_source(path);
+json read_config(const std::string& path, const Access& access) {
+    const Source source = read_source(path, access);
     const JsonDocument document(source);
     if (document.is_array())
         throw Error(ErrorKind::input, path,
@@ -52,12 +52,14 @@ std::size_t bytes_of_weights(const AnyLayerWeights& any) {
         any);
 }
 
-std::shared_ptr<const ArrayFile> LoadedModels::open(const std::string& path) {
-    return files_.get(path, [&] { return std::make_shared<const ArrayFile>(open_weights(path)); });
+std::shared_ptr<const ArrayFile> LoadedModels::open(const std::string& path, const Access& access) {
+    return files_.get(
+        path, [&] { return std::make_shared<const ArrayFile>(open_weights(path, access)); });
 }
 
-std::shared_ptr<const json> LoadedModels::config(const std::string& path) {
-    return configs_.get(path, [&] { return std::make_shared<const json>(read_config(path)); });
+std::shared_ptr<const json> LoadedModels::config(const std::string& path, const Access& access) {
+    return configs_.get(path,
+                        [&] { return std::make_shared<const json>(read_config(path, access)); });
 }
 
 }  // namespace attn::io

@@ -109,10 +109,10 @@ class LoadedModels {
 public:
     /// The file of weights at `path`. Errors: as open_input_file; kind input where its arrays have
     /// no names.
-    std::shared_ptr<const ArrayFile> open(const std::string& path);
+    std::shared_ptr<const ArrayFile> open(const std::string& path, const Access& access = {});
 
     /// The members of a model's config.json. Errors: as read_source; kind input.
-    std::shared_ptr<const nlohmann::json> config(const std::string& path);
+    std::shared_ptr<const nlohmann::json> config(const std::string& path, const Access& access = {});
 
     /// The parameters that `key` stands for, made by `make` where they are not kept.
     template <class Make>

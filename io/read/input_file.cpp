@@ -25,10 +25,11 @@ DataPath split_data_path(const std::string& path) {
     return {path, ""};
 }
 
-InputFile open_input_file(const std::string& path, const InputFormat* format) {
+InputFile open_input_file(const std::string& path, const InputFormat* format,
+                          const Access& access) {
     const DataPath parts = split_data_path(path);
     if (format == nullptr && parts.file != "-") format = format_of_name(parts.file);
-    const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file);
+    const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file, access);
     InputFile file;
     file.array = parts.array;
     file.name = file.place = bytes->name();

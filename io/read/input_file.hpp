@@ -38,7 +38,8 @@ struct InputFile {
 /// Opens a file; nothing of its arrays is read yet. Without `format` the name's suffix says what it
 /// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
 /// its format.
-InputFile open_input_file(const std::string& path, const InputFormat* format = nullptr);
+InputFile open_input_file(const std::string& path, const InputFormat* format = nullptr,
+                          const Access& access = {});
 
 /// A line of JSON that is here already, as a file. Errors: kind input.
 InputFile input_file_of_line(Source line);

@@ -266,6 +266,8 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
     const JsonDocument names(source, *map);
     ArrayFile all{path, {}, {}};
     std::map<std::string, std::map<std::string, StoredArray>> shards;
+    Access shards_access = index->access();
+    shards_access.regular_only = true;
     for (const JsonMember& member : names.members()) {
         const std::string& name = member.key;
         const nlohmann::json file = names.read_value(member);
@@ -282,7 +284,7 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
         const std::string beside = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
-            ArrayFile opened = open_safetensors(Bytes::open(beside));
+            ArrayFile opened = open_safetensors(Bytes::open(beside, shards_access));
             for (StoredArray& array : opened.arrays)
                 found->second.emplace(array.name, std::move(array));
         }

@@ -22,7 +22,8 @@ struct Ending {
 /// reaches; then it throws.
 class Process {
 public:
-    explicit Process(const std::vector<std::string>& arguments);
+    /// Where its input does not wait, reading it with nothing there fails with EAGAIN.
+    explicit Process(const std::vector<std::string>& arguments, bool input_waits = true);
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
     ~Process();  ///< kills it where it still runs

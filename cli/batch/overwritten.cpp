@@ -1,0 +1,66 @@
+// What a batch reads and writes at once; see overwritten.hpp.
+#include "cli/batch/overwritten.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/batch/records.hpp"
+#include "cli/request/model_input.hpp"
+#include "cli/request/options.hpp"
+#include "io/file/path.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/json_document.hpp"
+
+namespace attn::cli {
+namespace {
+
+void check_operand(const Request& defaults, const std::string& path) {
+    const std::string file = io::split_data_path(path).file;
+    if (io::file_id(file) == defaults.access.written) throw io::WrittenFile(file);
+}
+
+void check_record(const Record& record, const Request& defaults, io::LoadedModels& models) {
+    const io::Source source = source_of(record);
+    const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(source);
+    for (const io::JsonMember& member : document.members()) {
+        if (!names_file(member.key)) continue;
+        const nlohmann::json value = document.read_value(member);
+        if (!value.is_string()) continue;
+        const std::string path = io::path_beside(record.file, value.get<std::string>());
+        if (member.key == "weights")
+            open_model_files(defaults, models, path);
+        else
+            check_operand(defaults, path);
+    }
+}
+
+}  // namespace
+
+void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
+    const Request& defaults = batch.defaults;
+    for (const auto& [key, path] : defaults.operand_files)
+        if (key != "weights") check_operand(defaults, path);
+    if (defaults.model_config) check_operand(defaults, *defaults.model_config);
+    if (defaults.has_file("weights"))
+        open_model_files(defaults, models, defaults.operand_files.at("weights"));
+}
+
+void check_records(const BatchRequest& batch, io::LoadedModels& models, const Stop& stop) {
+    std::vector<BatchInput> files;
+    std::copy_if(
+        batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
+        [](const BatchInput& input) { return input.path != "-" && io::file_id(input.path); });
+    RecordReader records(files, batch.shard, stop);
+    for (Record record; records.next(record) == io::Next::found;) {
+        try {
+            check_record(record, batch.defaults, models);
+        } catch (const io::WrittenFile&) {
+            throw;
+        } catch (const Error&) {  // its answer says it
+        }
+    }
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,321 @@
+// Files that requests and flags name: never written over, never waited for, and none at all where
+// the caller says so.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "cli/request/options.hpp"
+#include "io/file/line_output.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace attn;
+using namespace attn::test;
+using nlohmann::json;
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A key that may name a file, and a mode that has it.
+struct FileKey {
+    std::string key, mode;
+    bool is_flag;
+};
+
+std::vector<FileKey> file_keys() {
+    std::vector<FileKey> keys{{"inputs", "self", false}};
+    for (const cli::Option& option : cli::options()) {
+        if (!cli::names_file(option) || (option.use & cli::as_key) == 0) continue;
+        for (const ModeRow& row : mode_rows)
+            if ((option.modes & cli::in(row.mode)) != 0) {
+                keys.push_back({option.key, std::string(row.name), true});
+                break;
+            }
+    }
+    REQUIRE(keys.size() > 10);
+    return keys;
+}
+
+std::string flag_of(const FileKey& key) {
+    std::string flag = "--" + key.key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+}
+
+/// A request that names `path` by the key, with all else that it needs.
+std::string naming(const FileKey& key, const std::string& path) {
+    json request{{"id", key.key}, {"mode", key.mode}};
+    if (key.mode == "sdpa")
+        request["query"] = request["key"] = request["value"] = {{1.0}};
+    else
+        request["inputs"] = {{1.0}};
+    request[key.key] = path;
+    if (key.key == "model_config") request["weights"] = "gpt2/model.safetensors";
+    return request.dump() + "\n";
+}
+
+void make_folder() {
+    scratch_folder();
+    fs::remove_all("f");
+    fs::create_directory("f");
+    fs::copy(data_path("models/gpt2"), "f/gpt2");
+}
+
+const std::string good_lines = good() + "\n" + good() + "\n";
+
+}  // namespace
+
+TEST_CASE("batch: what flags and requests name is never written over, by any link") {
+    const std::string text = R"({"query": [[1, 2], [3, 4]]})";
+    make_folder();
+    write_text("f/good.ndjson", good_lines);
+    write_text("f/op.json", text);
+    fs::create_symlink("op.json", "f/soft.json");
+    fs::create_hard_link("f/op.json", "f/hard.json");
+    for (const FileKey& key : file_keys())
+        for (const std::string out : {"op.json", "soft.json", "hard.json"}) {
+            CAPTURE(key.key);
+            CAPTURE(out);
+            const std::string line = naming(key, "op.json");
+            write_text("f/r.ndjson", good_lines + line + good_lines);
+            write_text("f/last.ndjson", line + good_lines);
+            std::vector<std::string> forms{
+                "attn batch r.ndjson -o " + out, "attn batch - -o " + out + " <last.ndjson",
+                "attn batch good.ndjson r.ndjson >>" + out, "attn batch r.ndjson --resume " + out};
+            if (key.is_flag)
+                for (const std::string to : {"-o ", ">>", "--resume "})
+                    forms.push_back("attn batch good.ndjson --mode " + key.mode + " " +
+                                    flag_of(key) + " op.json " + to + out);
+            for (const std::string& form : forms) {
+                CAPTURE(form);
+                const Outcome outcome = run_shell("cd f; " + form);
+                CHECK((outcome.code == 2 || outcome.code == 3));
+                CHECK(lines_of(outcome.err).size() == 1);
+                CHECK(outcome.out == "");
+                REQUIRE(read_text("f/op.json") == text);
+            }
+        }
+}
+
+TEST_CASE("batch: no file of a model's folder is written over") {
+    make_folder();
+    write_text("f/gpt2/part.safetensors", read_text("f/gpt2/model.safetensors"));
+    write_text("f/gpt2/w.safetensors.index.json",
+               R"({"weight_map": {"h.0.attn.c_attn.weight": "part.safetensors"}})");
+    write_text("f/good.ndjson", good_lines);
+    using Pair = std::pair<std::string, std::string>;
+    for (const Pair& pair : {Pair("model.safetensors", "gpt2"),
+                             {"config.json", "gpt2"},
+                             {"config.json", "gpt2/model.safetensors"},
+                             {"part.safetensors", "gpt2/w.safetensors.index.json"},
+                             {"w.safetensors.index.json", "gpt2/w.safetensors.index.json"}}) {
+        const std::string file = pair.first, weights = pair.second;
+        CAPTURE(file);
+        CAPTURE(weights);
+        const std::string text = read_text("f/gpt2/" + file);
+        fs::remove("f/out.json");
+        fs::create_hard_link("f/gpt2/" + file, "f/out.json");
+        write_text("f/r.ndjson", good_lines +
+                                     R"({"mode": "multihead", "token_ids": [1], "weights": ")" +
+                                     weights + "\"}\n");
+        for (const std::string& form : {std::string("attn batch r.ndjson -o out.json"),
+                                        "attn batch good.ndjson -o out.json --weights " + weights,
+                                        std::string("tail -1 r.ndjson | attn batch -o out.json")}) {
+            CAPTURE(form);
+            CHECK(run_shell("cd f; " + form).code == 2);
+            REQUIRE(read_text("f/out.json") == text);
+        }
+    }
+    // Beside it there is room for answers.
+    CHECK(run_shell("cd f; attn batch good.ndjson --weights gpt2 -o gpt2/out.json; "
+                    "attn batch good.ndjson --weights gpt2 -o gpt2/out.json")
+              .err.find("is read and written") == std::string::npos);
+}
+
+TEST_CASE(
+    "batch: a later request from a pipe that names the output ends the batch, and no sooner") {
+    scratch_folder();
+    const std::string line = R"({"mode": "self", "inputs": "out.ndjson"})";
+    const std::string answers = run_attn({"batch"}, good_lines).out;
+    for (const std::string jobs : {"1", "3"}) {
+        const Outcome outcome = run_attn({"batch", "-o", "out.ndjson", "--jobs", jobs},
+                                         good_lines + line + "\n" + good_lines);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.err.find("attn: error: out.ndjson: is read and written") == 0);
+        CHECK(read_text("out.ndjson") == answers);
+    }
+}
+
+TEST_CASE("pipes and devices behind a folder or in a request are refused, not waited for") {
+    make_folder();
+    const std::string header = read_text("f/gpt2/model.safetensors");
+    const auto make_special = [](const std::string& path, bool is_pipe) {
+        fs::remove(path);
+        if (is_pipe)
+            REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+        else
+            fs::create_symlink("/dev/zero", path);
+    };
+    for (bool is_pipe : {true, false}) {
+        CAPTURE(is_pipe);
+        const auto check = [&](const std::string& line) {
+            CAPTURE(line);
+            const Outcome outcome = run_shell("cd f; timeout 20 " + line);
+            CHECK((outcome.code == 4 || outcome.code == 1 || line == "attn inspect m"));
+            const std::string all = outcome.out + outcome.err;
+            CHECK(all.find("is a pipe or device") != std::string::npos);
+        };
+        make_special("f/special", is_pipe);
+        for (const FileKey& key : file_keys()) {
+            json request = json::parse(naming(key, "special"));
+            write_text("f/one.ndjson", request.dump() + "\n");
+            check("attn batch one.ndjson");
+            json rest = request;
+            rest.erase(key.key);
+            write_text("f/rest.ndjson", rest.dump() + "\n");
+            if (key.is_flag) check("attn batch rest.ndjson " + flag_of(key) + " special");
+            request.erase("id");
+            write_text("f/one.json", request.dump());
+            check("attn " + key.mode + " one.json");
+        }
+        for (const std::string file :
+             {"model.safetensors", "config.json", "model.safetensors.index.json", "part"}) {
+            CAPTURE(file);
+            fs::remove_all("f/m");
+            fs::copy("f/gpt2", "f/m");
+            if (file == "part")
+                write_text("f/m/model.safetensors.index.json",
+                           R"({"weight_map": {"h.0.attn.c_attn.weight": "part"}})");
+            if (file != "config.json") fs::remove("f/m/model.safetensors");
+            make_special("f/m/" + file, is_pipe);
+            check("attn multihead --weights m --token-ids 1");
+            check("attn inspect m");
+            write_text("f/one.ndjson",
+                       "{\"mode\": \"multihead\", \"token_ids\": [1], \"weights\": \"m\"}\n");
+            check("attn batch one.ndjson");
+            check("attn explain multihead --weights m --token-ids 1");
+        }
+    }
+    // On the command line they keep working.
+    CHECK(run_shell("cd f; mkfifo p; (echo '[[1]]' >p &) ; echo '[[1]]' | "
+                    "attn cross --context p --emit inputs")
+              .code == 0);
+}
+
+TEST_CASE("batch: one signal ends any wait") {
+    scratch_folder();
+    fs::remove("fifo");
+    REQUIRE(::mkfifo("fifo", 0600) == 0);
+    write_text("many.ndjson", quick_requests(20000));
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"batch", "fifo"},
+                                                  {"batch", "-", "--jobs", "3"},
+                                                  {"batch", "fifo", "--jobs", "3"},
+                                                  {"batch", "many.ndjson", "--jobs", "1"},
+                                                  {"batch", "many.ndjson", "--jobs", "3"}}) {
+        CAPTURE(words);
+        Process attn(words);
+        std::this_thread::sleep_for(200ms);  // its output is full, or its input waited for
+        attn.send(SIGTERM);
+        CHECK(attn.wait().signal == SIGTERM);
+    }
+}
+
+TEST_CASE("batch: a pipe that gets its writer late is read to its end") {
+    scratch_folder();
+    fs::remove("late");
+    REQUIRE(::mkfifo("late", 0600) == 0);
+    Process attn({"batch", "late"});
+    std::this_thread::sleep_for(50ms);
+    write_text("late", good_lines);
+    CHECK(attn.read_line().has_value());
+    CHECK(attn.read_line().has_value());
+    CHECK_FALSE(attn.read_line().has_value());
+    CHECK(attn.wait().code == 0);
+}
+
+TEST_CASE("a standard input that does not wait is read to its end by every command") {
+    scratch_folder();
+    std::string big = "[";
+    for (int row = 0; row < 8; ++row) {
+        big += row == 0 ? "[0" : ",[0";
+        for (int i = 0; i < 40000; ++i) big += ",0." + std::to_string(i);
+        big += "]";
+    }
+    big += "]";
+    write_text("one.json", "[[1, 2]]");
+    const std::string sdpa = R"({"query": [[1]], "key": [[1]], "value": [[2]]})";
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"self", "--d-out", "1"},
+          {"causal", "-", "--d-out", "1"},
+          {"multihead", "--d-out", "1"},
+          {"cross", "one.json", "--context", "-", "--d-out", "1"},
+          {"sdpa"},
+          {"explain", "self", "--d-out", "1", "--token", "0"},
+          {"compare", "-", "one.json"},
+          {"plot"},
+          {"inspect"},
+          {"batch"},
+          {"batch", "--mode", "self", "--d-out", "1"}})
+        for (const std::string& text :
+             {std::string(), std::string("[[1, 2]]\n"), sdpa, good_lines, big}) {
+            CAPTURE(words);
+            CAPTURE(text.substr(0, 40));
+            const Outcome usual = run_attn(words, text);
+            Process attn(words, false);
+            std::thread writer([&] {
+                for (std::size_t part = 0; part < 3; ++part) {
+                    std::this_thread::sleep_for(5ms);
+                    attn.write(text.substr(part * text.size() / 3,
+                                           (part + 1) * text.size() / 3 - part * text.size() / 3));
+                }
+                attn.close_input();
+            });
+            std::string out;
+            while (const auto line = attn.read_line()) out += *line + "\n";
+            writer.join();
+            const Ending ending = attn.wait();
+            CHECK(ending.code == usual.code);
+            CHECK(ending.err == usual.err);
+            CHECK((out == usual.out || out == usual.out + "\n"));
+        }
+}
+
+TEST_CASE("line output: what has taken the file's place before it was locked is what is written") {
+    scratch_folder();
+    write_text("turned", "");
+    std::atomic<bool> done{false};
+    std::thread turner([&] {  // another batch, which puts a new file there while it has the lock
+        while (!done) {
+            const int fd = ::open("turned", O_WRONLY);
+            ::flock(fd, LOCK_EX);
+            write_text("turned.new", "");
+            if (io::file_id(fd) == io::file_id("turned")) fs::rename("turned.new", "turned");
+            ::close(fd);
+        }
+    });
+    int opened = 0;
+    for (int i = 0; i < 3000; ++i) {
+        try {
+            io::LineOutput out("turned");
+            ++opened;
+            REQUIRE(out.id() == io::file_id("turned"));
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::io);
+        }
+    }
+    done = true;
+    turner.join();
+    CHECK(opened > 0);
+}

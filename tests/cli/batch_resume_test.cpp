@@ -1,0 +1,129 @@
+// What --resume finds: answers of this batch, torn anywhere, or anything else, which stays as it
+// is.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+
+namespace {
+
+const std::string requests = "r.ndjson", answers = "out.ndjson";
+
+/// Good, failed, with a text for an id, without an id.
+const std::string records =
+    "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n"
+    "{\"id\": \"a\\\"b\", \"mode\": \"self\", \"inputs\": \"no\"}\n"
+    "{\"mode\": \"self\", \"inputs\": [[2]], \"emit\": [\"scores\"]}\n";
+
+Outcome resume(const std::string& text, bool retry = false) {
+    write_text(answers, text);
+    std::vector<std::string> words{"batch", requests, "--resume", answers};
+    if (retry) words.emplace_back("--retry-failed");
+    return run_attn(words);
+}
+
+void check_refused(const std::string& text) {
+    CAPTURE(text.substr(0, 200));
+    for (bool retry : {false, true}) {
+        CAPTURE(retry);
+        const Outcome outcome = resume(text, retry);
+        CHECK(outcome.code == 3);
+        CHECK(outcome.err.find("attn: error: " + answers + ":") == 0);
+        CHECK(lines_of(outcome.err).size() == 1);
+        REQUIRE(read_text(answers) == text);
+    }
+}
+
+/// The answers, undisturbed.
+std::string whole_answers() {
+    scratch_folder();
+    write_text(requests, records);
+    return run_attn({"batch", requests}).out;
+}
+
+}  // namespace
+
+TEST_CASE("batch: --resume completes what was cut anywhere, with zeros behind it or without") {
+    const std::string whole = whole_answers();
+    REQUIRE(lines_of(whole).size() == 4);
+    for (std::size_t cut = 0; cut <= whole.size(); cut += 3)
+        for (const std::size_t zeros : {0U, 1U, 5000U})
+            for (bool retry : {false, true}) {
+                CAPTURE(cut);
+                CAPTURE(zeros);
+                const Outcome outcome =
+                    resume(whole.substr(0, cut) + std::string(zeros, '\0'), retry);
+                CAPTURE(outcome.err);
+                REQUIRE(outcome.code == 1);
+                REQUIRE(read_text(answers) == whole);
+            }
+}
+
+TEST_CASE("batch: --resume refuses a last line that is not the next answer's, and keeps it") {
+    const std::string whole = whole_answers();
+    std::vector<std::string> lines = lines_of(whole);
+    const std::vector<std::string> torn{
+        R"({"id":3,"inputs":[[1]]})",
+        R"({"id": 7, "mode": "self"})",
+        R"({"id":99,"error":{"kind":"usage")",
+        R"({"id":"a","error":{"kind":"usage")",
+        R"({"schema":"attn.result/1","id":99,"mode")",
+        R"({"schema":"attn.weights/1","config)",
+        R"({"schema":"attn.cost/1","id":7)",
+        R"({"schema":"attn.result/2")",
+        "[[1, 2]]",
+        "precious",
+        std::string("\0\0precious", 10),
+        "{\"id\":7\r",
+    };
+    std::string before;
+    for (std::size_t i = 0; i <= lines.size(); ++i) {
+        for (const std::string& line : torn) check_refused(before + line);
+        // An answer of another record.
+        for (std::size_t j = 0; j < lines.size(); ++j)
+            if (j != i && !(i < lines.size() && lines[j] == lines[i])) {
+                CAPTURE(j);
+                write_text(answers, before + lines[j]);
+                CHECK(run_attn({"batch", requests, "--resume", answers}).code == 3);
+                REQUIRE(read_text(answers) == before + lines[j]);
+            }
+        if (i < lines.size()) before += lines[i] + "\n";
+    }
+}
+
+TEST_CASE("batch: --resume refuses answers with other line breaks, a mark, or changed by others") {
+    const std::string whole = whole_answers();
+    std::string windows;
+    for (const std::string& line : lines_of(whole)) windows += line + "\r\n";
+    check_refused(windows);
+    check_refused("\xef\xbb\xbf" + whole);
+    check_refused(" " + whole);
+    check_refused("\n" + whole);
+    check_refused(records);
+    check_refused(records.substr(0, records.size() - 1));
+    check_refused(whole + whole);
+    // Other settings for the same ids, and costs.
+    check_refused(run_attn({"batch", requests, "--seed", "1"}).out);
+    check_refused(run_attn({"batch", requests, "--dry-run"}).out);
+}
+
+TEST_CASE("batch: --resume leaves every other file as it is") {
+    whole_answers();
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(data_path(""))) {
+        if (!entry.is_regular_file()) continue;
+        const std::string text = read_text(entry.path());
+        if (++files % 7 != 0 || text.empty()) continue;
+        check_refused(text);
+        // One brace is the beginning of an answer as well.
+        if (const std::string line = text.substr(0, text.find('\n')); line.size() > 1)
+            check_refused(line);
+    }
+    CHECK(files > 100);
+}
