@@ -227,7 +227,7 @@ TEST_CASE("heatmap: tokens cannot steer the terminal") {
     CHECK_FALSE(contains(run_attn({"self", "nosuch\u009b.csv"}).err, "\u009b"));
 }
 
-TEST_CASE("plot: a request that fails leaves no picture") {
+TEST_CASE("plot: where the result cannot be written, the file of a picture is whole or not there") {
     in_scratch_with_data();
     for (const std::string& command :
          std::vector<std::string>{"attn causal data/journey.csv --plot a.svg -o /dev/full",
@@ -239,8 +239,11 @@ TEST_CASE("plot: a request that fails leaves no picture") {
         CHECK(outcome.out == "");
         CHECK(contains(outcome.err, "attn: error: "));
         CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-        CHECK_FALSE(std::filesystem::exists("a.svg"));
+        // Files are there before anything is written in place.
+        CHECK(std::filesystem::remove("a.svg") == contains(command, "--plot"));
     }
+    CHECK(run_shell("attn causal data/journey.csv --plot a.svg -o no/such.json").code == 4);
+    CHECK_FALSE(std::filesystem::exists("a.svg"));
     CHECK(run_shell("attn causal data/journey.csv --heatmap >both.json 2>/dev/full").code == 4);
     // Both to one place would mix them.
     const Outcome both =

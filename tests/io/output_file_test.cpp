@@ -26,7 +26,7 @@ std::size_t files_in(const std::string& folder) {
 }
 
 std::string fresh_folder(const std::string& name) {
-    const std::string folder = test::scratch_folder() + "/" + name;
+    std::string folder = test::scratch_folder() + "/" + name;
     fs::create_directory(folder);
     return folder;
 }
