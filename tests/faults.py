@@ -29,17 +29,19 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 QUICK = 700
 SECONDS = 30
 
-# In which ways a call may fail; all others as "". Not touched: what cannot fail, ends the program, or is not the
-# program's own.
+# In which ways a call may fail, "+": from then on every time. Not touched: what cannot fail, ends the program, or is
+# not the program's own.
 ERRORS = collections.defaultdict(lambda: ["EIO", "ENOMEM"], {
-    "openat": ["EIO", "EACCES", "ENOSPC", "EMFILE", "EINTR", "EEXIST"],
-    "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR"],
-    "write": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EAGAIN", "EFBIG"],
-    "close": ["EIO", "ENOSPC", "EDQUOT", "EINTR"], "fsync": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EINVAL"],
-    "rename": ["EIO", "ENOSPC", "EBUSY", "EACCES", "EXDEV"], "ftruncate": ["EIO", "EINTR", "EPERM"],
+    "openat": ["EIO", "EACCES", "ENOSPC", "EMFILE", "EINTR", "EEXIST", "EEXIST+", "EMFILE+"],
+    "read": ["EIO", "EINTR"], "pread64": ["EIO", "EINTR", "EIO+"],
+    "write": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EAGAIN", "EFBIG", "ENOSPC+"],
+    "close": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EIO+"],
+    "fsync": ["EIO", "ENOSPC", "EDQUOT", "EINTR", "EINVAL", "EIO+"],
+    "rename": ["EIO", "ENOSPC", "EBUSY", "EACCES", "EXDEV", "EIO+"], "ftruncate": ["EIO", "EINTR", "EPERM"],
     "lseek": ["EIO", "ESPIPE"], "flock": ["ENOLCK", "EAGAIN", "EINTR"], "poll": ["EINTR", "ENOMEM"],
-    "newfstatat": ["EIO", "ENOMEM"], "fstat": ["EIO", "ENOMEM"], "stat": ["EIO"],
-    "lstat": ["EIO"], "access": ["EACCES", "EROFS", "EIO"], "readlink": ["EIO", "ENOMEM"], "dup": ["EMFILE", "EINTR"],
+    "newfstatat": ["EIO", "ENOMEM", "EIO+"], "fstat": ["EIO", "ENOMEM"], "stat": ["EIO"],
+    "lstat": ["EIO"], "access": ["EACCES", "EROFS", "EIO"], "readlink": ["EIO", "ENOMEM"],
+    "dup": ["EMFILE", "EINTR", "EMFILE+"],
     "fchmod": ["EPERM", "EIO"], "fchown": ["EPERM", "EIO"], "getxattr": ["ERANGE", "EOPNOTSUPP", "EIO"],
     "fsetxattr": ["ENOSPC"], "fremovexattr": ["EIO"], "mmap": ["ENOMEM"], "mprotect": ["ENOMEM"],
     "clone3": ["EAGAIN"], "clone": ["EAGAIN"], "pipe": ["EMFILE"], "pipe2": ["EMFILE"], "ioctl": ["EIO", "EINTR"],
@@ -114,7 +116,7 @@ def run(scenario, folder, before, tracer=()):
 
 
 def fresh(template):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="faults."))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="faults-"))
     shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
     return folder
 
@@ -156,12 +158,13 @@ def problem_of(scenario, fault, call, got, whole, before):
         return ""
     if got.code == whole.code and fault not in SIGNALS:
         return f"exit code {got.code}, but other output: {sorted(files)} and {len(got.out)} bytes"
+    about = "(?s:.*)" if "--heatmap" in scenario.words else ""
     if fault in SIGNALS:
         if got.code != -getattr(signal, fault):
             return f"exit code {got.code} by {fault}"
     elif got.code not in (3, 4):
         return f"exit code {got.code}: {got.err.strip()}"
-    elif not re.fullmatch(("(?s:.*)" if "--heatmap" in scenario.words else "") + r"attn: error: [^\n]*\n", got.err):
+    elif (fault, name) != ("ENOSPC+", "write") and not re.fullmatch(about + r"attn: error: [^\n]*\n", got.err):
         return f"error is not one line: {got.err!r}"
     several = len(whole.files) > 1 or (whole.files and whole.out)
     for n, b in files.items():
@@ -184,9 +187,10 @@ def problem_of(scenario, fault, call, got, whole, before):
 def try_fault(job):
     scenario, template, before, whole, call, fault = job
     folder = fresh(template)
-    what = f"signal={fault}" if fault in SIGNALS else f"error={fault}"
+    what = f"signal={fault}" if fault in SIGNALS else f"error={fault.rstrip('+')}"
+    when = f"when={call[1]}" + ("+" if fault.endswith("+") else "")
     log = folder.with_suffix(".log")
-    tracer = ("strace", "-qq", "-o", str(log), "-e", f"trace={call[0]}", "-e", f"inject={call[0]}:{what}:when={call[1]}")
+    tracer = ("strace", "-qq", "-o", str(log), "-e", f"trace={call[0]}", "-e", f"inject={call[0]}:{what}:{when}")
     got = run(scenario, folder, before, tracer)
     problem = problem_of(scenario, fault, call, got, whole, before)
     if not problem and fault == "SIGKILL":
@@ -213,7 +217,7 @@ def main():
     if not can_trace:
         print("skipped: no strace, or it may not trace here")
         sys.exit(77)
-    template = pathlib.Path(tempfile.mkdtemp(prefix="faults."))
+    template = pathlib.Path(tempfile.mkdtemp(prefix="faults-"))
     write_inputs(program, template)
     before = read_files(template)
     jobs = []

@@ -67,7 +67,8 @@ bool is_same_place(const std::string& a, const std::string& b) {
     const auto place = [&](const std::string& path) {
         return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
     };
-    return place(a) == place(b);
+    // Empty where the system does not say.
+    return a == b || (place(a) == place(b) && !place(a).empty());
 }
 
 }  // namespace attn::io

@@ -20,6 +20,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// Sanitizers make a program many times slower: then a part has to do.
+#ifdef ATTN_SANITIZED
+constexpr int part = 3;
+#else
+constexpr int part = 1;
+#endif
+
 const std::string matrix = "1,2\n3,4\n5,7\n";
 
 /// A flag that names a file to write, in a command that then writes it.
@@ -70,6 +77,7 @@ bool is_one_error(const std::string& text) {
 TEST_CASE("descriptors: what is open already is written behind what is there, by every name") {
     write_inputs();
     // As root a fault here must not replace a device: names in /dev are tried behind links.
+    int number = 0;
     for (const Writer& writer : writers) {
         const std::string file = "whole" + writer.suffix, name = "link" + writer.suffix;
         run_shell("attn " + writer.words + " " + file);
@@ -79,8 +87,8 @@ TEST_CASE("descriptors: what is open already is written behind what is there, by
                                "/proc/thread-self/fd/1", "/dev/fd/../fd/1", "second", "shared"}) {
             CAPTURE(writer.words);
             CAPTURE(to);
-            if (!fs::exists("/proc/thread-self") && std::string(to) == "/proc/thread-self/fd/1")
-                continue;
+            if (number++ % part != 0) continue;
+            if (std::string(to).starts_with("/proc") && !fs::exists("/proc/thread-self")) continue;
             make_link("/dev/stdout", "second");
             make_link(to, name);
             const std::string once = "attn " + writer.words + " " + name + " 2>>errors; ";
@@ -243,7 +251,7 @@ namespace {
 /// A question whose answer takes a moment to write.
 Words long_question() {
     std::string text;
-    for (int word = 0; word < 400; ++word) text += "w" + std::to_string(word) + " ";
+    for (int word = 0; word < 400 / part; ++word) text += "w" + std::to_string(word) + " ";
     return {"self", "--text", text, "--emit", "all", "-o", "out/r.json"};
 }
 
@@ -301,7 +309,7 @@ TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is lef
     scratch_folder();
     empty_folder();
     std::string text;
-    for (int word = 0; word < 1500; ++word) text += "w" + std::to_string(word) + " ";
+    for (int word = 0; word < 1500 / part; ++word) text += "w" + std::to_string(word) + " ";
     write_text("q.ndjson",
                "{\"id\": 1, \"mode\": \"self\", \"embed_dim\": 64, \"text\": \"" + text + "\"}\n");
     const std::string old = "{\"id\":1,\"error\":{\"where\":\"a\",\"message\":\"b\"}}\n";
