@@ -89,6 +89,7 @@ std::vector<BatchInput> inputs_of(const Args& args) {
 BatchRequest batch_of(const Args& args) {
     BatchRequest batch;
     batch.defaults = defaults_of(args);
+    batch.defaults.no_files = args.has("no_files");
     batch.inputs = inputs_of(args);
     batch.jobs = args.whole("jobs").value_or(std::max(1u, std::thread::hardware_concurrency()));
     batch.max_failures = args.whole("max_failures");
@@ -167,6 +168,9 @@ constexpr Option batch_options[] = {
      .limits = {.lowest = 1, .expected = "a whole number from 1"},
      .argument = "N",
      .help = "end with the N-th record that fails (default none)"},
+    {.key = "no_files",
+     .field = Switch{},
+     .help = "a record that names a file fails, for requests of strangers (default off)"},
     {.key = "dry_run",
      .field = Switch{},
      .help = "costs of each record instead of its answer (default off)"},

@@ -48,6 +48,7 @@ void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
 }
 
 void check_records(const BatchRequest& batch, io::LoadedModels& models, const Stop& stop) {
+    if (batch.defaults.no_files) return;
     std::vector<BatchInput> files;
     std::copy_if(
         batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),

@@ -8,6 +8,7 @@
 #include "cli/args/option.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/notes.hpp"
+#include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 
@@ -46,6 +47,7 @@ private:
             const bool is_operand = is_operand_(member.key, request_.settings.mode);
             const bool is_weights = member.key == "weights" && document_.holds_object(member);
             if (member.key == "mode") continue;
+            if (request_.no_files) refuse_file(member);
             if (member.key == "inputs") {
                 store_inputs(member);
             } else if (member.key == "id") {
@@ -110,6 +112,13 @@ private:
             throw Error(ErrorKind::usage, document_.place(member),
                         "the request has mode " + value.dump() + "; expected \"" + mode +
                             "\" as the command says");
+    }
+
+    /// Nothing is looked for at the path, not even whether it is there.
+    void refuse_file(const io::JsonMember& member) const {
+        if (names_file(member.key) && document_.text(member).starts_with('"'))
+            throw Error(ErrorKind::usage, document_.place(member),
+                        "\"" + member.key + "\" names a file, and --no-files is on; expected none");
     }
 
     /// A matrix, or the path of one.

@@ -115,7 +115,8 @@ struct Request {
 
     /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
     bool of_batch = false;
-    bool has_mode = true;  ///< else the document has to say it
+    bool has_mode = true;   ///< else the document has to say it
+    bool no_files = false;  ///< the document may name none
 
     bool has(std::string_view setting) const { return places.contains(setting); }
     /// Whether a flag was given that wins over what the document says.

@@ -319,3 +319,39 @@ TEST_CASE("line output: what has taken the file's place before it was locked is 
     turner.join();
     CHECK(opened > 0);
 }
+
+TEST_CASE("batch: --no-files refuses every key that names a file, whatever is there") {
+    make_folder();
+    write_text("f/there.json", "[[1]]");
+    REQUIRE(::mkfifo("f/fifo", 0600) == 0);
+    for (const FileKey& key : file_keys()) {
+        CAPTURE(key.key);
+        std::string first;
+        for (const std::string path : {"there.json", "missing.json", "fifo", "gpt2", "/dev/zero",
+                                       "-", "there.json:x", "a.npz:b", "none", ""}) {
+            CAPTURE(path);
+            write_text("f/r.ndjson", naming(key, path));
+            const Outcome outcome = run_shell("cd f; timeout 20 attn batch --no-files r.ndjson");
+            CHECK(outcome.code == 1);
+            CHECK(outcome.out.find("\\\"" + key.key + "\\\" names a file, and --no-files is on") !=
+                  std::string::npos);
+            if (first.empty()) first = outcome.out;
+            CHECK(outcome.out == first);
+        }
+        // The caller's own files, and arrays.
+        json rest = json::parse(naming(key, ""));
+        rest.erase(key.key);
+        rest.erase("weights");
+        write_text("f/r.ndjson", rest.dump() + "\n");
+        if (!key.is_flag) continue;
+        const std::string line = "cd f; attn batch r.ndjson " + flag_of(key) + " there.json" +
+                                 (key.key == "model_config" ? " --weights gpt2" : "");
+        const Outcome free = run_shell(line), bound = run_shell(line + " --no-files");
+        CHECK(free.out == bound.out);
+        CHECK(free.err == bound.err);
+    }
+    write_text("f/each.json", R"({"mode": "self", "inputs": "there.json"})");
+    CHECK(run_shell("cd f; attn batch --no-files each.json").out.find("names a file") !=
+          std::string::npos);
+    CHECK(run_shell("cd f; attn batch --no-files --mode self there.json").code == 0);
+}
