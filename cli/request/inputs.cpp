@@ -10,6 +10,7 @@
 
 #include "cli/args/option.hpp"
 #include "cli/request/apply.hpp"
+#include "cli/request/discreet.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
 #include "cli/request/notes.hpp"
@@ -69,11 +70,15 @@ public:
         if (check != nullptr) check(request_);
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
-        read_model();
+        const bool names_model = request_.has_file("weights") || request_.model_config;
+        const bool of_request =
+            names_model && !(is_from_flag(request_, "weights") &&
+                             (!request_.model_config || is_from_flag(request_, "model_config")));
+        read_named(of_request, [&] { read_model(); });
         if (mode().projects && request_.token_ids.empty()) read_inputs();
         for (const OperandRule& rule : operand_rules)
             if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
-        if (!request_.token_ids.empty()) embed_token_ids();
+        if (!request_.token_ids.empty()) read_named(of_request, [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->check_input();
         settle_numeric_masks();
         check_tokens();
@@ -82,6 +87,19 @@ public:
 private:
     /// A request of a batch may say it.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
+
+    /// What a record names may be the file of another than who asks.
+    template <class Read>
+    void read_named(bool by_request, const Read& read) const {
+        try {
+            read();
+        } catch (const SettingError&) {
+            throw;
+        } catch (const Error& error) {
+            if (request_.of_batch && by_request) throw_discreetly(error);
+            throw;
+        }
+    }
 
     bool reads_input() const { return !request_.input.empty() || !request_.names_input(); }
 
@@ -223,8 +241,8 @@ private:
         } else if (request_.text) {
             embed_text(request_, operands_, *request_.text);
         } else if (request_.has_file("inputs")) {
-            const io::InputFile file = open_operand("inputs", true);
-            operands_.inputs = read_tokens_file(file);
+            read_named(true,
+                       [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
         } else if (member != document_.members.end()) {
             operands_.inputs =
                 input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
@@ -266,7 +284,7 @@ private:
         const auto stored = stored_operands_.find(rule.key);
         io::NumberArray read;
         if (request_.has_file(rule.key)) {
-            read = read_file(rule, allowed);
+            read_named(!is_from_flag(request_, rule.key), [&] { read = read_file(rule, allowed); });
         } else if (member != document_.members.end()) {
             read = input_->document->read_array(*member->second, allowed, &workers_);
         } else if (stored != stored_operands_.end()) {

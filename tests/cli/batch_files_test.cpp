@@ -355,3 +355,41 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
           std::string::npos);
     CHECK(run_shell("cd f; attn batch --no-files --mode self there.json").code == 0);
 }
+
+TEST_CASE("batch: an error shows nothing of what is in a file that a request names") {
+    make_folder();
+    const std::string secret = "Qz7Secret";
+    std::size_t errors = 0;
+    for (const std::string& name :
+         {std::string("journey.csv"), std::string("softmax.json"), std::string("requests.ndjson"),
+          std::string("journey_result.json"), std::string("models/gpt2/config.json"),
+          std::string("models/gpt2/model.safetensors"), std::string("arrays/matrix_f4.npy"),
+          std::string("arrays/large_deflated.npz")}) {
+        CAPTURE(name);
+        const std::string text = read_text(data_path(name)), suffix = fs::path(name).extension();
+        std::string lines;
+        for (std::size_t at = 0; at < std::min<std::size_t>(text.size(), 900); at += 11) {
+            const std::string file = "m" + std::to_string(at) + suffix;
+            std::string other = text;
+            other.replace(at, at % 2 == 0 ? secret.size() : 0, secret);
+            write_text("f/" + file, other);
+            for (const char* key : {"inputs", "mask", "weights", "model_config"})
+                lines += naming({key, "self", true}, file);
+        }
+        write_text("f/r.ndjson", lines);
+        for (const std::string& line : lines_of(run_shell("cd f; attn batch r.ndjson").out)) {
+            const json answer = json::parse(line);
+            if (!answer.contains("error")) continue;
+            ++errors;
+            CAPTURE(line);
+            CHECK(line.find(secret) == std::string::npos);
+            CHECK(line.find("Secret") == std::string::npos);
+        }
+    }
+    CHECK(errors > 500);
+    // To who names the file, it is shown.
+    write_text("f/x.json", "[[1, " + secret + "]]");
+    CHECK(run_shell("cd f; attn self x.json").err.find(secret) != std::string::npos);
+    CHECK(run_shell("cd f; attn batch --each --mode self x.json").out.find(secret) !=
+          std::string::npos);
+}
