@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdio>
 #include <sstream>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,10 +45,17 @@ struct Row {
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-const Array<double>* find_in(const ResultFile& side, const std::string& name) {
-    for (const ResultArray& array : side.arrays)
-        if (array.name == name) return &array.values;
-    return nullptr;
+using ArraysByName = std::unordered_map<std::string_view, const Array<double>*>;
+
+ArraysByName by_name(const ResultFile& side) {
+    ArraysByName arrays;
+    for (const ResultArray& array : side.arrays) arrays.emplace(array.name, &array.values);
+    return arrays;
+}
+
+const Array<double>* find_in(const ArraysByName& arrays, const std::string& name) {
+    const auto found = arrays.find(name);
+    return found == arrays.end() ? nullptr : found->second;
 }
 
 std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
@@ -65,10 +74,11 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
         const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;
         rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
     } else {
+        const ArraysByName of_a = by_name(a), of_b = by_name(b);
         for (const ResultArray& array : a.arrays)
-            rows.push_back({array.name, &array.values, find_in(b, array.name), {}});
+            rows.push_back({array.name, &array.values, find_in(of_b, array.name), {}});
         for (const ResultArray& array : b.arrays)
-            if (find_in(a, array.name) == nullptr)
+            if (find_in(of_a, array.name) == nullptr)
                 rows.push_back({array.name, nullptr, &array.values, {}});
     }
     for (Row& row : rows)

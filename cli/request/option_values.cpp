@@ -34,6 +34,44 @@ json as_integer(const json& value) {
                       : json(static_cast<std::uint64_t>(number));
 }
 
+/// A number where all of the text is one, else the text.
+template <class Number>
+json parsed(const std::string& text) {
+    Number number{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    return error == std::errc{} && stop == end ? json(number) : json(text);
+}
+
+/// Calls take(part) for the parts between commas, without the blanks around them, until one is
+/// false.
+template <class Take>
+bool each_part(std::string_view text, const Take& take) {
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', from), text.size());
+        std::string part(text.substr(from, comma - from));
+        part.erase(0, part.find_first_not_of(' '));
+        part.erase(part.find_last_not_of(' ') + 1);
+        if (!take(part)) return false;
+        from = comma + 1;
+    }
+    return true;
+}
+
+std::size_t count_list(std::string_view text) {
+    return 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ','));
+}
+
+/// All of a text as a number of JSON's; null where it is none, or beyond float64's range.
+json number_in(const std::string& text) {
+    const io::ParsedNumber number = io::parse_json_number(text);
+    if (number.length == 0 || number.length != text.size() || !std::isfinite(number.value))
+        return {};
+    const json whole =
+        text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
+    return whole.is_number() ? whole : json(number.value);
+}
+
 // How a field of each type takes a value: it says what is wrong and stays as it is, or says
 // nothing.
 
@@ -87,7 +125,15 @@ std::string take(std::string& field, const json& value, const Limits&) {
     return {};
 }
 
+/// There are some forty names.
+constexpr std::size_t most_names = 1000;
+
 std::string take(std::vector<std::string>& field, const json& value, const Limits&) {
+    const std::size_t names =
+        value.is_string() ? count_list(value.get_ref<const std::string&>()) : value.size();
+    if (names > most_names)
+        return "a list of " + std::to_string(names) + " names; expected at most " +
+               std::to_string(most_names);
     const bool strings =
         value.is_array() && !value.empty() &&
         std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); });
@@ -120,20 +166,19 @@ bool may_stand(const json& number, const Limits&, const std::vector<double>&) {
 /// Numbers parted by commas, or a JSON list of them.
 template <class T>
 std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
-    json list = value;
-    if (value.is_string()) {
-        list = json::array();
-        for (const std::string& part : split_list(value.get<std::string>()))
-            list.push_back(json::accept(part) ? json::parse(part) : json(part));
-    } else if (!value.is_array()) {
-        list = json::array({value});
-    }
-    const bool good = !list.empty() && list.size() <= limits.longest &&
-                      std::all_of(list.begin(), list.end(), [&](const json& number) {
-                          return may_stand(number, limits, field);
-                      });
-    if (!good) return std::string("not such a list; expected ") + limits.expected;
-    field = list.get<std::vector<T>>();
+    std::vector<T> list;
+    const auto add = [&](const json& number) {
+        if (list.size() == limits.longest || !may_stand(number, limits, field)) return false;
+        list.push_back(number.get<T>());
+        return true;
+    };
+    const bool good = value.is_string()
+                          ? each_part(value.get_ref<const std::string&>(),
+                                      [&](const std::string& part) { return add(number_in(part)); })
+                      : value.is_array() ? std::all_of(value.begin(), value.end(), add)
+                                         : add(value);
+    if (!good || list.empty()) return std::string("not such a list; expected ") + limits.expected;
+    field = std::move(list);
     return {};
 }
 
@@ -209,15 +254,7 @@ void visit_field(const Option& option, const OnChoice& on_choice, const OnOperan
         option.field);
 }
 
-// What a flag's text is, by the type of the field: numbers where all of it is one.
-
-template <class Number>
-json parsed(const std::string& text) {
-    Number number{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc{} && stop == end ? json(number) : json(text);
-}
+// What a flag's text is, by the type of the field.
 
 json spelled(const std::string& text, const std::uint64_t*) {
     return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
@@ -282,14 +319,11 @@ json value_of(const Option& option, const std::string& text) {
 
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
-    for (std::size_t from = 0; from <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        std::string part = text.substr(from, comma - from);
-        part.erase(0, part.find_first_not_of(' '));
-        part.erase(part.find_last_not_of(' ') + 1);
+    parts.reserve(count_list(text));
+    each_part(text, [&](std::string& part) {
         parts.push_back(std::move(part));
-        from = comma + 1;
-    }
+        return true;
+    });
     return parts;
 }
 

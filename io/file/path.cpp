@@ -21,10 +21,14 @@ bool is_version(std::string_view text) {
 }  // namespace
 
 std::string suffix_of_name(const std::string& path) {
-    for (fs::path name = fs::path(path).filename(); name.has_extension(); name = name.stem()) {
-        std::string suffix = name.extension();
+    std::string_view name = path;
+    name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+    // A point at the front hides a file and begins no suffix.
+    for (std::size_t dot; (dot = name.rfind('.')) != 0 && dot != std::string_view::npos;) {
+        std::string suffix(name.substr(dot));
         for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
         if (!is_version(std::string_view(suffix).substr(1))) return suffix;
+        name = name.substr(0, dot);
     }
     return "";
 }

@@ -32,10 +32,7 @@ json read_config(const std::string& path, const Access& access) {
     if (document.is_array())
         throw Error(ErrorKind::input, path,
                     "is no JSON object; expected a model's config.json, or --model-config none");
-    json config = json::object();
-    for (const JsonMember& member : document.members())
-        config[member.key] = document.read_value(member);
-    return config;
+    return document.read_values();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {
@@ -177,21 +178,30 @@ nlohmann::json ArrayFile::config() const {
     return found != metadata->end() && found->is_object() ? *found : nlohmann::json();
 }
 
-std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& text) {
-    nlohmann::json head = nlohmann::json::parse(text, nullptr, false);
-    return head.is_object() ? std::make_shared<const nlohmann::json>(std::move(head)) : nullptr;
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
+                                                     std::string_view text) {
+    if (!text.starts_with('{')) return {};
+    const Source source = source_of_line(place, text, 1);
+    return std::make_shared<const nlohmann::json>(JsonDocument(source).read_values());
 }
 
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
-    constexpr std::size_t longest = std::size_t{1} << 26;
-    if (array.type != ElementType::uint8 || array.elements() > longest) return {};
+    if (array.type != ElementType::uint8) return {};
     std::string text;
-    read_elements<float>(array, 0, array.elements(),
-                         [&](std::size_t, std::span<const float> piece) {
-                             for (float byte : piece)
-                                 text += static_cast<char>(static_cast<unsigned char>(byte));
-                         });
-    return parse_metadata(text);
+    const auto read = [&](std::size_t count) {
+        text.clear();
+        text.reserve(count);
+        read_elements<float>(array, 0, count, [&](std::size_t, std::span<const float> piece) {
+            for (float byte : piece) text += static_cast<char>(static_cast<unsigned char>(byte));
+        });
+        return std::string_view(text);
+    };
+    if (array.elements() == 0 || read(1) != "{") return {};
+    if (array.elements() > longest_metadata)
+        fail_at(array, std::to_string(array.elements()) +
+                           " bytes of settings and labels; expected at most " +
+                           std::to_string(longest_metadata));
+    return parse_metadata(array.place(), read(array.elements()));
 }
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct StoredArray {
 /// Where attn keeps its JSON beside arrays: in npz an array of bytes with this name, in safetensors
 /// this entry of the header's `__metadata__`.
 inline constexpr std::string_view npz_metadata = "__metadata__", safetensors_metadata = "attn";
+
+/// Most bytes of that JSON, and of a safetensors header; the format itself allows 100 MB.
+inline constexpr std::size_t longest_metadata = std::size_t{1} << 25,
+                             longest_safetensors_header = longest_metadata;
 
 struct ArrayFile {
     std::string name;  ///< the path, or <stdin>
@@ -78,9 +83,11 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules);
 
-/// What attn wrote beside arrays, from its text or from an array of its bytes; null for what is no
-/// JSON object.
-std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& text);
+/// What attn wrote beside arrays, from its text or from an array of its bytes; null for what begins
+/// as no JSON object, which is another program's. Errors: kind input, where it is longer than
+/// longest_metadata; those of JsonDocument.
+std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
+                                                     std::string_view text);
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array);
 
 NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules);

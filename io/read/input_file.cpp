@@ -16,7 +16,8 @@ namespace attn::io {
 DataPath split_data_path(const std::string& path) {
     const bool is_whole = path.find(':') == std::string::npos;
     if (is_whole || path_exists(path)) return {path, ""};
-    for (std::size_t colon = path.find(':'); colon != std::string::npos;
+    constexpr std::size_t longest_path = 4096;  // Linux's limit; other systems' are lower
+    for (std::size_t colon = path.find(':'); colon < longest_path;
          colon = path.find(':', colon + 1)) {
         const std::string file = path.substr(0, colon);
         const bool named = file == "-" || may_hold_names(file);

@@ -74,6 +74,11 @@ std::optional<nlohmann::json> plain_value(std::string_view text) {
 
 }  // namespace
 
+bool has_too_many_values(std::string_view json) {
+    return json.size() > most_json_values && json.front() != '"' &&
+           count_marks(json.data(), json.data() + json.size(), ",") > most_json_values;
+}
+
 JsonDocument::JsonDocument(const Source& source) : source_(source) {
     begin_ = skip_space(0);
     const char first = source_.text[begin_];
@@ -131,6 +136,13 @@ nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
     return parse(member.begin, member.end);
 }
 
+nlohmann::json JsonDocument::read_values() const {
+    nlohmann::json values = nlohmann::json::object();
+    check_values(source_.text.substr(begin_), begin_);
+    for (const JsonMember& member : members_) values[member.key] = read_value(member);
+    return values;
+}
+
 void JsonDocument::fail(std::size_t offset, const std::string& message) const {
     fail_in_json(source_, offset, message);
 }
@@ -161,15 +173,15 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
     const std::string_view text = source_.text;
     const std::size_t start = at;
     std::string open;  // the brackets that wait for their partner
-    constexpr std::size_t deepest = 64;
     while (at < text.size()) {
         const char c = text[at];
         if (c == '"') {
             at = skip_string(at);
         } else if (c == '[' || c == '{') {
             open += c;
-            if (open.size() > deepest)
-                fail(at, "more than 64 nested brackets; expected at most 3 for an array");
+            if (open.size() > deepest_json)
+                fail(at, "more than " + std::to_string(deepest_json) +
+                             " nested brackets; expected at most 3 for an array");
             ++at;
         } else if (c == ']' || c == '}') {
             if (open.empty()) break;
@@ -234,9 +246,16 @@ std::size_t JsonDocument::read_members(std::size_t at) {
     }
 }
 
+void JsonDocument::check_values(std::string_view value, std::size_t at) const {
+    if (has_too_many_values(value))
+        fail(at, "more than " + std::to_string(most_json_values) +
+                     " values in a list or object; expected fewer");
+}
+
 nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
     if (auto plain = plain_value(source_.text.substr(begin, end - begin))) return std::move(*plain);
     const char* text = source_.text.data();
+    check_values({text + begin, end - begin}, begin);
     try {
         return nlohmann::json::parse(text + begin, text + end);
     } catch (const nlohmann::json::parse_error& error) {

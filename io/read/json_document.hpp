@@ -1,5 +1,7 @@
 // JSON texts: documents go through nlohmann_json, arrays of numbers through a reader of our own,
-// which knows where each number stands and takes Python's bare NaN and Infinity.
+// which knows where each number stands and takes Python's bare NaN and Infinity. No other file
+// hands a text to nlohmann_json's parser: it bounds neither the depth, which copying and writing a
+// value recurse by, nor the memory, some thirty times the text's.
 #pragma once
 
 #include <string>
@@ -13,6 +15,12 @@
 #include "io/text/row_pieces.hpp"
 
 namespace attn::io {
+
+inline constexpr std::size_t deepest_json = 64;                        ///< brackets in a value
+inline constexpr std::size_t most_json_values = std::size_t{1} << 21;  ///< of a value
+
+/// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
+bool has_too_many_values(std::string_view json);
 
 /// One member of the document's object, not parsed yet: text[begin, end).
 struct JsonMember {
@@ -58,8 +66,11 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
-    /// A member as a document of nlohmann's.
+    /// A member as a document of nlohmann's. Errors: kind input, for more than most_json_values.
     nlohmann::json read_value(const JsonMember& member) const;
+
+    /// All members of an object so.
+    nlohmann::json read_values() const;
 
 private:
     struct Unread {};
@@ -71,6 +82,7 @@ private:
     std::size_t skip_value(std::size_t at) const;
     void check_end(std::size_t at) const;
     std::size_t read_members(std::size_t at);
+    void check_values(std::string_view value, std::size_t at) const;
     nlohmann::json parse(std::size_t begin, std::size_t end) const;
 
     const Source& source_;

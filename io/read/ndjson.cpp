@@ -50,11 +50,11 @@ public:
 
     NumberArray read() {
         const std::string_view text = source_.text;
-        for (std::size_t at = 0; at < text.size();) {
-            const std::size_t end = std::min(text.find('\n', at), text.size());
-            const std::size_t begin = std::min(text.find_first_not_of(space, at), text.size());
-            if (begin < end) read_line(begin, end);
-            at = end + 1;
+        std::size_t begin = text.find_first_not_of(space);
+        while (begin != std::string_view::npos) {
+            const std::size_t end = std::min(text.find('\n', begin), text.size());
+            read_line(begin, end);
+            begin = text.find_first_not_of(space, end);
         }
         shape_.insert(shape_.begin(), lines_);
         return {to_array(values_, shape_), boolean_};

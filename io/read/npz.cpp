@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/file/source.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/npy.hpp"
 
@@ -14,6 +15,9 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
         if (!entry.name.ends_with(suffix)) continue;  // NumPy, too, takes other files for no arrays
         StoredArray array;
         array.name = entry.name.substr(0, entry.name.size() - suffix.size());
+        if (find_invalid_utf8(array.name) != std::string_view::npos)
+            throw Error(ErrorKind::input, file.name,
+                        "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
         array.bytes = bytes;
         ZipStream stream(bytes, entry, file.name + ":" + array.name);
         std::string start;

@@ -16,8 +16,6 @@
 namespace attn::io {
 namespace {
 
-constexpr std::uint64_t longest_safetensors_header = 100'000'000;  // the format's own limit
-
 struct Tensor {
     StoredArray array;
     std::uint64_t begin = 0, end = 0;  // its bytes, counted from the end of the header
@@ -26,8 +24,7 @@ struct Tensor {
 /// Takes the header's events as they come, so that a hostile one is left at its first fault.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 public:
-    HeaderReader(const Bytes& bytes, std::vector<Tensor>& tensors,
-                 std::map<std::string, std::string>& metadata)
+    HeaderReader(const Bytes& bytes, std::vector<Tensor>& tensors, std::string& metadata)
         : bytes_(bytes), tensors_(tensors), metadata_(metadata) {}
 
     bool start_object(std::size_t) override {
@@ -60,12 +57,13 @@ public:
     }
 
     bool string(std::string& value) override {
-        if (depth_ == 2 && in_metadata_)
-            metadata_[field_] = value;
-        else if (depth_ == 2 && field_ == "dtype" && !in_list_)
+        if (depth_ == 2 && in_metadata_) {
+            if (field_ == safetensors_metadata) metadata_ = std::move(value);
+        } else if (depth_ == 2 && field_ == "dtype" && !in_list_) {
             tensors_.back().array.type_name = value;
-        else
+        } else {
             fail_value();
+        }
         return true;
     }
 
@@ -132,7 +130,7 @@ private:
 
     const Bytes& bytes_;
     std::vector<Tensor>& tensors_;
-    std::map<std::string, std::string>& metadata_;
+    std::string& metadata_;
     std::set<std::string> names_, fields_;
     std::string name_, field_;
     std::size_t depth_ = 0, offsets_ = 0;
@@ -155,8 +153,7 @@ public:
             tensor.array.bytes = bytes_;
             file.arrays.push_back(std::move(tensor.array));
         }
-        const auto found = metadata_.find(std::string(safetensors_metadata));
-        if (found != metadata_.end()) file.metadata = parse_metadata(found->second);
+        file.metadata = parse_metadata(file.name + ":__metadata__", metadata_);
         return file;
     }
 
@@ -172,7 +169,8 @@ private:
                  " bytes, too few for the length of a header; expected at least 8");
         const std::uint64_t length = number_at(bytes_->read(0, prefix), 0, prefix);
         if (length > longest_safetensors_header)
-            fail("a header of " + std::to_string(length) + " bytes; expected at most 100000000");
+            fail("a header of " + std::to_string(length) + " bytes; expected at most " +
+                 std::to_string(longest_safetensors_header));
         if (length > bytes_->size() - prefix)
             fail("a header of " + std::to_string(length) + " bytes in a file of " +
                  std::to_string(bytes_->size()) + "; the file is cut short");
@@ -246,7 +244,7 @@ private:
     std::shared_ptr<const Bytes> bytes_;
     std::uint64_t header_end_ = 0;
     std::vector<Tensor> tensors_;
-    std::map<std::string, std::string> metadata_;
+    std::string metadata_;
 };
 
 }  // namespace

@@ -1,6 +1,10 @@
 // A result as it is written; see report.hpp.
 #include "io/write/report.hpp"
 
+#include "core/base/error.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/json_document.hpp"
+
 namespace attn::io {
 
 std::string head_text(const Report& report) {
@@ -8,6 +12,18 @@ std::string head_text(const Report& report) {
     for (const auto& [name, value] : report.head)
         (((text += text.size() == 1 ? "\"" : ",\"") += name) += "\":") += value;
     return text += "}";
+}
+
+std::string metadata_text(const Report& report) {
+    std::string text = head_text(report);
+    if (text.size() > longest_metadata || has_too_many_values(text))
+        throw Error(ErrorKind::input, "tokens",
+                    std::to_string(text.size()) +
+                        " bytes of labels and settings beside the arrays; "
+                        "expected at most " +
+                        std::to_string(longest_metadata) + " and " +
+                        std::to_string(most_json_values) + " values, or --format json");
+    return text;
 }
 
 }  // namespace attn::io

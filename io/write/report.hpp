@@ -39,6 +39,9 @@ struct Report {
 /// The head as a JSON object.
 std::string head_text(const Report& report);
 
+/// The same to stand beside arrays. Errors: kind input, where it is too large to be read back.
+std::string metadata_text(const Report& report);
+
 /// How much of a table is shown; 0: all of it. The middle of what is longer is left out.
 struct TableLimits {
     std::size_t width = 0;      ///< terminal columns of a line, but for one label and one number

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/error.hpp"
 #include "io/read/array_file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/array_bytes.hpp"
@@ -18,7 +19,7 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     });
 
     std::string text = "{\"__metadata__\":{";
-    append_member(text, safetensors_metadata, head_text(report));
+    append_member(text, safetensors_metadata, metadata_text(report));
     text += '}';
     std::uint64_t end = 0;
     for (const NamedArray* array : arrays) {
@@ -35,6 +36,12 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     }
     text += '}';
     constexpr std::size_t prefix = 8;
+    if (text.size() > longest_safetensors_header - prefix)
+        throw Error(ErrorKind::input, "safetensors",
+                    std::to_string(text.size()) +
+                        " bytes of names, labels and settings; expected at "
+                        "most " +
+                        std::to_string(longest_safetensors_header) + ", or --format npz");
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
     out << bytes_of_number(text.size(), prefix) << text;
     for (const NamedArray* array : arrays)
