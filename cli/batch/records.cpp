@@ -90,7 +90,7 @@ std::string id_of(const Record& record) {
         const nlohmann::json id = document.read_value(*member);
         const bool is_text =
             id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
-        return is_text || id.is_number_integer() ? id.dump() : record.id;
+        return is_text || id.is_number_integer() ? io::json_text(id) : record.id;
     } catch (const Error&) {
         return record.id;  // what is wrong with the record, its answer says
     }

@@ -20,7 +20,8 @@ constexpr std::size_t largest_pipe = std::size_t{1} << 30;
 
 }  // namespace
 
-std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access) {
+std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access,
+                                         Check check) {
     std::shared_ptr<Bytes> bytes(new Bytes);
     const bool standard = path == "-";
     bytes->name_ = standard ? "<stdin>" : path;
@@ -35,14 +36,14 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (S_ISREG(status.st_mode) && !standard && status.st_size != 0) {
         bytes->size_ = static_cast<std::uint64_t>(status.st_size);
     } else {
-        bytes->read_to_end();
+        bytes->read_to_end(check);
     }
     if (bytes->size_ == 0)
         throw Error(ErrorKind::input, bytes->name_, "is empty; expected a matrix");
     return bytes;
 }
 
-void Bytes::read_to_end() {
+void Bytes::read_to_end(Check check) {
     constexpr std::size_t smallest = 65536, largest_read = std::size_t{1} << 20;
     std::size_t room = 0, size = 0;
     for (;;) {
@@ -62,6 +63,8 @@ void Bytes::read_to_end() {
         if (got < 0) fail_to_read(name_, errno);
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
+        if (check != nullptr)
+            check(name_, {memory_.data(), size}, size - static_cast<std::size_t>(got));
         if (size > largest_pipe)
             throw Error(ErrorKind::input, name_,
                         "gives more than 1 GiB; expected less, or a file by its name");

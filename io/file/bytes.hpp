@@ -15,9 +15,14 @@ namespace attn::io {
 
 class Bytes {
 public:
+    /// Looks at what a pipe or device gave so far, of which it has seen what stands before `from`;
+    /// throws where the rest need not be waited for.
+    using Check = void (*)(const std::string& name, std::string_view so_far, std::size_t from);
+
     /// "-" is standard input. Errors: those of open_to_read; kind input where it is empty, or where
-    /// a pipe gives more than 1 GiB.
-    static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {});
+    /// a pipe gives more than 1 GiB; those of `check`.
+    static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {},
+                                             Check check = nullptr);
 
     /// Bytes of the program's own.
     static std::shared_ptr<const Bytes> of(std::string name, std::string_view bytes);
@@ -38,7 +43,7 @@ public:
 
 private:
     Bytes() = default;
-    void read_to_end();
+    void read_to_end(Check check);
 
     std::string name_;
     Access access_;

@@ -15,16 +15,10 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t largest_text = std::size_t{1} << 30;
+constexpr std::size_t piece_size = std::size_t{1} << 20;  // still in cache when looked at
 
 bool looks_like_utf16(std::string_view text) {
     return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-}
-
-void refuse_zero_bytes(const std::string& name, std::string_view text, std::size_t from) {
-    if (std::memchr(text.data() + from, '\0', text.size() - from) == nullptr) return;
-    throw Error(ErrorKind::input, name,
-                looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
-                                       : "holds a zero byte; expected text (json, ndjson or csv)");
 }
 
 /// The source, once its text is known to be some.
@@ -67,8 +61,24 @@ std::string Source::place(std::size_t offset) const {
     return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
+void check_text(const std::string& name, std::string_view text, std::size_t from) {
+    if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr)
+        throw Error(ErrorKind::input, name,
+                    looks_like_utf16(text)
+                        ? "is UTF-16; expected UTF-8 text"
+                        : "holds a zero byte; expected text (json, ndjson or csv)");
+    // Every word of twice the size fills a piece.
+    for (std::size_t at = from / piece_size * piece_size; at + piece_size <= text.size();
+         at += piece_size)
+        if (text.substr(at, piece_size).find_first_of(" \t\r\n,;|:[]{}\"") ==
+            std::string_view::npos)
+            throw Error(ErrorKind::input, name,
+                        "a word or number of more than 1 MiB; expected blanks, commas or line "
+                        "breaks between shorter ones");
+}
+
 Source read_source(const std::string& path, const Access& access) {
-    return read_source(Bytes::open(path, access));
+    return read_source(Bytes::open(path, access, check_text));
 }
 
 Source read_source(const std::shared_ptr<const Bytes>& bytes) {
@@ -77,22 +87,21 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
     const std::size_t size = static_cast<std::size_t>(bytes->size());
     if (bytes->memory() != nullptr) {
         const std::string_view text(bytes->memory(), size);
-        refuse_zero_bytes(bytes->name(), text, 0);
+        check_text(bytes->name(), text, 0);
         return checked({bytes->name(), text, bytes});
     }
     const auto memory = std::make_shared<AlignedArray<char>>();
     memory->reserve(size);
-    constexpr std::size_t piece = std::size_t{1} << 20;  // still in cache when looked at
-    for (std::size_t at = 0; at < size; at += piece) {
-        const std::size_t count = std::min(piece, size - at);
+    for (std::size_t at = 0; at < size; at += piece_size) {
+        const std::size_t count = std::min(piece_size, size - at);
         bytes->read(at, count, memory->data() + at);
-        refuse_zero_bytes(bytes->name(), {memory->data(), at + count}, at);
+        check_text(bytes->name(), {memory->data(), at + count}, at);
     }
     return checked({bytes->name(), {memory->data(), size}, memory});
 }
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
-    refuse_zero_bytes(name + ":" + std::to_string(line), text, 0);
+    check_text(name + ":" + std::to_string(line), text, 0);
     return checked({std::move(name), text, nullptr, line});
 }
 
@@ -110,23 +119,7 @@ std::size_t find_invalid_utf8(std::string_view text) {
 }
 
 std::string one_line(std::string_view text) {
-    static constexpr char hex[] = "0123456789abcdef";
-    std::string line;
-    while (!text.empty()) {
-        const std::size_t size = std::max<std::size_t>(1, character_size(text));
-        const bool is_whole = character_size(text) != 0;
-        std::string_view rest = text;
-        const bool is_plain = is_whole && !is_control(take_character(rest));
-        for (const char byte : text.substr(0, size)) {
-            const auto c = static_cast<unsigned char>(byte);
-            if (is_plain)
-                line += byte;
-            else
-                line += {'\\', 'x', hex[c >> 4], hex[c & 15]};
-        }
-        text.remove_prefix(size);
-    }
-    return line;
+    return printable(text);
 }
 
 std::string shortened(std::string_view text, std::size_t longest) {

@@ -20,8 +20,12 @@ struct Source {
     std::string place(std::size_t offset) const;
 };
 
+/// Refuses what no text holds, as it comes: a zero byte, or a word or number of more than 1 MiB.
+/// `text` was looked at up to `from`. Errors: kind input.
+void check_text(const std::string& name, std::string_view text, std::size_t from);
+
 /// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
-/// where it is empty, binary, not UTF-8 or longer than 1 GiB.
+/// where it is empty, binary, not UTF-8 or longer than 1 GiB; those of check_text.
 Source read_source(const std::string& path, const Access& access = {});
 
 /// The same from bytes that are open already.

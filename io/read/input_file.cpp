@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
@@ -26,17 +27,43 @@ DataPath split_data_path(const std::string& path) {
     return {path, ""};
 }
 
+namespace {
+
+constexpr std::size_t longest_magic = 64;
+
+/// Nobody waits for the end of what begins as no binary format and holds what no text does.
+void check_unless_binary(const std::string& name, std::string_view so_far, std::size_t from) {
+    const std::string_view start = so_far.substr(0, longest_magic);
+    if (format_of_start(start) != nullptr) return;
+    refuse_unread(name, start);
+    check_text(name, so_far, from);
+}
+
+void check_binary(const std::string& name, std::string_view so_far, std::size_t) {
+    // A shorter one gets its format's own error.
+    constexpr std::size_t enough = std::size_t{1} << 20;
+    if (so_far.size() > enough && format_of_start(so_far.substr(0, longest_magic)) == nullptr)
+        throw Error(ErrorKind::input, name,
+                    "begins as no npy, npz or safetensors file; expected one");
+}
+
+}  // namespace
+
 InputFile open_input_file(const std::string& path, const InputFormat* format,
                           const Access& access) {
     const DataPath parts = split_data_path(path);
     if (format == nullptr && parts.file != "-") format = format_of_name(parts.file);
-    const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file, access);
+    const Bytes::Check check = format == nullptr ? check_unless_binary
+                               : format->text    ? check_text
+                                                 : check_binary;
+    const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file, access, check);
+    const std::string start = bytes->read(0, std::min<std::uint64_t>(bytes->size(), longest_magic));
     InputFile file;
     file.array = parts.array;
     file.name = file.place = bytes->name();
-    if (format == nullptr) format = format_of_bytes(*bytes);
+    if (format == nullptr) format = format_of_start(start);
     if (format == nullptr || format->text) {
-        refuse_unread(*bytes);
+        refuse_unread(file.name, start);
         file.source = std::make_shared<const Source>(read_source(bytes));
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);

@@ -62,10 +62,6 @@ const InputFormat* format_of_suffix(const std::string& suffix) {
     return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
 }
 
-std::string start_of(const Bytes& bytes) {
-    return bytes.read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), 64)));
-}
-
 /// A bracket first; blanks before it are passed over, as many as a start may have.
 bool starts_with_bracket(std::string_view text) {
     text = text.substr(0, longest_start);
@@ -211,18 +207,15 @@ bool may_hold_names(const std::string& path) {
     return format != nullptr && format->named;
 }
 
-const InputFormat* format_of_bytes(const Bytes& bytes) {
-    const std::string start = start_of(bytes);
+const InputFormat* format_of_start(std::string_view start) {
     for (const InputFormat& row : input_formats)
         if (!row.text && row.starts(start)) return &row;
     return nullptr;
 }
 
-void refuse_unread(const Bytes& bytes) {
-    const std::string start = start_of(bytes);
+void refuse_unread(const std::string& name, std::string_view start) {
     for (const UnreadFormat& row : unread_formats)
-        if (!row.start.empty() && start.starts_with(row.start))
-            refuse(row, ErrorKind::input, bytes.name());
+        if (!row.start.empty() && start.starts_with(row.start)) refuse(row, ErrorKind::input, name);
 }
 
 const InputFormat& format_of_text(std::string_view text) {

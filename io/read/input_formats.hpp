@@ -79,11 +79,11 @@ const InputFormat* format_of_name(const std::string& path);
 /// Whether FILE:NAME may name an array of this file.
 bool may_hold_names(const std::string& path);
 
-/// What the bytes say where the name says nothing: the binary formats by their first ones, or null.
-const InputFormat* format_of_bytes(const Bytes& bytes);
+/// What the first bytes say where the name says nothing: the binary format, or null.
+const InputFormat* format_of_start(std::string_view start);
 
 /// Errors: kind input, for the first bytes of a format that is known but not read.
-void refuse_unread(const Bytes& bytes);
+void refuse_unread(const std::string& name, std::string_view start);
 
 /// The same of a text.
 const InputFormat& format_of_text(std::string_view text);
