@@ -12,6 +12,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -77,7 +78,7 @@ AnswerHead head_of(const std::string& path, const io::Line& line) {
     const io::JsonMember* id = document.find("id");
     const io::JsonMember* error = document.find("error");
     if (id == nullptr || (is_failed && error == nullptr)) fail(path, line.number, no_answer);
-    AnswerHead head{document.read_value(*id).dump(), {}};
+    AnswerHead head{io::json_text(document.read_value(*id)), {}};
     if (!is_failed) return head;
     const nlohmann::json what = document.read_value(*error);
     const auto text = [&](const char* key) {

@@ -22,6 +22,7 @@
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
@@ -186,7 +187,7 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
         }
         document["arrays"].push_back(entry);
     }
-    return document.dump() + "\n";
+    return io::json_text(document) + "\n";
 }
 
 }  // namespace

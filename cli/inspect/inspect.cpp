@@ -331,7 +331,7 @@ std::string inspection_json(const Inspection& found) {
     }
     if (!found.problem.empty()) document["problem"] = found.problem;
     if (!found.command.empty()) document["command"] = found.command;
-    return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return io::json_text(document) + "\n";
 }
 
 }  // namespace attn::cli

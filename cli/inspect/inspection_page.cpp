@@ -12,6 +12,7 @@
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/wrap.hpp"
 
 namespace attn::cli {
@@ -23,9 +24,7 @@ constexpr std::size_t longest_value = 120;
 
 /// A value as a line of a terminal may show it.
 std::string shown_value(const ordered_json& value) {
-    const std::string text =
-        value.is_string() ? value.get<std::string>()
-                          : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    const std::string text = value.is_string() ? value.get<std::string>() : io::json_text(value);
     return io::one_line(io::shortened(text, longest_value));
 }
 

@@ -11,6 +11,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -141,7 +142,7 @@ private:
         if (id.is_null()) return;
         const bool plain = id.is_string() || id.is_number_integer();
         if (plain)
-            request_.id = id.dump();
+            request_.id = io::json_text(id);
         else
             throw Error(ErrorKind::input, document_.place(member),
                         "an id that cannot be given back as it is; expected a string or a 64-bit "

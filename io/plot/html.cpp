@@ -14,6 +14,7 @@
 
 #include "io/plot/base64.hpp"
 #include "io/plot/colors.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
 
@@ -96,7 +97,7 @@ std::string list_of(const std::vector<std::uint8_t>& flags) {
 }
 
 void write_panel(Output& out, const HeatMap& map, const HeatPanel& panel, bool is_listed) {
-    out << "{\"title\":" << script_text(panel.title) << ",\"blocked\":";
+    out << "{\"title\":" << script_text(printable(panel.title)) << ",\"blocked\":";
     if (panel.blocked.empty())
         out << "null";
     else if (is_listed)
@@ -119,7 +120,7 @@ std::string list_of(const std::vector<std::string>& texts) {
     std::string list = "[";
     for (const std::string& text : texts) {
         if (list.size() > 1) list += ',';
-        list += script_text(text);
+        list += script_text(printable(text));
     }
     return list + "]";
 }
@@ -167,7 +168,7 @@ void write_map(Output& out, const HeatMap& map) {
                                   {"peak", script_text(map.peak)},
                                   {"rows", side_of(map.row_axis, map.row_labels, map.tokens_on_rows,
                                                    map.first_row, map.row_step)},
-                                  {"title", script_text(map.title)}});
+                                  {"title", script_text(printable(map.title))}});
     text.back() = ',';
     out << text << "\"panels\":[";
     const bool is_listed = map.panels.size() * map.rows * map.columns <= most_listed_cells;
@@ -219,7 +220,7 @@ void write_html(Output& out, const std::vector<HeatMap>& maps) {
     const std::size_t end = page_template.find(data);
     std::size_t at = 0;
     for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
-        out << page_template.substr(at, next - at) << html_text(maps.front().title);
+        out << page_template.substr(at, next - at) << html_text(printable(maps.front().title));
     out << page_template.substr(at, end - at);
     write_data(out, maps);
     out << page_template.substr(end + data.size());

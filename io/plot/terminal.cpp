@@ -25,7 +25,7 @@ constexpr std::string_view reset = "\033[0m";
 
 /// The label, cut where it takes more than `columns` and padded to exactly so many.
 std::string fitted(const std::string& label, std::size_t columns) {
-    const std::string shown = columns == 0 ? "" : label_text(printable(label), columns);
+    const std::string shown = columns == 0 ? "" : label_text(label, columns);
     return shown + std::string(columns - std::min(columns, display_width(shown)), ' ');
 }
 
@@ -44,7 +44,7 @@ class TerminalWriter {
 public:
     TerminalWriter(const HeatMap& map, const Terminal& terminal) : map_(map), terminal_(terminal) {
         for (const std::string& label : map.row_labels)
-            label_width_ = std::max(label_width_, display_width(label));
+            label_width_ = std::max(label_width_, display_width(printable(label)));
         label_width_ = std::min(label_width_, label_room(terminal));
         // Numbers are worth shorter labels.
         constexpr std::size_t shortest_label = 4;
@@ -126,7 +126,7 @@ private:
     std::size_t cell_width() const {
         std::size_t widest = 0;
         for (const std::string& label : map_.column_labels)
-            widest = std::max(widest, display_width(label));
+            widest = std::max(widest, display_width(printable(label)));
         const std::size_t room = terminal_.columns - std::min(terminal_.columns, label_width_ + 1);
         const std::size_t fits = room / std::max<std::size_t>(map_.columns, 1);
         return std::max(least_width(), std::min({fits, widest_cell, widest + 1}));

@@ -7,24 +7,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/text/utf8.hpp"
+
 namespace attn::io {
 namespace {
 
-/// JSON lets DEL and U+0080 to U+009F stand as they are, and a terminal obeys some of them.
-void append_without_controls(std::string& out, std::string_view json) {
-    for (std::size_t at = 0; at < json.size(); ++at) {
-        const auto byte = [&](std::size_t i) {
-            return i < json.size() ? static_cast<unsigned char>(json[i]) : 0U;
-        };
-        const bool is_pair = byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) <= 0x9f;
-        if (byte(at) != 0x7f && !is_pair) {
-            out += json[at];
-            continue;
-        }
-        constexpr std::string_view digits = "0123456789abcdef";
-        const unsigned code = is_pair ? byte(++at) : 0x7f;
-        (((out += "\\u00") += digits[code / 16]) += digits[code % 16]);
-    }
+/// What a JSON text may hold as it stands but a terminal obeys or does not show.
+void append_escaped(std::string& out, const Character& one) {
+    constexpr char32_t first_pair = 0x10000;
+    if (one.code < first_pair) return append_unicode_escape(out, one.code);
+    append_unicode_escape(out, 0xd800 + ((one.code - first_pair) >> 10));
+    append_unicode_escape(out, 0xdc00 + ((one.code - first_pair) & 0x3ff));
 }
 
 }  // namespace
@@ -33,10 +26,38 @@ void append_json_string(std::string& out, std::string_view text) {
     const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
         return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
     });
-    if (plain)
+    if (plain) {
         ((out += '"') += text) += '"';
-    else
-        append_without_controls(out, nlohmann::json(text).dump());
+        return;
+    }
+    constexpr std::string_view escaped = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
+    out += '"';
+    for_each_character(text, [&](const Character& one) {
+        const std::size_t letter = escaped.find(one.bytes.front());
+        if (letter != std::string_view::npos)
+            (out += '\\') += letters[letter];
+        else if (one.is_shown)
+            out += one.bytes;
+        else if (character_size(one.bytes) == 0)
+            append_utf8(out, replacement);
+        else
+            append_escaped(out, one);
+    });
+    out += '"';
+}
+
+std::string json_text(const nlohmann::ordered_json& value) {
+    const std::string json =
+        value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    std::string text;
+    text.reserve(json.size());
+    for_each_character(json, [&](const Character& one) {
+        if (one.is_shown)
+            text += one.bytes;
+        else
+            append_escaped(text, one);
+    });
+    return text;
 }
 
 void append_json_number(std::string& out, double value) {

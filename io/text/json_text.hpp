@@ -5,9 +5,16 @@
 #include <string_view>
 #include <type_traits>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace attn::io {
 
+/// In quotes. Characters that are not shown (utf8.hpp) stand as \u escapes, and a byte that is no
+/// UTF-8 as U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
+
+/// A document on one line, its texts so.
+std::string json_text(const nlohmann::ordered_json& value);
 
 /// The shortest decimal that reads back the same, with ".0" where it would look like an integer.
 /// The value must be finite.

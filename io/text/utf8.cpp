@@ -1,6 +1,10 @@
 // Characters of UTF-8 texts; see utf8.hpp.
 #include "io/text/utf8.hpp"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace attn::io {
 
 std::size_t character_size(std::string_view text) {
@@ -54,20 +58,99 @@ void append_utf8(std::string& text, char32_t code) {
     append(0x80 | (code & 0x3f));
 }
 
-bool is_control(char32_t code) {
-    const auto is_in = [code](char32_t first, char32_t last) {
-        return code >= first && code <= last;
-    };
-    return code < 0x20 || is_in(0x7f, 0x9f) || code == 0x061c || is_in(0x200e, 0x200f) ||
-           is_in(0x2028, 0x202e) || is_in(0x2066, 0x2069);
+namespace {
+
+using Range = std::pair<char32_t, char32_t>;
+
+/// C0 and C1, ends of lines, directions, all that Unicode's DerivedCoreProperties.txt calls
+/// Default_Ignorable_Code_Point, and marks of annotations. Noncharacters are found by their last
+/// bits.
+constexpr std::array<Range, 20> hidden{
+    {{0x0000, 0x001f}, {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
+     {0x061c, 0x061c}, {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
+     {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},
+     {0xfdd0, 0xfdef}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+     {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}}};
+
+/// Letters of scripts that joiners shape, from Arabic to the Vedic signs, and emoji.
+constexpr std::array<Range, 4> joined{
+    {{0x0620, 0x1cff}, {0x2190, 0x2bff}, {0xfe0f, 0xfe0f}, {0x1f000, 0x1faff}}};
+
+/// Signs that are written as text or as emoji.
+constexpr std::array<Range, 6> styled{{{0x00a9, 0x00ae},
+                                       {0x203c, 0x2049},
+                                       {0x2122, 0x2139},
+                                       {0x2190, 0x2bff},
+                                       {0x3030, 0x3299},
+                                       {0x1f000, 0x1faff}}};
+
+template <std::size_t N>
+bool contains(const std::array<Range, N>& ranges, char32_t code) {
+    return std::any_of(ranges.begin(), ranges.end(), [code](const Range& range) {
+        return code >= range.first && code <= range.second;
+    });
+}
+
+bool is_hidden(char32_t code) {
+    return contains(hidden, code) || (code & 0xfffe) == 0xfffe;
+}
+
+/// Of a hidden character between two others; 0 is none.
+bool is_seen_between(char32_t code, char32_t before, char32_t after) {
+    constexpr char32_t keycap = 0x20e3;
+    if (code == 0x200c || code == 0x200d)
+        return contains(joined, before) && contains(joined, after) && !is_hidden(after);
+    if (code == 0xfe0e || code == 0xfe0f) return contains(styled, before) || after == keycap;
+    return false;
+}
+
+}  // namespace
+
+void for_each_character(std::string_view text, FunctionRef<void(const Character&)> take) {
+    char32_t before = 0;  // 0 where that one is not shown
+    while (!text.empty()) {
+        Character character;
+        const std::size_t size = character_size(text);
+        character.bytes = text.substr(0, std::max<std::size_t>(1, size));
+        character.code = take_character(text);
+        if (size == 0) {
+            character.is_shown = false;
+        } else if (character.code < 0x7f) {
+            character.is_shown = character.code >= 0x20;
+        } else if (is_hidden(character.code)) {
+            std::string_view rest = text;
+            const char32_t after = rest.empty() ? 0 : take_character(rest);
+            character.is_shown = is_seen_between(character.code, before, after);
+        }
+        before = character.is_shown ? character.code : 0;
+        take(character);
+    }
+}
+
+namespace {
+
+void append_hex(std::string& text, char32_t number, std::size_t digits) {
+    for (std::size_t i = digits; i-- > 0;) text += "0123456789abcdef"[number >> (4 * i) & 15];
+}
+
+}  // namespace
+
+void append_unicode_escape(std::string& text, char32_t code) {
+    append_hex(text += "\\u", code, 4);
 }
 
 std::string printable(std::string_view text) {
     std::string line;
-    while (!text.empty()) {
-        const char32_t code = take_character(text);
-        append_utf8(line, is_control(code) ? U'?' : code);
-    }
+    for_each_character(text, [&](const Character& one) {
+        if (one.is_shown)
+            line += one.bytes;
+        else if (one.bytes.size() == 1)
+            append_hex(line += "\\x", static_cast<unsigned char>(one.bytes.front()), 2);
+        else if (one.code < 0x10000)
+            append_unicode_escape(line, one.code);
+        else
+            append_hex(line += "\\U", one.code, 8);
+    });
     return line;
 }
 
