@@ -70,6 +70,10 @@ Next LineReader::read_more(bool may_wait) {
     buffer_.erase(0, std::exchange(begin_, 0));
     searched_ = buffer_.size();
     if (skipped_ != 0 || buffer_.size() > longest_) {
+        // A device of zeros has no end.
+        if (buffer_.find('\0') != std::string::npos)
+            throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1),
+                        "holds a zero byte; expected text");
         skipped_ += buffer_.size();
         buffer_.clear();
         searched_ = 0;

@@ -193,7 +193,7 @@ TEST_CASE("svg: labels hold anything") {
     CHECK(fault_of(svg) == "");
     CHECK(!contains(svg, "<script"));
     CHECK(contains(svg, "query 1 a&amp;b&amp;lt;, key 0 &lt;script&gt;alert(1)&lt;/script&gt;: "));
-    CHECK(contains(svg, "key 3 ␀␁␊␛␡"));
+    CHECK(contains(svg, "key 3 \\x00\\x01\\x0a\\x1b\\x7f"));
     CHECK(io::find_invalid_utf8(svg) == std::string::npos);
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("pictures: texts of labels") {
     CHECK(label_text("日本語", 6) == "日本語");
     CHECK(label_text("日本語", 5) == "日本…");
     CHECK(label_text("日本語", 4) == "日…");
-    CHECK(label_text("a\tb\x80", 9) == "a␉b\xef\xbf\xbd");
+    CHECK(label_text("a\tb\x80", 10) == "a\\x09b\\x80");
     CHECK(label_text("", 3) == "");
 }
 

@@ -236,5 +236,5 @@ TEST_CASE("table: a label cannot break the lines") {
     Array<float> one = Array<float>::from_shape({1, 1});
     one(0, 0) = 1;
     report.arrays.push_back({"w", one, {"q_len", "kv_len"}});
-    CHECK(table(report) == "w (q_len 1, kv_len 1)\n        a?b\na?b  1.0000\n");
+    CHECK(table(report) == "w (q_len 1, kv_len 1)\n        a\\x0ab\na\\x0ab  1.0000\n");
 }

@@ -1,0 +1,79 @@
+// Which characters are seen, and how the others are shown.
+#include "io/text/utf8.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "io/file/source.hpp"
+#include "io/plot/label_text.hpp"
+#include "io/text/json_text.hpp"
+
+namespace {
+
+using namespace attn::io;
+
+std::string utf8(std::u32string_view codes) {
+    std::string text;
+    for (char32_t code : codes) append_utf8(text, code);
+    return text;
+}
+
+std::string json_string(std::string_view text) {
+    std::string json;
+    append_json_string(json, text);
+    return json;
+}
+
+}  // namespace
+
+TEST_CASE("every code point is shown as it is or by its number, and comes back from JSON") {
+    std::size_t changed = 0, different = 0;
+    for (char32_t code = 0; code < 0x110000; ++code) {
+        if (code >= 0xd800 && code < 0xe000) continue;
+        const std::string text = utf8({&code, 1}), shown = printable(text);
+        char number[16] = {};
+        std::snprintf(number, sizeof number,
+                      code < 0x80      ? "\\x%02x"
+                      : code < 0x10000 ? "\\u%04x"
+                                       : "\\U%08x",
+                      static_cast<unsigned>(code));
+        const bool is_same = shown == text;
+        changed += is_same ? 0 : 1;
+        const std::string json = json_string(text);
+        const bool is_json = nlohmann::json::parse(json) == text;
+        const bool is_plain = code == '"' || code == '\\' || (json == '"' + text + '"') == is_same;
+        const bool is_right = (is_same || shown == number) && one_line(text) == shown &&
+                              label_text(text, 20) == shown && is_json && is_plain &&
+                              json_text(text) == json;
+        different += is_right ? 0 : 1;
+    }
+    CHECK(different == 0);
+    // C0, DEL and C1; ends of lines; 4174 default ignorable; annotations; noncharacters.
+    CHECK(changed == 65 + 2 + 4174 + 3 + 66);
+}
+
+TEST_CASE("joiners and styles are seen where letters or emoji need them, and nowhere else") {
+    for (std::u32string_view text :
+         {std::u32string_view(U"\U0001f468\u200d\U0001f469\u200d\U0001f467"),  // a family
+          std::u32string_view(U"\u2764\ufe0f\u200d\U0001f525"),                // a heart on fire
+          std::u32string_view(U"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),  // Persian
+          std::u32string_view(U"\u0915\u094d\u200d\u0937"), std::u32string_view(U"1\ufe0f\u20e3")})
+        CHECK(printable(utf8(text)) == utf8(text));
+    CHECK(printable("a\u200db") == "a\\u200db");
+    CHECK(printable("\U0001f468\u200d") == "\U0001f468\\u200d");
+    CHECK(printable("\u200d\U0001f468") == "\\u200d\U0001f468");
+    CHECK(printable("a\ufe0f") == "a\\ufe0f");
+    CHECK(printable("\u0915\u200d\u200d\u0915") == "\u0915\\u200d\\u200d\u0915");
+}
+
+TEST_CASE("bytes that are no UTF-8 are shown by number, and never stop an answer") {
+    CHECK(printable("a\xff\xc2") == "a\\xff\\xc2");
+    CHECK(json_string("a\xff") == "\"a\ufffd\"");
+    CHECK(json_text(nlohmann::json("\u202e\xff")) == "\"\\u202e\ufffd\"");
+    CHECK(json_string("\U000e0041") == "\"\\udb40\\udc41\"");
+    CHECK(json_string("\"\\\b\f\n\r\t\x01") == R"("\"\\\b\f\n\r\t\u0001")");
+}
