@@ -10,6 +10,7 @@
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -102,11 +103,11 @@ TEST_CASE("batch: the first record may take longer than a thousand others") {
     scratch_folder();
     std::string slow = mixed_requests(7);
     slow.erase(0, slow.rfind('{'));
-    write_text("requests.ndjson", slow + quick_requests(20000));
+    write_text("requests.ndjson", slow + quick_requests(cases(20000)));
     const Outcome alone = run_attn(batch_words({"requests.ndjson", "--jobs", "1"}));
     const Outcome several = run_attn(batch_words({"requests.ndjson", "--jobs", "4"}));
     CHECK(alone.code == 0);
-    CHECK(lines_of(alone.out).size() == 20001);
+    CHECK(lines_of(alone.out).size() == cases(20000) + 1);
     CHECK((several.out == alone.out));
 }
 

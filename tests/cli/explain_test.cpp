@@ -9,6 +9,7 @@
 
 #include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -564,7 +565,7 @@ TEST_CASE("explain: a page of any width fits, and says what the widest says") {
               "--d-out", "6", "--mask-method", "renormalize"}}) {
         const std::string whole = good(Words{"explain"} + ask);
         const Words whole_lines = lines_of(unfolded(whole));
-        for (std::size_t columns = 16; columns <= 200; columns += columns < 76 ? 15 : 1) {
+        for (std::size_t columns = 16; columns <= 200; columns += columns < 76 ? 15 : one_in) {
             CAPTURE(ask[0]);
             CAPTURE(columns);
             const std::string page = good(Words{"explain"} + ask, "", columns);

@@ -14,6 +14,7 @@
 #include "cli/help/text_page.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::cli;
@@ -75,11 +76,7 @@ std::vector<Part> parts_of(std::string_view page) {
     return parts;
 }
 
-#ifdef ATTN_SANITIZED
-constexpr std::size_t step = 60;
-#else
-constexpr std::size_t step = 3;  // every width takes a minute
-#endif
+constexpr std::size_t step = 3 * attn::test::one_in;  // every width takes a minute
 
 using Counts = std::array<int, 256>;
 
@@ -135,8 +132,10 @@ void check_whole(std::string_view page, const std::string& shown) {
 
 TEST_CASE("manual: every page of the manual fits every width, and nothing of it is lost") {
     REQUIRE(manual.size() + 1 == attn::test::manual_pages().size());
+    attn::test::Sample sample;
     for (const Topic& topic : manual)
         for (std::size_t columns = 20; columns <= 200; columns += step) {
+            if (!sample.takes()) continue;
             CAPTURE(std::string(topic.name));
             CAPTURE(columns);
             const std::string shown = text_page(topic.text, columns);

@@ -10,6 +10,7 @@
 #include "cli/request/result_file.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -62,32 +63,39 @@ TEST_CASE("onnx: all cases of its conformance suite, by the reference and by eve
     const json cases = test::load_data("golden/onnx_attention.json")["cases"];
     REQUIRE(cases.size() == 93);
     std::map<std::string, Array<double>> expected;
-    ThreadPool workers(1);
-    for (const json& one : cases)
-        for (const json& name : one["expected"])
-            expected[name] = cli::read_result_file(path_of(name), workers).arrays.at(0).values;
-
     std::vector<std::string> kernels{"reference", "auto"};
     for (const kernels::Kernel* kernel : kernels::supported()) kernels.emplace_back(kernel->name);
+    ThreadPool workers(1);
+    test::Sample sample;
+    std::vector<std::pair<std::string, json>> asked;
     std::string requests;
     for (const std::string& kernel : kernels)
-        for (const json& one : cases) requests += request_of(one, kernel).dump() + "\n";
+        for (const json& one : cases) {
+            if (!sample.takes()) continue;
+            asked.emplace_back(kernel, one);
+            requests += request_of(one, kernel).dump() + "\n";
+            for (const std::string name : one["expected"])
+                if (!expected.contains(name))
+                    expected[name] =
+                        cli::read_result_file(path_of(name), workers).arrays.at(0).values;
+        }
     const auto outcome = test::run_attn({"batch", "-"}, requests);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
 
     std::istringstream lines(outcome.out);
     std::string line;
-    for (const std::string& kernel : kernels)
-        for (const json& one : cases) {
-            REQUIRE(std::getline(lines, line));
-            const json answer = json::parse(line);
-            for (const auto& item : one["expected"].items()) {
-                const std::string array = item.key(), name = item.value();
-                if (!is_written_by(kernel, array)) continue;
-                CAPTURE(kernel);
-                CAPTURE(name);
-                CHECK(differing(answer[array], expected[name], one["rtol"]) == 0);
-            }
+    for (const std::pair<std::string, json>& question : asked) {
+        const std::string& kernel = question.first;
+        const json& one = question.second;
+        REQUIRE(std::getline(lines, line));
+        const json answer = json::parse(line);
+        for (const auto& item : one["expected"].items()) {
+            const std::string array = item.key(), name = item.value();
+            if (!is_written_by(kernel, array)) continue;
+            CAPTURE(kernel);
+            CAPTURE(name);
+            CHECK(differing(answer[array], expected[name], one["rtol"]) == 0);
         }
+    }
 }

@@ -10,6 +10,7 @@
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -128,12 +129,14 @@ TEST_CASE("kernels: widths of heads from 1 to 1024, also d_v apart from d_k") {
 }
 
 TEST_CASE("kernels: causal, windows and both alignments, for every length") {
+    test::Sample sample;
     for (std::size_t q_len : {1u, 2u, 3u, 4u, 40u, 64u, 130u})
         for (std::size_t kv_len : {40u, 64u, 200u})
             for (std::ptrdiff_t offset :
                  {std::ptrdiff_t{0},
                   static_cast<std::ptrdiff_t>(kv_len) - static_cast<std::ptrdiff_t>(q_len)})
                 for (const auto& band : {std::pair(-1, 0), {4, 0}, {0, 0}, {20, 7}, {-1, 3}}) {
+                    if (!sample.takes()) continue;
                     const int left = band.first, right = band.second;
                     CAPTURE(q_len);
                     CAPTURE(kv_len);
@@ -148,6 +151,7 @@ TEST_CASE("kernels: causal, windows and both alignments, for every length") {
 }
 
 TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all blocked") {
+    test::Sample sample;
     for (double blocked : {0.1, 0.5, 0.97, 1.0})
         for (bool additive : {false, true})
             for (const std::vector<std::size_t>& shape : {std::vector<std::size_t>{150},
@@ -156,6 +160,7 @@ TEST_CASE("kernels: boolean and additive masks of every shape, rows that are alm
                                                           {4, 70, 150},
                                                           {2, 1, 1, 150},
                                                           {2, 4, 70, 150}}) {
+                if (!sample.takes()) continue;
                 CAPTURE(blocked);
                 CAPTURE(additive);
                 CAPTURE(shape.size());
@@ -179,11 +184,13 @@ TEST_CASE("kernels: lengths of real keys, two additive masks and causal together
 }
 
 TEST_CASE("kernels: soft cap, alibi, sinks and grouped heads") {
+    test::Sample sample;
     for (double softcap : {0.0, 0.5, 30.0})
         for (bool alibi : {false, true})
             for (bool sink : {false, true})
                 for (std::size_t kv_heads : {1u, 2u, 6u})
                     for (std::size_t q_len : {1u, 4u, 5u, 90u}) {
+                        if (!sample.takes()) continue;
                         CAPTURE(softcap);
                         CAPTURE(alibi);
                         CAPTURE(sink);

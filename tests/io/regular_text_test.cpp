@@ -11,6 +11,7 @@
 #include "io/read/json_document.hpp"
 #include "io/read/json_rows.hpp"
 #include "io/read/ndjson.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -148,7 +149,7 @@ TEST_CASE("regular text: json with something else in it is taken right or not at
     ThreadPool workers(2);
     const std::vector<Shape> shapes{{5}, {4, 3}, {2, 3, 2}, {2, 2, 2, 2}};
     std::size_t taken = 0;
-    for (int i = 0; i < 40000; ++i) {
+    for (std::size_t i = 0; i < test::cases(40000); ++i) {
         const std::string text =
             mutated(json_text(shapes[random() % shapes.size()], random, true), random);
         const bool words = random() % 2 == 0;
@@ -156,8 +157,8 @@ TEST_CASE("regular text: json with something else in it is taken right or not at
                        i % 2 == 0 ? &workers : nullptr, 1 + random() % 40))
             ++taken;
     }
-    CHECK(taken > 1000);
-    CHECK(taken < 30000);
+    CHECK(taken > test::cases(1000));
+    CHECK(taken < test::cases(30000));
 }
 
 TEST_CASE("regular text: masks of words and of booleans are regular too") {
@@ -200,7 +201,7 @@ TEST_CASE("regular text: csv with something else in it is taken right or not at 
     std::mt19937 random(4);
     ThreadPool workers(2);
     std::size_t taken = 0;
-    for (int i = 0; i < 30000; ++i) {
+    for (std::size_t i = 0; i < test::cases(30000); ++i) {
         const bool labelled = random() % 2 == 0;
         const char separator = ",;\t "[random() % 4];
         const std::string text = mutated(
@@ -223,7 +224,7 @@ TEST_CASE("regular text: csv with something else in it is taken right or not at 
         CHECK(read.labels == expected.labels);
         if (error.empty()) ++taken;
     }
-    CHECK(taken > 1000);
+    CHECK(taken > test::cases(1000));
 }
 
 TEST_CASE("csv: a comment says the shape of the array") {

@@ -1,0 +1,149 @@
+// Every fused kernel's answer to one question, against the formula in long double.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/kernels/dispatch.hpp"
+#include "tests/support/fused_answer.hpp"
+#include "tests/support/generated_question.hpp"
+
+namespace attn::test {
+
+template <class T>
+bool same_bits(const Tensor4<T>& a, const Tensor4<T>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
+        return x == y ? std::signbit(x) == std::signbit(y) : std::isnan(x) && std::isnan(y);
+    });
+}
+
+template <class T>
+bool same_bits(const Answer<T>& a, const Answer<T>& b) {
+    return same_bits(a.context, b.context) && same_bits(a.weights, b.weights) &&
+           same_bits(a.scores, b.scores) && same_bits(a.logsumexp, b.logsumexp);
+}
+
+using Exact = std::vector<long double>;
+
+/// The error of one row of `length` numbers; infinity where a number is not finite but the truth
+/// is.
+template <class Numbers>
+long double row_error(const Numbers& got, const Exact& truth, std::size_t row, std::size_t length) {
+    long double worst = 0;
+    for (std::size_t i = row * length; i < (row + 1) * length; ++i) {
+        const auto x = static_cast<long double>(got.data()[i]);
+        if (x == truth[i]) continue;
+        const long double apart = std::abs(x - truth[i]);
+        worst = std::isnan(apart) ? std::numeric_limits<long double>::infinity()
+                                  : std::max(worst, apart);
+    }
+    return worst;
+}
+
+/// A row of a kernel may be twice as far from the truth as plain arithmetic is anywhere in the same
+/// question, be it the reference's or the formula's in T, which round in other places. Both can be
+/// right by chance, so a few units in the last place are forgiven, and a quarter of the unit of the
+/// largest score. Rows that the reference cannot do, since its numbers overflow, are left out.
+template <class T>
+class RowCheck {
+public:
+    RowCheck(const Exact& truth, const Tensor4<T>& reference, const std::vector<T>& formula,
+             std::size_t rows)
+        : truth_(truth), length_(truth.size() / rows), reference_(rows) {
+        for (std::size_t row = 0; row < rows; ++row) {
+            reference_[row] = row_error(reference, truth, row, length_);
+            for (long double error : {reference_[row], row_error(formula, truth, row, length_)})
+                if (std::isfinite(error)) plain_ = std::max(plain_, error);
+        }
+    }
+
+    /// The first row that is wrong and by how much, or nothing.
+    std::string first_wrong(const Tensor4<T>& got, long double unit) const {
+        std::ostringstream words;
+        for (std::size_t row = 0; row < reference_.size(); ++row) {
+            const long double error = row_error(got, truth_, row, length_);
+            if (!std::isfinite(reference_[row]) || error <= 2 * plain_ + 4 * unit) continue;
+            words << "row " << row << ": error " << error << ", plain arithmetic " << plain_
+                  << ", unit " << unit;
+            break;
+        }
+        return words.str();
+    }
+
+    std::size_t usable() const {
+        return static_cast<std::size_t>(std::count_if(
+            reference_.begin(), reference_.end(), [](long double x) { return std::isfinite(x); }));
+    }
+
+private:
+    const Exact& truth_;
+    std::size_t length_;
+    std::vector<long double> reference_;
+    long double plain_ = 0;
+};
+
+struct KernelCheck {
+    std::vector<std::string> wrong;  ///< "avx2: context: row 3: ..."; empty where all is right
+    std::size_t usable = 0;          ///< rows that could be checked
+};
+
+template <class T>
+KernelCheck check_kernels(const GeneratedQuestion<T>& question) {
+    KernelCheck check;
+    const Formula<long double> truth = question.template formula<long double>();
+    const Formula<T> formula = question.template formula<T>();
+    const Answer<T> plain = reference(question.call);
+    const std::size_t rows = truth.logsumexp.size();
+    const RowCheck<T> context(truth.context, plain.context, formula.context, rows);
+    const RowCheck<T> weights(truth.weights, plain.weights, formula.weights, rows);
+    const RowCheck<T> logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
+    check.usable = context.usable();
+    const long double eps = std::numeric_limits<T>::epsilon() / 2;
+    const long double unit =
+        eps * (1 + std::min(truth.largest_score, static_cast<long double>(1e9)) / 16);
+    long double largest_value = std::numeric_limits<T>::min(), largest_sum = 1;
+    for (T value : question.call.value)
+        if (std::isfinite(value))
+            largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
+    for (long double sum : truth.logsumexp)
+        if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+
+    std::optional<Answer<T>> first, first_alone;
+    for (const kernels::Kernel* kernel : kernels::supported()) {
+        const auto note = [&](const char* what, const std::string& wrong) {
+            if (!wrong.empty())
+                check.wrong.push_back(std::string(kernel->name) + ": " + what + ": " + wrong);
+        };
+        const auto note_same = [&](const char* what, bool same) {
+            note(what, same ? "" : "other bits");
+        };
+        const Answer<T> got = fused(*kernel, question.call, true, 1);
+        note("context", context.first_wrong(got.context, unit * largest_value));
+        note("weights", weights.first_wrong(got.weights, unit));
+        note("logsumexp", logsumexp.first_wrong(got.logsumexp, eps * largest_sum));
+        // Without weights long rows are computed in parts, which rounds in other places.
+        const Answer<T> alone = fused(*kernel, question.call, false, 1);
+        note("context alone", context.first_wrong(alone.context, unit * largest_value));
+        note("logsumexp alone", logsumexp.first_wrong(alone.logsumexp, eps * largest_sum));
+        if (question.kv_len() < 8192) {
+            note_same("context with and without weights", same_bits(alone.context, got.context));
+            note_same("logsumexp with and without weights",
+                      same_bits(alone.logsumexp, got.logsumexp));
+        }
+        if (std::string(kernel->name) == "generic") continue;
+        if (!first) {
+            first = got;
+            first_alone = alone;
+        }
+        note_same("than another kernel", same_bits(got, *first));
+        note_same("alone, than another kernel", same_bits(alone, *first_alone));
+    }
+    return check;
+}
+
+}  // namespace attn::test
