@@ -243,6 +243,16 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     return have(owners_of(program, *option_of(program.options, key)), far);
 }
 
+/// Whether it is meant as the negation of another flag, not as one whose own name begins so.
+bool is_negation(const Program& program, const std::string& bare) {
+    if (!bare.starts_with("no-") && !bare.starts_with("no_")) return false;
+    std::vector<std::string> names;
+    for (const CommandRow* command : program.commands)
+        for (const Option& option : command->own)
+            if (flag_name(option).starts_with("no-")) names.push_back(flag_name(option));
+    return did_you_mean(bare, names).empty();
+}
+
 }  // namespace
 
 std::string text_of(Modes modes) {
@@ -263,7 +273,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
                          const std::string& flag) {
     const std::string name = "attn " + std::string(command.name), unknown = "unknown flag; ";
     const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    const bool is_negated = bare.starts_with("no-") || bare.starts_with("no_");
+    const bool is_negated = is_negation(program, bare);
     const std::string meant = is_negated ? bare.substr(3) : bare;
     const bool is_letter = meant.size() < 2;  // which may mean anything
     const auto spelled = [&](const Option& option) {

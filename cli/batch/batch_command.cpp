@@ -137,9 +137,7 @@ constexpr Choice any_mode{
     [](std::size_t i) { return i < mode_rows.size() ? mode_rows[i].name : std::string_view(); }};
 
 constexpr Option batch_options[] = {
-    {.key = "each",
-     .field = Switch{},
-     .help = "each of REQUESTS is one input, whatever its name (default off)"},
+    {.key = "each", .field = Switch{}, .help = "each of REQUESTS is one input (default off)"},
     {.key = "mode", .field = any_mode, .help = "of records that do not say it (no default)"},
     {.key = "jobs",
      .limits = {1, 1024, "a whole number from 1 to 1024"},
@@ -170,7 +168,7 @@ constexpr Option batch_options[] = {
      .help = "end with the N-th record that fails (default none)"},
     {.key = "no_files",
      .field = Switch{},
-     .help = "a record that names a file fails, for requests of strangers (default off)"},
+     .help = "a record that names a file fails (default off)"},
     {.key = "dry_run",
      .field = Switch{},
      .help = "costs of each record instead of its answer (default off)"},
