@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+
+#include "io/text/code_ranges.hpp"
 
 namespace attn::io {
 
@@ -60,12 +61,10 @@ void append_utf8(std::string& text, char32_t code) {
 
 namespace {
 
-using Range = std::pair<char32_t, char32_t>;
-
 /// C0 and C1, ends of lines, directions, all that Unicode's DerivedCoreProperties.txt calls
 /// Default_Ignorable_Code_Point, and marks of annotations. Noncharacters are found by their last
 /// bits.
-constexpr std::array<Range, 20> hidden{
+constexpr std::array<CodeRange, 20> hidden{
     {{0x0000, 0x001f}, {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
      {0x061c, 0x061c}, {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
      {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},
@@ -73,23 +72,16 @@ constexpr std::array<Range, 20> hidden{
      {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}}};
 
 /// Letters of scripts that joiners shape, from Arabic to the Vedic signs, and emoji.
-constexpr std::array<Range, 4> joined{
+constexpr std::array<CodeRange, 4> joined{
     {{0x0620, 0x1cff}, {0x2190, 0x2bff}, {0xfe0f, 0xfe0f}, {0x1f000, 0x1faff}}};
 
 /// Signs that are written as text or as emoji.
-constexpr std::array<Range, 6> styled{{{0x00a9, 0x00ae},
-                                       {0x203c, 0x2049},
-                                       {0x2122, 0x2139},
-                                       {0x2190, 0x2bff},
-                                       {0x3030, 0x3299},
-                                       {0x1f000, 0x1faff}}};
-
-template <std::size_t N>
-bool contains(const std::array<Range, N>& ranges, char32_t code) {
-    return std::any_of(ranges.begin(), ranges.end(), [code](const Range& range) {
-        return code >= range.first && code <= range.second;
-    });
-}
+constexpr std::array<CodeRange, 6> styled{{{0x00a9, 0x00ae},
+                                           {0x203c, 0x2049},
+                                           {0x2122, 0x2139},
+                                           {0x2190, 0x2bff},
+                                           {0x3030, 0x3299},
+                                           {0x1f000, 0x1faff}}};
 
 bool is_hidden(char32_t code) {
     return contains(hidden, code) || (code & 0xfffe) == 0xfffe;
