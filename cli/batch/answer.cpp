@@ -32,8 +32,10 @@ std::string error_line(const Record& record, const Failure& failure) {
 void check_line(const Record& record) {
     if (record.text.size() < record.size)
         throw Error(ErrorKind::input, record.place(),
-                    "a line of " + std::to_string(record.size) + " bytes; expected at most " +
-                        std::to_string(io::LineReader::longest_line) + ", and memory for it");
+                    "a line of " + std::to_string(record.size) +
+                        " bytes; expected text of at most " +
+                        std::to_string(io::LineReader::longest_line) +
+                        ", words of at most 1 MiB, and memory for it");
     std::string_view text = record.text;
     text.remove_prefix(text.find_first_not_of(" \t"));
     text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));

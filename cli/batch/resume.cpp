@@ -2,7 +2,6 @@
 #include "cli/batch/resume.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -16,9 +15,6 @@
 
 namespace attn::cli {
 namespace {
-
-/// An answer was in memory when it was written.
-constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
 
 struct AnswerHead {
     std::string id;       ///< as JSON
@@ -102,7 +98,7 @@ void check_settings(const std::string& path, const LastGood& last, Answerer& ans
 Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer) {
     check_start(path);
     Answered answered;
-    io::LineReader lines(path, -1, any_length);
+    io::LineReader lines(path, -1, io::LineReader::any_length);
     io::Line line;
     Record record;
     LastGood last;
@@ -137,7 +133,8 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
     return answered;
 }
 
-GoodAnswers::GoodAnswers(const std::string& path) : path_(path), lines_(path, -1, any_length) {
+GoodAnswers::GoodAnswers(const std::string& path)
+    : path_(path), lines_(path, -1, io::LineReader::any_length) {
     check_start(path);
     find_next();
 }

@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/descriptor.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::io {
 namespace {
@@ -38,7 +39,8 @@ LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
         ::close(std::exchange(fd_, -1));
         throw Error(ErrorKind::io, name_, "is a folder; expected a file");
     }
-    if (S_ISREG(status.st_mode)) size_ = static_cast<std::uint64_t>(status.st_size);
+    is_regular_ = S_ISREG(status.st_mode);
+    if (is_regular_) size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 LineReader::~LineReader() {
@@ -65,24 +67,32 @@ Next LineReader::next(Line& line, bool may_wait) {
     return Next::found;
 }
 
+/// Of a line of which nobody knows how long it is: what came since the last look.
+bool LineReader::is_no_text() {
+    if (longest_ == any_length || buffer_.size() - looked_at_ < text_piece) return false;
+    return fault_of_text(buffer_, std::exchange(looked_at_, buffer_.size())) != nullptr;
+}
+
 /// More of the file behind what is there.
 Next LineReader::read_more(bool may_wait) {
+    if (begin_ != 0) looked_at_ = 0;
     buffer_.erase(0, std::exchange(begin_, 0));
     searched_ = buffer_.size();
-    if (skipped_ != 0 || buffer_.size() > longest_) {
+    if (skipped_ != 0 || buffer_.size() > longest_ || is_no_text()) {
         // A device of zeros has no end.
-        if (buffer_.find('\0') != std::string::npos)
+        if (!is_regular_ && buffer_.find('\0') != std::string::npos)
             throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1),
                         "holds a zero byte; expected text");
         skipped_ += buffer_.size();
         buffer_.clear();
-        searched_ = 0;
+        searched_ = looked_at_ = 0;
     }
     if (const Next ready = wait(may_wait); ready != Next::found) return ready;
     try {
         buffer_.resize(buffer_.size() + bytes_at_once);
     } catch (const std::bad_alloc&) {  // then the line is too long for this machine
         skipped_ += std::exchange(buffer_, {}).size();
+        looked_at_ = 0;
         buffer_.resize(bytes_at_once);
     }
     const std::size_t before = buffer_.size() - bytes_at_once;

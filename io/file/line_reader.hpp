@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,10 @@ enum class Next { found, none_yet, end };
 /// Memory holds one line, or the piece that was read last.
 class LineReader {
 public:
-    /// Lines of more bytes are passed over, and come without their text.
+    /// Lines of more bytes are passed over, and come without their text; so are long ones that are
+    /// no text, but where any length is taken.
     static constexpr std::size_t longest_line = std::size_t{1} << 28;
+    static constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
 
     /// "-" is standard input. A wait for more text ends as soon as `wake` can be read from; -1 is
     /// none. Errors: kind io where the file cannot be read.
@@ -41,6 +44,7 @@ public:
     std::uint64_t position() const { return position_; }
 
 private:
+    bool is_no_text();
     Next read_more(bool may_wait);
     Next wait(bool may_wait) const;
 
@@ -52,7 +56,8 @@ private:
     std::size_t begin_ = 0, searched_ = 0;  // of the line that is looked for
     std::size_t skipped_ = 0;               // bytes of a line too long that were thrown away
     std::size_t number_ = 0;
-    bool at_end_ = false;
+    std::size_t looked_at_ = 0;  // bytes of `buffer_` that are text, as far as is seen
+    bool is_regular_ = false, at_end_ = false;
 };
 
 }  // namespace attn::io

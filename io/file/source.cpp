@@ -15,7 +15,6 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t largest_text = std::size_t{1} << 30;
-constexpr std::size_t piece_size = std::size_t{1} << 20;  // still in cache when looked at
 
 bool looks_like_utf16(std::string_view text) {
     return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
@@ -61,20 +60,23 @@ std::string Source::place(std::size_t offset) const {
     return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-void check_text(const std::string& name, std::string_view text, std::size_t from) {
+const char* fault_of_text(std::string_view text, std::size_t from) {
     if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr)
-        throw Error(ErrorKind::input, name,
-                    looks_like_utf16(text)
-                        ? "is UTF-16; expected UTF-8 text"
-                        : "holds a zero byte; expected text (json, ndjson or csv)");
+        return looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text"
+                                      : "holds a zero byte; expected text (json, ndjson or csv)";
     // Every word of twice the size fills a piece.
-    for (std::size_t at = from / piece_size * piece_size; at + piece_size <= text.size();
-         at += piece_size)
-        if (text.substr(at, piece_size).find_first_of(" \t\r\n,;|:[]{}\"") ==
+    for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
+         at += text_piece)
+        if (text.substr(at, text_piece).find_first_of(" \t\r\n,;|:[]{}\"") ==
             std::string_view::npos)
-            throw Error(ErrorKind::input, name,
-                        "a word or number of more than 1 MiB; expected blanks, commas or line "
-                        "breaks between shorter ones");
+            return "a word or number of more than 1 MiB; expected blanks, commas or line breaks "
+                   "between shorter ones";
+    return nullptr;
+}
+
+void check_text(const std::string& name, std::string_view text, std::size_t from) {
+    if (const char* const fault = fault_of_text(text, from))
+        throw Error(ErrorKind::input, name, fault);
 }
 
 Source read_source(const std::string& path, const Access& access) {
@@ -92,8 +94,8 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
     }
     const auto memory = std::make_shared<AlignedArray<char>>();
     memory->reserve(size);
-    for (std::size_t at = 0; at < size; at += piece_size) {
-        const std::size_t count = std::min(piece_size, size - at);
+    for (std::size_t at = 0; at < size; at += text_piece) {
+        const std::size_t count = std::min(text_piece, size - at);
         bytes->read(at, count, memory->data() + at);
         check_text(bytes->name(), {memory->data(), at + count}, at);
     }

@@ -20,8 +20,14 @@ struct Source {
     std::string place(std::size_t offset) const;
 };
 
-/// Refuses what no text holds, as it comes: a zero byte, or a word or number of more than 1 MiB.
-/// `text` was looked at up to `from`. Errors: kind input.
+/// How much of a text is looked at at once: still in cache then.
+inline constexpr std::size_t text_piece = std::size_t{1} << 20;
+
+/// What shows, as it comes, that this is no text: a zero byte, or a word or number of more than
+/// 1 MiB; null where nothing does. `text` was looked at up to `from`.
+const char* fault_of_text(std::string_view text, std::size_t from);
+
+/// Errors: kind input where there is such a fault.
 void check_text(const std::string& name, std::string_view text, std::size_t from);
 
 /// Reads a file whole; "-" is standard input. Errors: kind io where it cannot be read; kind input
