@@ -10,6 +10,7 @@
 #include "cli/request/output.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
 #include "io/text/json_text.hpp"
@@ -17,7 +18,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t most_room = std::size_t{1} << 20, extra_room = 128;
 constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
 
 std::string error_line(const Record& record, const Failure& failure) {
@@ -82,8 +82,12 @@ Answer Answerer::answer(const Record& record) {
         return {answer_line(request, record), {}};
     } catch (const io::WrittenFile&) {
         return {{}, {}, std::current_exception()};
+    } catch (const BeyondShare&) {
+        throw;
     } catch (...) {
         const Failure failure = current_failure(request);
+        // There may be enough where nothing else is answered.
+        if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
         return {error_line(record, failure),
                 io::shortened(failure.where, longest_place) + ": " + failure.message};
     }
@@ -115,12 +119,14 @@ Question Answerer::read(Request& request, const Record& record) {
 std::string Answerer::answer_line(Request& request, const Record& record) {
     Question question = read(request, record);
     if (dry_run_) return cost_line(request, question.plan);
+    const AnswerCost cost = answer_cost(request, question.plan);
+    require_memory(cost.memory, "emit", "the answer's text beside its arrays");
     Result result = compute(question.plan, std::move(question.operands), workers_);
     io::TextOutput out;
-    out.text().reserve(usual_length_);
+    // Or it is there twice while it grows.
+    constexpr std::size_t of_config = 2048;
+    out.text().reserve(cost.bytes + cost.bytes / 4 + of_config);
     write_result(out, request, question.plan, std::move(result), workers_);
-    // Records of a batch are much alike.
-    usual_length_ = std::min(out.text().size(), most_room) + extra_room;
     return std::move(out.text());
 }
 

@@ -33,7 +33,7 @@ public:
         : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
           models_(models) {}
 
-    /// Whatever is wrong with the record stands in its answer.
+    /// Whatever is wrong with the record stands in its answer. Throws BeyondShare.
     Answer answer(const Record& record);
 
     /// What the line of an answer to this record starts with, up to its arrays; empty for a record
@@ -48,7 +48,6 @@ private:
     bool dry_run_;
     std::size_t threads_;
     ThreadPool workers_;
-    std::size_t usual_length_ = 0;  // of an answer's text: that of the one before, about
     io::LoadedModels& models_;
 };
 

@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "cli/batch/resume.hpp"
 #include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
@@ -85,11 +87,23 @@ private:
             const auto begin = std::chrono::steady_clock::now();
             std::vector<Answer> answers;
             for (std::size_t i = 0; i < run.count && (i == 0 || !stop_.wanted()); ++i)
-                answers.push_back(answerer.answer(run.records[i]));
+                answers.push_back(answer(answerer, run.records[i]));
             const bool quick = std::chrono::steady_clock::now() - begin < quick_run;
             length =
                 quick ? std::min(2 * length, longest_run) : std::max<std::size_t>(1, length / 2);
             results_.put(run.first, std::move(answers));
+        }
+    }
+
+    /// Jobs have equal shares of the memory; what needs more waits until it is alone.
+    Answer answer(Answerer& answerer, const Record& record) {
+        try {
+            const std::shared_lock beside_others(large_record_);
+            const MemoryShare share(request_.jobs);
+            return answerer.answer(record);
+        } catch (const BeyondShare&) {
+            const std::unique_lock alone(large_record_);
+            return answerer.answer(record);
         }
     }
 
@@ -125,6 +139,7 @@ private:
     Progress& progress_;
     Stop& stop_;
 
+    std::shared_mutex large_record_;  // held by who answers one, shared by who answers others
     std::mutex taking_;
     std::uint64_t taken_ = 0;
     std::exception_ptr fault_;

@@ -60,7 +60,11 @@ void BatchResults::append(std::vector<Answer>& answers) {
             stop_.want();
             return;
         }
-        ready_ += answer.line;  // or it counts as not there yet, and nothing comes after it
+        // Where this fails it counts as not there yet, and nothing comes after it.
+        if (answer.line.size() < ready_bytes)
+            ready_ += answer.line;
+        else
+            write(answer.line);
         ++next_;
         ++count_.records;
         if (answer.problem.empty()) continue;
@@ -70,6 +74,14 @@ void BatchResults::append(std::vector<Answer>& answers) {
             stop_.want();
         }
     }
+}
+
+/// Large ones without a copy.
+void BatchResults::write(std::string& line) {
+    write_ready();
+    ready_.swap(line);
+    write_ready();
+    std::string().swap(ready_);
 }
 
 /// After a write that failed nothing more is written: the output stays a beginning of the whole.

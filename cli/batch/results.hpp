@@ -47,6 +47,7 @@ public:
 
 private:
     void append(std::vector<Answer>& answers);
+    void write(std::string& line);
     void write_ready();
     bool has_room(std::uint64_t first) const;
 

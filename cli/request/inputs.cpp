@@ -55,18 +55,20 @@ bool is_operand(std::string_view key, Mode mode) {
 
 class OperandReader {
 public:
-    OperandReader(Request& request, Operands& operands, ThreadPool& workers,
-                  io::LoadedModels& models)
-        : request_(request), operands_(operands), workers_(workers), models_(models) {}
+    OperandReader(Request& request, Inputs& inputs, ThreadPool& workers, io::LoadedModels& models)
+        : request_(request), inputs_(inputs), operands_(inputs.operands), workers_(workers),
+          models_(models) {}
 
     void read(void (*check)(const Request&), std::optional<io::Source> document) {
         check_standard_input();
+        const bool is_line = document.has_value();
         if (document)
             input_ = io::input_file_of_line(std::move(*document));
         else if (reads_input())
             input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
                                          request_.input_format, request_.access);
         if (input_) take_input();
+        if (input_ && input_->source) count_text(input_->source->text, is_line);
         if (check != nullptr) check(request_);
         if (request_.threads) workers_.set_threads(*request_.threads);
         check_sources();
@@ -82,9 +84,20 @@ public:
         if (model_ != nullptr) model_->check_input();
         settle_numeric_masks();
         check_tokens();
+        inputs_.text_while_reading += largest_text_;
     }
 
 private:
+    /// The text of a batch's line is there twice, as it was read and as the record's; that of INPUT
+    /// is let go of, unless errors of a batch may still quote it.
+    void count_text(std::string_view text, bool is_line) {
+        const auto bytes = static_cast<double>(text.size());
+        if (request_.document && request_.of_batch)
+            inputs_.text += is_line ? 2 * bytes : bytes;
+        else
+            inputs_.text_while_reading += bytes;
+    }
+
     /// A request of a batch may say it.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
 
@@ -229,6 +242,11 @@ private:
     io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
         io::ArrayRules rules;
         rules.dtype = request_.settings.dtype;
+        rules.memory_before = inputs_.text + inputs_.text_while_reading;
+        for (const Array<double>* read :
+             {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
+              &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.mask})
+            rules.memory_before += sizeof(double) * static_cast<double>(read->size());
         rules.lowest_rank = lowest_rank;
         rules.highest_rank = highest_rank;
         return rules;
@@ -352,6 +370,8 @@ private:
         io::InputFile file = io::open_input_file(
             path_of(key), of_tokens ? request_.input_format : nullptr, access_to(request_, key));
         request_.places[key] = file.name;
+        if (file.source)
+            largest_text_ = std::max(largest_text_, static_cast<double>(file.source->text.size()));
         return file;
     }
 
@@ -389,6 +409,7 @@ private:
     }
 
     Request& request_;
+    Inputs& inputs_;
     Operands& operands_;
     ThreadPool& workers_;
     io::LoadedModels& models_;
@@ -397,17 +418,18 @@ private:
     std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
     std::vector<const OperandRule*> numeric_masks_;
+    double largest_text_ = 0;  // of an operand's file, in bytes: one is read after the other
 };
 
 }  // namespace
 
-Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
-                       void (*check)(const Request&), std::optional<io::Source> document) {
-    Operands operands;
-    OperandReader(request, operands, workers, models).read(check, std::move(document));
+Inputs read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
+                     void (*check)(const Request&), std::optional<io::Source> document) {
+    Inputs inputs;
+    OperandReader(request, inputs, workers, models).read(check, std::move(document));
     apply_environment(request);
     if (!request.of_batch) settle_places(request);
-    return operands;
+    return inputs;
 }
 
 }  // namespace attn::cli

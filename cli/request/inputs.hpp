@@ -10,11 +10,17 @@
 
 namespace attn::cli {
 
+struct Inputs {
+    Operands operands;
+    double text = 0;                ///< bytes of texts that stay in memory
+    double text_while_reading = 0;  ///< bytes of those that were let go of
+};
+
 /// Reads INPUT, or the document in its stead, a request document's settings included, and every
 /// array of the question. Keys of the document fill in what no flag has set, `threads` of the
 /// workers among it; then `check`, where it is there, may refuse them before an array is read.
 /// Errors: kinds usage, input and io.
-Operands read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
-                       void (*check)(const Request&), std::optional<io::Source> document = {});
+Inputs read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
+                     void (*check)(const Request&), std::optional<io::Source> document = {});
 
 }  // namespace attn::cli

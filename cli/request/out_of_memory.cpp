@@ -1,6 +1,9 @@
 // What is left to do where there is no memory; see out_of_memory.hpp.
 #include "cli/request/out_of_memory.hpp"
 
+#if defined(__linux__)
+#include <malloc.h>
+#endif
 #include <unistd.h>
 
 #include <atomic>
@@ -42,6 +45,11 @@ void end_for_lack() {
 }  // namespace
 
 void prepare_for_lack_of_memory() {
+#if defined(M_MMAP_THRESHOLD)
+    // glibc keeps what was let go of up to 32 MiB a piece, and another size does not fit into it: a
+    // batch would need twice what its largest record does.
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 22);
+#endif
     keep_memory_aside();
     std::set_new_handler(give_back);
     end_otherwise = std::set_terminate(end_for_lack);

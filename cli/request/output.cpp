@@ -296,12 +296,42 @@ void append_whole(std::string& line, std::string_view name, double number) {
         io::append_member(line, name, number);
 }
 
+/// Of the pairs of queries and keys, those that neither causal attention nor a window blocks: of
+/// queries spread over all of them.
+double part_seen(const Plan& plan) {
+    constexpr std::size_t most = 64, few = std::size_t{1} << 16;
+    if ((!plan.causal && plan.window.empty()) || plan.cost.numbers < few) return 1;
+    Mask mask;
+    if (plan.causal) mask.add(BandRule(-1, 0, plan.offset));
+    if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
+    const std::size_t asked = std::min(plan.rows, most);
+    double seen = 0;
+    for (std::size_t i = 0; i < asked; ++i) {
+        const std::size_t query = plan.first_query + (2 * i + 1) * plan.rows / (2 * asked);
+        const KeyRange keys = mask.range({0, 0, query, 1, 0, plan.kv_len});
+        seen += static_cast<double>(keys.end - keys.first);
+    }
+    return seen / static_cast<double>(asked) / static_cast<double>(plan.kv_len);
+}
+
 }  // namespace
 
-std::string cost_line(const Request& request, const Plan& plan) {
-    // A sign, "0." and a comma, and the digits.
+AnswerCost answer_cost(const Request& request, const Plan& plan) {
+    // A sign, "0." and a comma, and the digits; of blocked weights "0.0,".
     const std::uint64_t digits = request.precision.value_or(row_of(plan.dtype).digits);
     std::uint64_t bytes = plan.cost.numbers * (digits + 4);
+    const double saved = static_cast<double>(digits) * (1 - part_seen(plan));
+    plan.emit.for_each([&](ArrayId array) {
+        if (array.row().draw == Draw::up)
+            bytes -= static_cast<std::uint64_t>(saved * plan.numbers<double>(array));
+    });
+    const double writing = plan.cost.answer_memory + static_cast<double>(bytes);
+    return {bytes, std::max(plan.cost.memory, writing)};
+}
+
+std::string cost_line(const Request& request, const Plan& plan) {
+    const AnswerCost cost = answer_cost(request, plan);
+    std::uint64_t bytes = cost.bytes;
     for (const auto& [name, value] : head_of(request, plan.shapes()))
         bytes += name.size() + value.size() + 4;
     plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
@@ -311,7 +341,7 @@ std::string cost_line(const Request& request, const Plan& plan) {
     io::append_member(line, "mode", row_of(plan.mode).name);
     ((line += ",\"shapes\":") += shapes_text(plan.shapes()));
     append_whole(line, "flops", plan.cost.flops);
-    append_whole(line, "memory_bytes", plan.cost.memory);
+    append_whole(line, "memory_bytes", cost.memory);
     io::append_member(line, "output_numbers", plan.cost.numbers);
     io::append_member(line, "output_bytes", bytes);
     return line + "}\n";

@@ -32,7 +32,15 @@ void write_result(io::Output& out, const Request& request, const Plan& plan, Res
 /// What the JSON of a result starts with: all of it up to its arrays.
 std::string head_text(const Request& request, const Plan& plan);
 
-/// What the request's answer would cost, as a line of JSON. The bytes of its numbers are about what
+struct AnswerCost {
+    std::uint64_t bytes;  ///< of its numbers' text, about
+    double memory;        ///< bytes at the peak, that text included
+};
+
+/// What an answer of a batch costs, which is in memory as a whole before it is written.
+AnswerCost answer_cost(const Request& request, const Plan& plan);
+
+/// The same as a line of JSON. The bytes of its numbers are about what
 /// numbers of their type take.
 std::string cost_line(const Request& request, const Plan& plan);
 

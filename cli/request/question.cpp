@@ -10,15 +10,18 @@ namespace attn::cli {
 
 Question read_question(Request& request, const Session& session, const Purpose& purpose,
                        std::optional<io::Source> document) {
-    Operands operands =
+    Inputs inputs =
         read_operands(request, session.pool, session.models, purpose.check, std::move(document));
     if (purpose.settle != nullptr) purpose.settle(request);
-    const Ask ask{takes_streams(request), purpose.walks};
-    Plan plan = make_plan(std::move(request.settings), shapes_of(operands), ask);
+    // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
+    const ThreadPool all(request.threads.value_or(0));
+    const Ask ask{takes_streams(request), purpose.walks, all.threads(), inputs.text,
+                  inputs.text_while_reading};
+    Plan plan = make_plan(std::move(request.settings), shapes_of(inputs.operands), ask);
     request.settings = plan.config;
     // What is drawn beside it is not part of the question.
     if (!request.written.empty()) request.settings.emit = {request.written};
-    return {std::move(operands), std::move(plan)};
+    return {std::move(inputs.operands), std::move(plan)};
 }
 
 }  // namespace attn::cli

@@ -2,32 +2,54 @@
 #include "core/base/memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <new>
 
 #include "core/base/error.hpp"
+#include "core/base/memory_limit.hpp"
 
 namespace attn {
 namespace {
 
-std::string in_gib(double bytes) {
+/// Of the program itself, and what is not worth a look at the limits.
+constexpr double of_program = 0x1p24;
+
+thread_local std::size_t sharers = 1;
+
+std::string in_words(double bytes) {
     std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
+    if (bytes < 0x1p30)
+        std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 0x1p20);
+    else
+        std::snprintf(text.data(), text.size(), "%.3g GiB", bytes / 0x1p30);
     return text.data();
 }
 
 }  // namespace
 
 void require_memory(double bytes, const std::string& where, const std::string& purpose) {
-    static const double physical =
-        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-    if (bytes > physical)
+    if (bytes <= of_program) return;
+    const double need = bytes + of_program;
+    const MemoryLimit limit = memory_limit();
+    if (need > limit.bytes)
         throw SettingError(ErrorKind::input, where,
-                           purpose + " needs about " + in_gib(bytes) +
-                               " of memory; this machine has " + in_gib(physical));
+                           purpose + " needs about " + in_words(need) + " of memory; " +
+                               limit.words + " " + in_words(limit.bytes));
+    if (need > limit.bytes / static_cast<double>(sharers)) throw BeyondShare();
+}
+
+MemoryShare::MemoryShare(std::size_t parts) {
+    sharers = parts;
+}
+
+MemoryShare::~MemoryShare() {
+    sharers = 1;
+}
+
+bool MemoryShare::is_part() {
+    return sharers != 1;
 }
 
 namespace {

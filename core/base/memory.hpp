@@ -8,9 +8,25 @@
 
 namespace attn {
 
-/// Throws a SettingError of kind input where `bytes` is more than the machine's physical memory;
-/// `where` is the key of what asks for so much.
+/// Throws a SettingError of kind input where `bytes` beside the program's own are more than the
+/// program may use (memory_limit.hpp); `where` is the key of what asks for so much. Throws
+/// BeyondShare where they are more than this thread's share only.
 void require_memory(double bytes, const std::string& where, const std::string& purpose);
+
+/// What a thread works on needs more than its share: it must be begun again alone.
+struct BeyondShare {};
+
+/// While it lives, this thread may use one of so many equal parts of the memory. One at a time.
+class MemoryShare {
+public:
+    explicit MemoryShare(std::size_t parts);
+    MemoryShare(const MemoryShare&) = delete;
+    MemoryShare& operator=(const MemoryShare&) = delete;
+    ~MemoryShare();
+
+    /// Whether this thread has a part only.
+    static bool is_part();
+};
 
 /// Memory that starts at a multiple of 64 bytes, and from a few MiB on at a large page, which is
 /// asked for: touching fresh memory is then several times as fast.

@@ -157,13 +157,16 @@ bool is_small(const Settings& s, const Plan& plan) {
            1e6;
 }
 
+/// Blames what takes the larger part.
 void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& widest) {
     const bool is_layer = row_of(plan.mode).projects;
-    if (is_layer) require_memory(need.layer, widest, "a layer of this width");
-    require_memory(need.steps, is_layer ? "inputs" : "query",
-                   "the weights (" + std::to_string(plan.batch) + ", " +
-                       std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
-                       std::to_string(plan.kv_len) + ")");
+    if (is_layer && need.layer > need.steps)
+        require_memory(need.total(), widest, "a layer of this width");
+    else
+        require_memory(need.total(), is_layer ? "inputs" : "query",
+                       "the weights (" + std::to_string(plan.batch) + ", " +
+                           std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
+                           std::to_string(plan.kv_len) + ")");
 }
 
 unsigned needs_met(const Settings& s, const OperandShapes& operands) {
@@ -245,9 +248,9 @@ Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
     take_settings(plan, s, operands.weights.has_value());
     plan.backend = &choose_backend(s.kernel, plan);
     plan.streams = ask.may_stream && streams_weights(plan);
-    const MemoryNeed need = memory_need(plan, operands);
+    const MemoryNeed need = memory_need(plan, operands, ask);
     if (!is_small(s, plan)) check_memory(plan, need, widest);
-    plan.cost = cost_of(plan, need);
+    plan.cost = cost_of(plan, need, ask);
     // What takes memory, once there is enough.
     plan.sink = s.sink.size() == 1 ? std::vector<double>(plan.heads, s.sink[0]) : s.sink;
     if (s.rope) plan.rope = {*s.rope, rope_frequencies(*s.rope_base, *s.rope_dims, s.rope_scaling)};

@@ -25,6 +25,7 @@ struct Cost {
     /// multiply-add; blocked keys are counted, biases and the softmax are not.
     double flops = 0;
     double memory = 0;          ///< bytes that core needs at its peak, about
+    double answer_memory = 0;   ///< bytes that are still there while the answer is written
     std::uint64_t numbers = 0;  ///< in all emitted arrays
 };
 
@@ -109,8 +110,11 @@ struct Plan : ScoreModifiers, MaskSettings {
 
 /// What is wanted of a plan besides its settings.
 struct Ask {
-    bool may_stream = false;  ///< large arrays of weights may be computed while they are read
-    bool walks = false;       ///< every step of one query, the last one by default
+    bool may_stream = false;        ///< large arrays of weights may be computed while they are read
+    bool walks = false;             ///< every step of one query, the last one by default
+    std::size_t threads = 1;        ///< that share out the work
+    double text = 0;                ///< bytes of texts of the question that stay in memory
+    double text_while_reading = 0;  ///< bytes of texts that are let go of once they are read
 };
 
 /// Fills in every default, checks every setting against the others and against the shapes, and

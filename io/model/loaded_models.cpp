@@ -1,11 +1,13 @@
 // The files of models that one run reads from; see loaded_models.hpp.
 #include "io/model/loaded_models.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/memory_limit.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
@@ -36,6 +38,10 @@ json read_config(const std::string& path, const Access& access) {
 }
 
 }  // namespace
+
+std::size_t LoadedModels::most_bytes() {
+    return static_cast<std::size_t>(std::min(0x1p30, memory_limit().bytes / 8));
+}
 
 std::size_t bytes_of_weights(const AnyLayerWeights& any) {
     return std::visit(

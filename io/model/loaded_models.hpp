@@ -25,7 +25,8 @@ class Recent {
 public:
     using SizeOf = std::size_t (*)(const Value&);
 
-    Recent(std::size_t largest, SizeOf size_of) : largest_(largest), size_of_(size_of) {}
+    /// `largest` is asked when a new value is there.
+    Recent(std::size_t (*largest)(), SizeOf size_of) : largest_(largest), size_of_(size_of) {}
 
     /// The value of this key; where it is not kept, the one that `make` makes. An error of `make`
     /// comes out here, and nothing is kept: who waited for the value tries by itself.
@@ -85,7 +86,8 @@ private:
         entries_.splice(entries_.begin(), entries_, at);
         entry.size = size_of_(*entry.value);
         total_ += entry.size;
-        while (total_ > largest_ && entries_.size() > 1) erase(std::prev(entries_.end()));
+        const std::size_t largest = largest_();
+        while (total_ > largest && entries_.size() > 1) erase(std::prev(entries_.end()));
     }
 
     void erase(typename Entries::iterator at) {
@@ -94,7 +96,8 @@ private:
         entries_.erase(at);
     }
 
-    std::size_t largest_, total_ = 0;
+    std::size_t (*largest_)();
+    std::size_t total_ = 0;
     SizeOf size_of_;
     std::mutex mutex_;  // of the table, never held while a value is made
     Entries entries_;   // the last used comes first
@@ -123,7 +126,9 @@ public:
 private:
     using File = std::shared_ptr<const ArrayFile>;
     using Config = std::shared_ptr<const nlohmann::json>;
-    static constexpr std::size_t most_files = 16, most_bytes = std::size_t{1} << 30;
+    static std::size_t most_files() { return 16; }
+    /// Also a small part of what the program may use.
+    static std::size_t most_bytes();
 
     template <class Value>
     static std::size_t one(const Value&) {

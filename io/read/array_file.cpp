@@ -55,9 +55,9 @@ void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t 
     if (array.type == ElementType::boolean && !rules.boolean)
         fail_at(array, "booleans; expected numbers");
     const double copies = array.fortran_order && rank > 1 ? 2 : 1;
-    require_memory(
-        copies * static_cast<double>(element_size) * static_cast<double>(array.elements()),
-        array.place(), "this array");
+    require_memory(rules.memory_before + copies * static_cast<double>(element_size) *
+                                             static_cast<double>(array.elements()),
+                   array.place(), rules.memory_before == 0 ? "this array" : "all up to this array");
 }
 
 /// Refuses what the rules refuse in text, with its place.

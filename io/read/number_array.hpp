@@ -29,6 +29,7 @@ struct ArrayRules {
     bool null_is_nan = false;      ///< null is taken, as --nonfinite null writes it
     std::size_t lowest_rank = 2;
     std::size_t highest_rank = 3;
+    double memory_before = 0;  ///< bytes of what was read for the same question already
 };
 
 struct ParsedNumber {

@@ -1,0 +1,76 @@
+// How much memory this program may use; see memory_limit.hpp.
+#include "core/base/memory_limit.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+namespace attn {
+namespace {
+
+void lower(MemoryLimit& limit, double bytes, const char* words) {
+    if (bytes < limit.bytes) limit = {bytes, words};
+}
+
+/// What a file of a control group says; "max" and a file that is not there say nothing.
+void lower_by_file(MemoryLimit& limit, const std::string& path) {
+    std::ifstream file(path);
+    double bytes = 0;
+    if (file >> bytes) lower(limit, bytes, "this container may use");
+}
+
+/// Of a group and of all that it lies in, up to the mount. A path from outside the mount begins
+/// with "/..": then the mount itself is what is known.
+void lower_by_groups(MemoryLimit& limit, const std::string& mount, std::string path) {
+    if (path.starts_with("/..")) path.clear();
+    for (;;) {
+        for (const char* file : {"/memory.max", "/memory.high", "/memory.limit_in_bytes"})
+            lower_by_file(limit, mount + path + file);
+        if (path.find_first_not_of('/') == std::string::npos) return;
+        path.erase(path.rfind('/'));
+    }
+}
+
+bool has_controller(std::string_view controllers, std::string_view name) {
+    while (!controllers.empty()) {
+        const std::string_view first = controllers.substr(0, controllers.find(','));
+        if (first == name) return true;
+        controllers.remove_prefix(std::min(first.size() + 1, controllers.size()));
+    }
+    return false;
+}
+
+void lower_by_resource(MemoryLimit& limit, int resource, const char* words) {
+    struct rlimit allowed {};
+    if (::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &allowed) == 0 &&
+        allowed.rlim_cur != RLIM_INFINITY)
+        lower(limit, static_cast<double>(allowed.rlim_cur), words);
+}
+
+}  // namespace
+
+MemoryLimit memory_limit(const std::string& groups, const std::string& own) {
+    MemoryLimit limit{static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<double>(::sysconf(_SC_PAGESIZE)),
+                      "this machine has"};
+    // "0::/path" is version 2, "4:cpu,memory:/path" version 1.
+    std::ifstream lines(own);
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (first == std::string::npos || second == std::string::npos) continue;
+        const std::string controllers = line.substr(first + 1, second - first - 1);
+        const std::string path = line.substr(second + 1);
+        if (controllers.empty())
+            for (const char* mount : {"", "/unified"}) lower_by_groups(limit, groups + mount, path);
+        else if (has_controller(controllers, "memory"))
+            lower_by_groups(limit, groups + "/memory", path);
+    }
+    lower_by_resource(limit, RLIMIT_AS, "ulimit -v allows");
+    lower_by_resource(limit, RLIMIT_DATA, "ulimit -d allows");
+    return limit;
+}
+
+}  // namespace attn

@@ -1,0 +1,214 @@
+// The memory that a question needs; see memory_need.hpp. It follows core/layer/layer.cpp step by
+// step: what is there at the same time.
+#include "core/plan/memory_need.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "core/kernels/dispatch.hpp"
+#include "core/plan/backend.hpp"
+
+namespace attn {
+namespace {
+
+double product(std::initializer_list<std::size_t> sizes) {
+    double result = 1;
+    for (std::size_t size : sizes) result *= static_cast<double>(size);
+    return result;
+}
+
+/// Operands are read as double.
+double bytes_of(const Shape& shape) {
+    double bytes = shape.empty() ? 0 : sizeof(double);
+    for (std::size_t length : shape) bytes *= static_cast<double>(length);
+    return bytes;
+}
+
+/// Copies of the scores that the reference has at its worst moment.
+double copies_of_scores(const Plan& plan) {
+    if (plan.mask_method == MaskMethod::renormalize) return 9;
+    return plan.dropout.p != 0 || plan.emit.has("dropout_mask") ? 6 : 5;
+}
+
+class Need {
+public:
+    Need(const Plan& plan, const OperandShapes& operands, const Ask& ask)
+        : plan_(plan), shapes_(operands), ask_(ask), fused_(plan.backend->is_fused()),
+          element_(static_cast<double>(row_of(plan.dtype).size)) {}
+
+    MemoryNeed peak() {
+        masks_ = bytes_of(shapes_.mask) + bytes_of(shapes_.key_padding_mask);
+        past_ = bytes_of(shapes_.past_key) + bytes_of(shapes_.past_value);
+        tokens_ = bytes_of(shapes_.inputs) + bytes_of(shapes_.context) + bytes_of(shapes_.query) +
+                  bytes_of(shapes_.key) + bytes_of(shapes_.value);
+        held_ = masks_ + past_ + tokens_;
+        note(ask_.text_while_reading);
+        row_of(plan_.mode).projects ? make_heads() : unpack_heads();
+        join_cache();
+        attend();
+        return peak_;
+    }
+
+private:
+    double bytes(ArrayId array) const { return element_ * plan_.numbers<double>(array); }
+    double bytes(std::initializer_list<std::size_t> sizes) const {
+        return element_ * product(sizes);
+    }
+
+    /// Copies of the arrays before this one, in the order of computation, that are emitted.
+    double kept_before(ArrayId end) const {
+        double kept = 0;
+        plan_.emit.for_each([&](ArrayId array) {
+            if (array.index < end.index && !array.row().counts_queries_and_keys())
+                kept += bytes(array);
+        });
+        return kept;
+    }
+
+    /// So much beside what is held, of it `steps` for queries and keys.
+    void note(double more, double steps = 0) {
+        const MemoryNeed now{ask_.text + held_ + more, steps};
+        if (now.total() > peak_.total()) peak_ = now;
+    }
+
+    void make_heads() {
+        const double parameters = bytes("W_query") + bytes("W_key") + bytes("W_value");
+        weights_ = parameters + bytes("W_out") + bytes("b_out") + bytes("b_query") +
+                   bytes("b_key") + bytes("b_value");
+        held_ += weights_;
+        const double kept = kept_before("queries");
+        const double tokens = tokens_ / sizeof(double) * element_;
+        note(kept + tokens);  // both as double and as T
+        held_ += tokens - tokens_;
+        const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
+        call_ = query + bytes("keys") + bytes("values");
+        // Parameters are laid out anew: by kernels all of those that the tokens meet, by the
+        // reference one by one, with the result.
+        const std::size_t groups = plan_.independent_heads() ? plan_.heads : 1;
+        const bool is_cross = row_of(plan_.mode).context;
+        const double of_source = bytes("W_key") + bytes("W_value");
+        const double packed = fused_
+                                  ? (is_cross ? std::max(bytes("W_query"), of_source) : parameters)
+                                  : std::max({bytes("W_query"), bytes("W_key"), bytes("W_value")}) /
+                                            static_cast<double>(groups) +
+                                        std::max({query, bytes("keys"), bytes("values")});
+        note(kept + call_ + (weights_ == 0 ? 0 : packed));
+        note(kept + call_ + bytes("queries"));
+        held_ -= tokens;
+        if (plan_.rows != plan_.q_len) call_ += bytes("queries") - query;
+        held_ += call_;
+    }
+
+    void unpack_heads() {
+        // Each is there twice while its heads are taken apart, packed ones a third time.
+        const double times = plan_.packed ? 2 : 1;
+        const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
+        call_ = query + bytes("keys") + bytes("values");
+        note(times * query);
+        held_ += query - bytes_of(shapes_.query);
+        note(times * bytes("keys"));
+        held_ += bytes("keys") - bytes_of(shapes_.key);
+        note(times * bytes("values"));
+        held_ += bytes("values") - bytes_of(shapes_.value);
+        if (plan_.rows != plan_.q_len) {
+            held_ += bytes("queries") - query;
+            call_ += bytes("queries") - query;
+        }
+    }
+
+    void join_cache() {
+        if (plan_.past_len != 0) {
+            const double joined = bytes("present_key") + bytes("present_value");
+            const double fresh = bytes("keys") + bytes("values");
+            note(kept_before("present_key") + joined + past_ / sizeof(double) * element_);
+            held_ += joined - fresh - past_;
+            call_ += joined - fresh;
+        }
+        note(kept_before("head_outputs"));
+        note(kept_before("head_outputs") + masks_);  // laid out anew
+    }
+
+    void attend() {
+        const double joined = bytes({plan_.batch, plan_.heads, plan_.rows, plan_.d_v});
+        const double scores = bytes({plan_.batch, plan_.heads, plan_.rows, plan_.kv_len});
+        double kept_scores = 0;
+        plan_.emit.for_each([&](ArrayId array) {
+            if (array.row().counts_queries_and_keys() && !plan_.streams)
+                kept_scores += bytes(array);
+        });
+        if (plan_.shown.average_heads && plan_.emit.has("attention_weights"))
+            kept_scores += fused_ ? scores : bytes("attention_weights");
+        const double kept = kept_before("context_vectors");
+        held_ += joined;
+        if (fused_) {
+            // Additive masks are there in T as well.
+            const double additive =
+                (shapes_.mask_is_boolean ? 0 : bytes_of(shapes_.mask)) +
+                (shapes_.key_padding_mask_is_boolean ? 0 : bytes_of(shapes_.key_padding_mask));
+            note(kept + desks(scores) + additive / sizeof(double) * element_, kept_scores);
+        } else {
+            note(kept + bytes("present_key"), scores + kept_scores);
+            note(kept, copies_of_scores(plan_) * scores + kept_scores);
+        }
+        if (!plan_.streams) held_ -= call_ + masks_;
+        const double context = bytes("context_vectors");
+        const double out = weights_ == 0 ? 0 : bytes("W_out");
+        note(kept + context + (fused_ ? out : out + context), kept_scores);
+        held_ += context - joined;
+        note(kept + (plan_.emit.has("context_vectors") ? context : 0), kept_scores);
+    }
+
+    /// What the threads of a kernel work with; rows that a stream hands out.
+    double desks(double scores) const {
+        const kernels::Kernel& kernel = *plan_.backend->kernel;
+        const bool wide = plan_.dtype == Dtype::float64;
+        const std::size_t lanes = wide ? kernels::entries_of<double>(kernel).lanes
+                                       : kernels::entries_of<float>(kernel).lanes;
+        bool writes = plan_.streams;
+        plan_.emit.for_each([&](ArrayId array) { writes |= array == "attention_weights"; });
+        // Fewer rows than a tile has, and fewer tiles than there are threads, use as much as they
+        // need.
+        constexpr double more_rows = 3;  // that a single one takes with it, as measured
+        const double rows = product({plan_.batch, plan_.heads, plan_.rows}) + more_rows;
+        const double used =
+            std::min(rows, static_cast<double>(std::max<std::size_t>(1, ask_.threads) * lanes));
+        const double desk = element_ *
+                            static_cast<double>(kernels::scratch_size(1, plan_.d_k, plan_.d_v,
+                                                                      plan_.kv_len, writes)) *
+                            used;
+        constexpr double streamed = 3 * 0x1p24;
+        return desk + (plan_.streams ? std::min(scores, streamed) : 0);
+    }
+
+    const Plan& plan_;
+    const OperandShapes& shapes_;
+    const Ask& ask_;
+    bool fused_;
+    double element_;
+    double masks_ = 0, past_ = 0, tokens_ = 0;
+    double held_ = 0;     // at this step, emitted copies left out
+    double weights_ = 0;  // parameters
+    double call_ = 0;     // queries, keys and values
+    MemoryNeed peak_;
+};
+
+}  // namespace
+
+MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask) {
+    return Need(plan, operands, ask).peak();
+}
+
+double memory_of_answer(const Plan& plan, const Ask& ask) {
+    const auto element = static_cast<double>(row_of(plan.dtype).size);
+    double numbers = 0;
+    plan.emit.for_each([&](ArrayId array) {
+        if (!plan.streams || !array.row().counts_queries_and_keys())
+            numbers += plan.numbers<double>(array);
+    });
+    if (plan.streams)
+        numbers += product({plan.batch, plan.heads, plan.rows, plan.d_k}) +
+                   plan.numbers<double>("present_key") + plan.numbers<double>("present_value");
+    return ask.text + element * numbers;
+}
+
+}  // namespace attn

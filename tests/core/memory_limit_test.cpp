@@ -1,0 +1,127 @@
+// How much memory the program may use: control groups of both versions in folders of our own, and
+// the limits of a process.
+#include "core/base/memory_limit.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/base/memory.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+
+namespace {
+
+constexpr double mib = 0x1p20;
+constexpr const char* of_container = "this container may use";
+
+/// A mount of control groups; its files are made with the folders that they stand in.
+struct Groups {
+    std::string mount;
+    std::string own;
+
+    explicit Groups(const std::string& name)
+        : mount(test::scratch_folder() + "/" + name), own(mount + ".own") {
+        std::filesystem::create_directories(mount);
+    }
+    void say(const std::string& file, const std::string& text) const {
+        const std::filesystem::path path = mount + file;
+        std::filesystem::create_directories(path.parent_path());
+        test::write_text(path, text + "\n");
+    }
+    MemoryLimit limit(const std::string& lines) const {
+        test::write_text(own, lines);
+        return memory_limit(mount, own);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("memory limit: without control groups it is the machine's, or the process's own") {
+    const Groups groups("none");
+    const double machine = groups.limit("").bytes;
+    CHECK(machine > 64 * mib);
+    for (const char* lines : {"0::/a/b\n", "4:memory:/a\n", "no line of groups\n", "::\n", "0::\n"})
+        CHECK(groups.limit(lines).bytes == machine);
+    CHECK(memory_limit(groups.mount, groups.mount + "/no such file").bytes == machine);
+}
+
+TEST_CASE("memory limit: the least of a group and of all that it lies in holds, of any file") {
+    int number = 0;
+    for (const char* file : {"memory.max", "memory.high"})
+        for (const char* mount : {"", "/unified"})
+            for (const char* place : {"", "/a", "/a/b", "/a/b/c"}) {
+                CAPTURE(place);
+                const Groups groups("two" + std::to_string(++number));
+                const std::string start = mount;
+                for (const char* folder : {"/", "/a/", "/a/b/", "/a/b/c/"})
+                    groups.say(start + folder + file, "max");
+                const double machine = groups.limit("0::/a/b/c\n").bytes;
+                groups.say(start + place + "/" + file, "31457280");
+                groups.say(start + "/a/b/c/d/" + file, "1");  // below, and of others
+                groups.say(start + "/other/" + file, "2");
+                const MemoryLimit limit = groups.limit("0::/a/b/c\n");
+                CHECK(limit.bytes == 30 * mib);
+                CHECK(limit.words == std::string(of_container));
+                CHECK(groups.limit("1:name=systemd:/a/b/c\n").bytes == machine);
+            }
+    for (const char* place : {"", "/docker", "/docker/0123"}) {
+        const Groups groups("one" + std::to_string(++number));
+        groups.say("/memory/memory.limit_in_bytes", "9223372036854771712");
+        groups.say(std::string("/memory") + place + "/memory.limit_in_bytes", "41943040");
+        CHECK(groups.limit("9:pids:/x\n4:cpu,memory:/docker/0123\n0::/\n").bytes == 40 * mib);
+        CHECK(groups.limit("4:cpu,memory_other:/docker/0123\n").bytes > 40 * mib);
+    }
+}
+
+TEST_CASE("memory limit: a group outside of the mount leaves what the mount says") {
+    const Groups groups("outside");
+    groups.say("/memory.max", "52428800");
+    for (const char* lines : {"0::/../../x\n", "0::/..\n", "0::/\n", "0::/gone/away\n"})
+        CHECK(groups.limit(lines).bytes == 50 * mib);
+}
+
+TEST_CASE("memory limit: what ulimit allows is known, and who says so") {
+    const Groups groups("ulimit");
+    for (const auto& [resource, words] :
+         {std::pair(RLIMIT_AS, "ulimit -v allows"), {RLIMIT_DATA, "ulimit -d allows"}}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const rlimit allowed{rlim_t{1} << 32, rlim_t{1} << 32};
+            bool is_right = ::setrlimit(resource, &allowed) == 0;
+            const MemoryLimit limit = memory_limit(groups.mount, groups.own);
+            // The machine may have less.
+            is_right = is_right && limit.bytes <= 0x1p32 &&
+                       (limit.bytes < 0x1p32 || limit.words == std::string(words));
+            ::_exit(is_right ? 0 : 1);
+        }
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        CHECK(status == 0);
+    }
+}
+
+TEST_CASE("memory limit: a share is a part of the whole, and what fits the whole only is told") {
+    const double whole = memory_limit().bytes;
+    const auto outcome = [&](double part) {
+        try {
+            return test::error_of([&] { require_memory(part * whole, "d_out", "a layer"); });
+        } catch (const BeyondShare&) {
+            return std::string("alone");
+        }
+    };
+    CHECK(outcome(0.5).empty());
+    CHECK(outcome(1).starts_with("d_out: a layer needs about "));
+    {
+        const MemoryShare share(4);
+        CHECK(outcome(0.2).empty());
+        CHECK(outcome(0.5) == "alone");
+        CHECK(outcome(1).starts_with("d_out: "));
+    }
+    CHECK(outcome(0.5).empty());
+}
