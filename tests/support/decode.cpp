@@ -179,10 +179,11 @@ Decoded decode_npy(std::string_view file) {
         broken("no npy of version 1");
     const std::uint64_t length = little(file, 8, 2), begin = 10 + length;
     const std::string_view header = piece(file, 10, length);
-    if (begin % 64 != 0 || header.back() != '\n') broken("a header that is not aligned");
+    if (begin % 64 != 0 || !header.ends_with('\n')) broken("a header that is not aligned");
     Decoded array;
     const std::string descr(between(header, "'descr': '", "'"));
-    if (descr[0] != '<' && descr != "|u1") broken("byte order of " + descr);
+    if (descr != "<f4" && descr != "<f8" && descr != "<i8" && descr != "|u1")
+        broken("numbers of type " + descr);
     array.type = descr.substr(1);
     if (between(header, "'fortran_order': ", ",") != "False") broken("another order");
     array.shape = numbers_in(between(header, "'shape': (", ")"));
@@ -235,7 +236,8 @@ DecodedFile decode_safetensors(std::string_view file) {
         const std::string type(between(rest, mark, "\""));
         const auto offsets = numbers_in(between(rest, "\"data_offsets\":[", "]"));
         Decoded array;
-        array.type = type == "F32" ? "f4" : type == "F64" ? "f8" : type == "I64" ? "i8" : "?0";
+        array.type = type == "F32" ? "f4" : type == "F64" ? "f8" : type == "I64" ? "i8" : "";
+        if (array.type.empty()) broken("numbers of type " + type);
         array.shape = numbers_in(between(rest, "\"shape\":[", "]"));
         array.bytes = piece(data, offsets.at(0), offsets.at(1) - offsets.at(0));
         check_size(array);

@@ -10,17 +10,17 @@
 namespace attn::test {
 namespace {
 
-/// The draws of one question.
+/// The draws of one question: two bytes each while there are some, then from the seed.
 class Dice {
 public:
-    explicit Dice(std::uint64_t seed) : random_(seed) {}
+    Dice(std::uint64_t seed, std::string_view draws) : random_(seed), draws_(draws) {}
 
     std::size_t size(std::size_t least, std::size_t most) {
-        return least + static_cast<std::size_t>(random_() % (most - least + 1));
+        return least + static_cast<std::size_t>(next() % (most - least + 1));
     }
     bool one_in(std::size_t n) { return size(1, n) == 1; }
     double uniform(double low, double high) {
-        return low + (high - low) * static_cast<double>(random_() >> 11) * 0x1p-53;
+        return low + (high - low) * static_cast<double>(next() >> 11) * 0x1p-53;
     }
     template <class X>
     X among(std::initializer_list<X> all) {
@@ -28,7 +28,16 @@ public:
     }
 
 private:
+    std::uint64_t next() {
+        if (draws_.size() < 2) return random_();
+        const std::uint64_t low = static_cast<unsigned char>(draws_[0]);
+        const std::uint64_t high = static_cast<unsigned char>(draws_[1]);
+        draws_.remove_prefix(2);
+        return (low | high << 8) * 0x0001000100010001u;
+    }
+
     std::mt19937_64 random_;
+    std::string_view draws_;
 };
 
 enum class Shape { level, spread, rising, falling, far_first, far_middle, far_last };
@@ -236,8 +245,8 @@ Formula<Real> GeneratedQuestion<T>::formula() const {
 }
 
 template <class T>
-GeneratedQuestion<T> generate_question(std::uint64_t seed) {
-    Dice dice(seed);
+GeneratedQuestion<T> generate_question(std::uint64_t seed, std::string_view draws) {
+    Dice dice(seed, draws);
     GeneratedQuestion<T> question;
     AttentionCall<T>& call = question.call;
     std::ostringstream words;
@@ -274,7 +283,7 @@ template Formula<float> GeneratedQuestion<float>::formula() const;
 template Formula<double> GeneratedQuestion<double>::formula() const;
 template Formula<long double> GeneratedQuestion<float>::formula() const;
 template Formula<long double> GeneratedQuestion<double>::formula() const;
-template GeneratedQuestion<float> generate_question(std::uint64_t);
-template GeneratedQuestion<double> generate_question(std::uint64_t);
+template GeneratedQuestion<float> generate_question(std::uint64_t, std::string_view);
+template GeneratedQuestion<double> generate_question(std::uint64_t, std::string_view);
 
 }  // namespace attn::test

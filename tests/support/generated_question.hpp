@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/operator/attention.hpp"
@@ -46,8 +47,9 @@ struct GeneratedQuestion {
     Formula<Real> formula() const;
 };
 
-/// The question of this seed. Numbers are exact in T.
+/// The question of this seed, the first choices and numbers made of the bytes of `draws`. Numbers
+/// are exact in T.
 template <class T>
-GeneratedQuestion<T> generate_question(std::uint64_t seed);
+GeneratedQuestion<T> generate_question(std::uint64_t seed, std::string_view draws = {});
 
 }  // namespace attn::test

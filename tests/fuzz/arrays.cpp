@@ -1,0 +1,323 @@
+// Readers of arrays: one question by every way there is to ask it, and the numbers that plain
+// decoders and nlohmann_json find in the same bytes.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "io/read/csv.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
+#include "io/write/output_formats.hpp"
+#include "tests/fuzz/fuzz.hpp"
+#include "tests/support/decode.hpp"
+#include "tests/support/support.hpp"
+
+namespace attn::fuzz {
+namespace {
+
+using nlohmann::json;
+
+/// What a reader may be told, by the bytes themselves, so that files need nothing added to them.
+struct Question {
+    io::ArrayRules rules;
+    io::CsvStyle style;
+    std::size_t piece;  ///< of a text that several threads read
+
+    explicit Question(std::string_view bytes) {
+        unsigned sum = std::accumulate(bytes.begin(), bytes.end(), 7u, [](unsigned old, char c) {
+            return old * 31 + static_cast<unsigned char>(c);
+        });
+        const auto take = [&](unsigned choices) {
+            const unsigned choice = (sum >> 8) % choices;
+            sum = sum * 1664525 + 1013904223;
+            return choice;
+        };
+        rules.dtype = dtype_names[take(2)].first;
+        rules.nonfinite = take(4) != 0;
+        rules.boolean = take(4) != 0;
+        rules.null_is_nan = take(2) != 0;
+        rules.lowest_rank = 1 + take(2);
+        rules.highest_rank = 2 + take(3);
+        style.header = io::guess_names[take(8) < 5 ? 0 : take(3)].first;
+        style.labels = io::guess_names[take(8) < 5 ? 0 : take(3)].first;
+        piece = 1 + take(64);
+    }
+};
+
+struct Read {
+    io::NumberArray array;
+    std::vector<std::string> labels;
+    std::string error;  ///< else empty
+};
+
+/// Numbers to the bit, but that there is one NaN.
+bool same(const Array<double>& a, const Array<double>& b) {
+    return a.shape() == b.shape() &&
+           std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
+               return std::isnan(x) ? std::isnan(y) : std::memcmp(&x, &y, sizeof x) == 0;
+           });
+}
+
+template <class Open>
+Read read_of(const Question& question, const Open& open) {
+    Read read;
+    read.error = error_of([&] {
+        const io::InputFile file = open();
+        read.array =
+            io::read_one_array(file, question.rules, nullptr, question.style, &read.labels);
+    });
+    return read;
+}
+
+void require_same(const Read& a, const Read& b, const std::string& way) {
+    require(a.error == b.error, way + " says '" + b.error + "', not '" + a.error + "'");
+    require(a.array.boolean == b.array.boolean && a.labels == b.labels &&
+                same(a.array.values, b.array.values),
+            way + " reads the same");
+}
+
+/// From a file, and from a pipe; an error names the one as it names the other.
+Read read_both(std::string_view bytes, const Question& question, const io::InputFormat& format) {
+    static const std::string path = test::scratch_folder() + "/input";
+    test::write_text(path, std::string(bytes));
+    Read file = read_of(question, [&] { return io::open_input_file(path, &format); });
+    for (std::size_t at = 0; (at = file.error.find(path, at)) != std::string::npos;)
+        file.error.replace(at, path.size(), "<stdin>");
+    const PipedInput input(bytes);
+    require_same(file, read_of(question, [&] { return io::open_input_file("-", &format); }),
+                 "a pipe");
+    return file;
+}
+
+io::Report report_of(const Array<double>& values) {
+    io::Report report;
+    report.arrays = {{"array", values, {}}};
+    report.arrays[0].axes.resize(values.dimension());
+    return report;
+}
+
+/// What is written and read again is the same.
+void require_round_trip(const Read& read, const Question& question) {
+    const Array<double>& values = read.array.values;
+    if (!read.error.empty() || values.dimension() == 0 || values.dimension() > 4) return;
+    Question again = question;
+    again.rules = {Dtype::float64, true, false, false, values.dimension(), values.dimension()};
+    again.style = {};
+    for (const io::OutputFormat& format : io::output_formats) {
+        const std::string name(format.name);
+        // What is for people is not read; ndjson is json on one line.
+        if (format.write == nullptr || name == "torch" || name == "table" || name == "ndjson")
+            continue;
+        const std::string text =
+            test::written([&](io::Output& out) { format.write(out, report_of(values), {}); });
+        const std::string path = file_of(text, "written" + std::string(format.suffixes[0]));
+        const std::string array = name == "json" ? path + ":array" : path;
+        const Read back = read_of(again, [&] { return io::open_input_file(array); });
+        require(back.error.empty(), "what is written is read: " + back.error);
+        require(same(back.array.values, values), "what is written as " + name + " is read back");
+    }
+}
+
+const io::InputFormat& format_of(std::string_view name) {
+    return *std::find_if(io::input_formats.begin(), io::input_formats.end(),
+                         [&](const io::InputFormat& row) { return row.name == name; });
+}
+
+Read read_every_way(std::string_view bytes, const Question& question, std::string_view format) {
+    Read read = read_both(bytes, question, format_of(format));
+    require_round_trip(read, question);
+    return read;
+}
+
+/// Several threads that read pieces of a text give what one gives that reads it whole.
+template <class ReadText>
+void require_pieces(const Question& question, const ReadText& read_text) {
+    static ThreadPool workers(2);
+    io::NumberArray whole, pieces;
+    const std::string error = error_of([&] { whole = read_text(nullptr, io::default_piece); });
+    const std::string other = error_of([&] { pieces = read_text(&workers, question.piece); });
+    require(error == other, "pieces of a text say '" + other + "', not '" + error + "'");
+    require(same(whole.values, pieces.values), "pieces of a text are read");
+}
+
+/// All numbers of nested lists as nlohmann_json reads them; nothing where there is anything else.
+std::optional<std::vector<double>> numbers_of(const json& value) {
+    if (value.is_number()) return std::vector{value.get<double>()};
+    if (!value.is_array()) return std::nullopt;
+    std::vector<double> all;
+    for (const json& item : value) {
+        const auto more = numbers_of(item);
+        if (!more) return std::nullopt;
+        all.insert(all.end(), more->begin(), more->end());
+    }
+    return all;
+}
+
+/// nlohmann_json's -0 is a whole number and has no sign.
+void require_numbers(const Array<double>& values, const std::optional<std::vector<double>>& truth,
+                     Dtype dtype) {
+    if (!truth) return;
+    require(std::equal(values.begin(), values.end(), truth->begin(), truth->end(),
+                       [&](double x, double y) {
+                           return row_of(dtype).round(x) == row_of(dtype).round(y) ||
+                                  dtype == Dtype::float32;  // rounded once; see decimal
+                       }),
+            "numbers are nlohmann_json's");
+}
+
+/// JSON's own grammar, which has no NaN and Infinity.
+bool has_words(std::string_view text) {
+    return text.find("NaN") != std::string_view::npos ||
+           text.find("Infinity") != std::string_view::npos;
+}
+
+void read_document(std::string_view bytes) {
+    const io::Source source = test::make_source("text", bytes);
+    const io::JsonDocument document(source);
+    const json truth = json::parse(source.text, nullptr, false);
+    if (document.is_array()) return;
+    bool is_read = true;
+    for (const io::JsonMember& member : document.members()) {
+        json value;
+        is_read &= error_of([&] { value = document.read_value(member); }).empty();
+        error_of([&] { document.read_array(member, Question(bytes).rules); });
+        if (is_read && !truth.is_discarded())
+            require(value == truth[member.key], "a member is what nlohmann_json reads");
+    }
+    require(truth.is_discarded() || truth.size() == document.members().size(),
+            "a document has the members that nlohmann_json finds");
+    require(!truth.is_discarded() || !is_read || has_words(bytes), "what is read is JSON");
+}
+
+Array<double> as_numbers(const test::Decoded& array) {
+    Array<double> values = Array<double>::from_shape(array.shape);
+    const auto copy = [&]<class T>(T) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            T number;
+            std::memcpy(&number, array.bytes.data() + i * sizeof number, sizeof number);
+            values.data()[i] = static_cast<double>(number);
+        }
+    };
+    if (array.type == "f4") copy(float{});
+    if (array.type == "f8") copy(double{});
+    if (array.type == "i8") copy(std::int64_t{});
+    if (array.type == "u1") copy(std::uint8_t{});
+    return values;
+}
+
+/// Every array of a file, and what a plain decoder finds under the same name.
+void read_stored(const io::ArrayFile& file, const test::DecodedFile& truth) {
+    io::ArrayRules rules{Dtype::float64, true, true, true, 0, 64};
+    for (const io::StoredArray& array : file.arrays) {
+        Array<double> values;
+        const std::string error = error_of([&] { values = io::read_array<double>(array, rules); });
+        error_of([&] { io::read_array<float>(array, rules); });
+        const auto plain = truth.find(array.name);
+        if (!error.empty() || plain == truth.end()) continue;
+        const Array<double> expected = as_numbers(plain->second);
+        require(same(values, expected), "a plain decoder reads the same of " + array.place() + ' ' +
+                                            shape_text(values.shape()) +
+                                            shape_text(expected.shape()));
+    }
+}
+
+template <class Decode>
+test::DecodedFile decoded(const Decode& decode) {
+    try {
+        return decode();
+    } catch (const std::exception&) {
+        return {};  // it knows what attn writes, not all that may be read
+    }
+}
+
+}  // namespace
+
+void read_json(std::string_view bytes) {
+    const Question question(bytes);
+    const Read read = read_every_way(bytes, question, "json");
+    error_of([&] { read_document(bytes); });
+    error_of([&] {
+        const io::Source source = test::make_source("text", bytes);
+        if (!source.text.starts_with('[')) return;
+        require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
+            return io::JsonDocument(source).read_array(question.rules, workers, piece);
+        });
+        const json truth = json::parse(source.text, nullptr, false);
+        if (read.error.empty())
+            require_numbers(read.array.values, numbers_of(truth), question.rules.dtype);
+        if (bytes.find('\n') != std::string_view::npos) return;
+        const Read line = read_of(question, [&] {
+            return io::input_file_of_line(io::source_of_line("<stdin>", source.text, 1));
+        });
+        require_same(read, line, "a line");
+    });
+}
+
+void read_ndjson(std::string_view bytes) {
+    const Question question(bytes);
+    const Read read = read_every_way(bytes, question, "ndjson");
+    error_of([&] {
+        const io::Source source = test::make_source("text", bytes);
+        if (io::input_file_of_line(source).document->is_array())
+            require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
+                return io::read_ndjson_array(source, question.rules, workers, piece);
+            });
+    });
+    if (!read.error.empty()) return;
+    std::vector<double> all;
+    for (std::size_t at = 0; at < bytes.size();) {
+        const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
+        const json line = json::parse(bytes.substr(at, end - at), nullptr, false);
+        const auto numbers = numbers_of(line);
+        const bool is_blank =
+            bytes.substr(at, end - at).find_first_not_of(" \t\r") == std::string_view::npos;
+        if (!numbers && !is_blank) return;  // words, or an object
+        if (numbers) all.insert(all.end(), numbers->begin(), numbers->end());
+        at = end + 1;
+    }
+    require_numbers(read.array.values, all, question.rules.dtype);
+}
+
+void read_csv(std::string_view bytes) {
+    const Question question(bytes);
+    read_every_way(bytes, question, "csv");
+    error_of([&] {
+        const io::Source source = test::make_source("text", bytes);
+        require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
+            return io::read_csv(source, question.rules, question.style, workers, piece).matrix;
+        });
+    });
+}
+
+void read_npy(std::string_view bytes) {
+    read_every_way(bytes, Question(bytes), "npy");
+    error_of([&] {
+        read_stored(io::open_npy(io::Bytes::of("npy", bytes)), decoded([&] {
+                        return test::DecodedFile{{"", test::decode_npy(bytes)}};
+                    }));
+    });
+}
+
+void read_npz(std::string_view bytes) {
+    read_every_way(bytes, Question(bytes), "npz");
+    error_of([&] {
+        read_stored(io::open_npz(io::Bytes::of("npz", bytes)),
+                    decoded([&] { return test::decode_npz(bytes); }));
+    });
+}
+
+void read_safetensors(std::string_view bytes) {
+    read_every_way(bytes, Question(bytes), "safetensors");
+    const bool has_escapes = bytes.find('\\') != std::string_view::npos;  // in names
+    error_of([&] {
+        read_stored(io::open_safetensors(io::Bytes::of("safetensors", bytes)),
+                    has_escapes ? test::DecodedFile()
+                                : decoded([&] { return test::decode_safetensors(bytes); }));
+    });
+}
+
+}  // namespace attn::fuzz

@@ -1,0 +1,227 @@
+// Requests, command lines, files of flags and models' settings, up to the answer. What is asked
+// for stays small: a question may rightly take all of a machine.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/args/parse.hpp"
+#include "cli/commands.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/option_values.hpp"
+#include "cli/request/output.hpp"
+#include "cli/request/question.hpp"
+#include "core/layer/layer.hpp"
+#include "io/read/json_document.hpp"
+#include "tests/fuzz/fuzz.hpp"
+#include "tests/support/support.hpp"
+
+namespace attn::fuzz {
+namespace {
+
+using nlohmann::json;
+using namespace attn::cli;
+
+/// The question is too large to be asked here.
+struct TooLarge {};
+
+void refuse_large(const Request& request) {
+    const Settings& s = request.settings;
+    const auto refuse = [](const std::optional<std::uint64_t>& size, std::uint64_t most) {
+        if (size.value_or(0) > most) throw TooLarge();
+    };
+    for (const auto& size : {s.d_out, s.d_k, s.d_v, s.heads, s.kv_heads, request.embed_dim})
+        refuse(size, 64);
+    refuse(request.threads, 4);
+    for (const auto& draws : {request.vocab_size, std::optional(s.rng_skip), s.dropout_skip})
+        refuse(draws, 10000);
+}
+
+void refuse_costly(const Plan& plan) {
+    if (plan.cost.flops > 1e7 || plan.cost.memory > 1e7 || plan.cost.numbers > 100000)
+        throw TooLarge();
+}
+
+/// Names of other folders, which lead to devices and whatever else the machine has.
+bool leads_away(std::string_view text) {
+    return text.find_first_of("/\\") != std::string_view::npos;
+}
+
+/// The files that seeds name, in the folder where the process stands.
+void make_files() {
+    static const bool are_made = [] {
+        namespace fs = std::filesystem;
+        for (const char* name : {"journey.csv", "journey_result.json", "requests.ndjson"})
+            fs::copy(test::data_path(name), test::scratch_folder() + "/" + name);
+        for (const auto& model : fs::directory_iterator(test::data_path("models")))
+            fs::copy(model.path(), test::scratch_folder() / model.path().filename(),
+                     fs::copy_options::recursive);
+        return true;
+    }();
+    static_cast<void>(are_made);
+}
+
+/// The answer as JSON; empty where it would be too large.
+std::string answer_of(Request& request, std::optional<io::Source> document, Purpose purpose) {
+    ThreadPool workers(1);
+    io::LoadedModels models;
+    purpose.check = refuse_large;
+    try {
+        Question question = read_question(request, {workers, models}, purpose, std::move(document));
+        refuse_costly(question.plan);
+        Result result = compute(question.plan, std::move(question.operands), workers);
+        return test::written([&](io::Output& out) {
+            write_result(out, request, question.plan, std::move(result), workers);
+        });
+    } catch (const TooLarge&) {
+        return {};
+    }
+}
+
+std::string answer_document(const std::string& text) {
+    Request request;
+    request.of_batch = true;
+    request.has_mode = false;
+    return answer_of(request, io::source_of_line("request", text, 1), {});
+}
+
+/// The config of an answer with the operands of its request: the same question.
+std::string asked_again(const std::string& text, const std::string& answer) {
+    const io::Source source = test::make_source("request", text);
+    const io::JsonDocument document(source);
+    const json config = json::parse(answer).at("config");
+    std::string again = config.dump();
+    for (const io::JsonMember& member : document.members()) {
+        static const std::set<std::string> operands{"inputs",     "query",     "key",
+                                                    "value",      "context",   "past_key",
+                                                    "past_value", "mask",      "key_padding_mask",
+                                                    "weights",    "token_ids", "example",
+                                                    "text"};
+        if (!operands.contains(member.key) || config.contains(member.key)) continue;
+        again.back() = ',';
+        ((again += json(member.key).dump()) += ':') += document.text(member);
+        again += '}';
+    }
+    return again;
+}
+
+Args parsed(const std::vector<std::string>& words) {
+    std::vector<const char*> argv{"attn"};
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    return parse(static_cast<int>(argv.size()), argv.data(), attn_program());
+}
+
+/// The bytes as words, one a line. A word cannot hold a zero byte.
+std::vector<std::string> words_of(std::string_view bytes) {
+    std::vector<std::string> words;
+    std::istringstream lines{std::string(bytes)};
+    for (std::string word; std::getline(lines, word);) words.emplace_back(word.c_str());
+    return words;
+}
+
+/// A mode's request as its config, or the error of its flags.
+std::string settled(const std::vector<std::string>& words, bool& fails) {
+    std::string config;
+    const std::string error = error_of([&] { config = config_of(request_of(parsed(words))); });
+    fails = !error.empty();
+    return config;
+}
+
+/// The flags of a command line as a file of flags ask for the same.
+void require_same_as_file(const Args& args) {
+    json flags = json::object();
+    std::vector<std::string> from_line{std::string(args.command->name)};
+    for (const Given& given : args.given) {
+        if (given.giver != Giver::command_line) return;
+        const std::string flag = flag_of(*given.option);
+        if (is_boolean(*given.option)) {
+            flags[given.option->key] = given.text == "true";
+            from_line.push_back(given.text == "true" ? flag : "--no-" + flag.substr(2));
+        } else {
+            const json value = value_of(*given.option, given.text);
+            if (value.is_string() && io::find_invalid_utf8(given.text) != std::string::npos) return;
+            flags[given.option->key] = value;
+            from_line.push_back(flag + "=" + given.text);
+        }
+    }
+    const std::string path = "flags.json";
+    test::write_text(path, flags.dump());
+    bool line_fails = false, file_fails = false;
+    const std::string line = settled(from_line, line_fails);
+    const std::string file =
+        settled({std::string(args.command->name), "--config", path}, file_fails);
+    require(line_fails == file_fails, "a file of flags is refused as the flags are");
+    require(line == file, "a file of flags is the flags: " + line + " and " + file);
+}
+
+}  // namespace
+
+void answer_request(std::string_view bytes) {
+    if (leads_away(bytes)) return;
+    make_files();
+    error_of([&] {
+        const std::string text(bytes);
+        const std::string answer = answer_document(text);
+        if (answer.empty()) return;
+        const json document = json::parse(answer, nullptr, false);
+        require(!document.is_discarded(), "an answer is JSON: " + answer);
+        std::string again;
+        const std::string question = asked_again(text, answer);
+        const std::string error = error_of([&] { again = answer_document(question); });
+        require(error.empty(), "config is a request: " + question + " says " + error);
+        require(again.empty() || again == answer,
+                "config is the same request: " + question + " gives " + again);
+    });
+}
+
+void read_model_config(std::string_view bytes) {
+    static constexpr const char* models[] = {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
+    make_files();
+    Draw draw(bytes);
+    const std::string model = draw.among(models);
+    const bool by_ids = draw.flag();
+    test::write_text(model + "/config.json", std::string(draw.rest()));
+    error_of([&] {
+        answer_document(R"({"mode": "multihead", "weights": ")" + model + "\", " +
+                        (by_ids ? R"("token_ids": [3, 1, 4]})" : R"("inputs": "hidden.csv"})"));
+    });
+}
+
+void parse_argv(std::string_view bytes) {
+    if (leads_away(bytes)) return;
+    make_files();
+    const PipedInput input("[[0.5, 1, 2], [3, -4, 5]]");
+    const Silence silence;
+    error_of([&] {
+        const Args args = parsed(words_of(bytes));
+        if (!args.message.empty()) return;
+        Request request;
+        if (args.command->run == nullptr) {
+            require_same_as_file(args);
+            request = request_of(args);
+            answer_of(request, {}, {.settle = settle_output});
+        } else if (args.command->name != "batch" && args.command->name != "explain") {
+            args.command->run(args, request);  // those two compute
+        }
+    });
+}
+
+void parse_flag_file(std::string_view bytes) {
+    if (leads_away(bytes)) return;
+    make_files();
+    Draw draw(bytes);
+    const CommandRow& command = *draw.among(attn_program().commands);
+    test::write_text("flags.json", std::string(draw.rest()));
+    error_of([&] {
+        const Args args = parsed({std::string(command.name), "--config", "flags.json"});
+        std::set<std::string> keys;
+        for (const Given& given : args.given)
+            require(keys.insert(given.option->key).second, "a flag is given once");
+        if (command.mode != nullptr) config_of(request_of(args));
+    });
+}
+
+}  // namespace attn::fuzz

@@ -1,0 +1,262 @@
+// The table of targets: a row each, with what its runs begin with.
+#include <algorithm>
+#include <array>
+#include <random>
+#include <sstream>
+
+#include "cli/args/args.hpp"
+#include "cli/commands.hpp"
+#include "core/operator/arrays.hpp"
+#include "tests/fuzz/fuzz.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/support.hpp"
+
+namespace attn::fuzz {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr std::size_t longest_seed = 4096;
+
+/// Files of these names, each behind a few bytes of choices.
+Texts files(std::initializer_list<std::string_view> suffixes, const std::string& choices = "") {
+    Texts texts = files_with(suffixes, longest_seed);
+    for (std::string& text : texts) text.insert(0, choices);
+    return texts;
+}
+
+Texts operator+(Texts texts, const Texts& more) {
+    texts.insert(texts.end(), more.begin(), more.end());
+    return texts;
+}
+
+/// Without the folders of files, which stand where the targets run.
+std::string without_folders(std::string text) {
+    for (const char* folder : {"data/", "models/"})
+        for (std::size_t at = 0; (at = text.find(folder)) != std::string::npos;)
+            text.erase(at, std::string_view(folder).size());
+    return text;
+}
+
+Texts random_seeds() {
+    std::mt19937 random(1);
+    Texts seeds;
+    for (std::size_t size : {8u, 16u, 64u, 64u, 128u, 256u, 512u})
+        for (int i = 0; i < 4; ++i) {
+            std::string& seed = seeds.emplace_back(size, '\0');
+            for (char& c : seed) c = static_cast<char>(random());
+        }
+    return seeds;
+}
+
+Texts numbers() {
+    return {"0",
+            "-0.0",
+            "1.25e-3",
+            "9007199254740993",
+            "1e400",
+            "4.9406564584124654e-324",
+            "7.038531e-26",
+            "2.2250738585072011e-308",
+            "0.1234567890123456789",
+            "NaN",
+            "-Infinity",
+            "+.5",
+            "007"};
+}
+
+Texts texts() {
+    return {"Life is short, eat dessert first", "caf\u00e9 \u4e16\u754c \U0001f600\u3000a\u0301",
+            "\x1b[2J \xe2\x80\xae \xff\xfe", "a,,b\t c\u00a0d\r\n"};
+}
+
+Texts json_seeds() {
+    return files({".json"}) + Texts{"[[1, 2.5], [-3e2, 4]]", R"({"a": [[1]], "b": "\u00e9\n"})",
+                                    R"([["NaN", null], [true, -Infinity]])"};
+}
+
+Texts ndjson_seeds() {
+    return files({".ndjson"}) +
+           Texts{"[1, 2]\n\n[3, 4]\n", "[[1], [2]]\n[[3], [4]]", "{\"a\": 1}\n{}"};
+}
+
+Texts csv_seeds() {
+    return files({".csv"}) + Texts{"1,2\n3,4\n", ",a,b\nx,1,2\n\"y,z\",3,4\n",
+                                   "# shape: 2, 1, 2\n1 2\n3 4\n", "sep=;\na;b\n1;nan\n",
+                                   "\"a\"\t0\t1\n\"b\"\tinf\t-2\n"};
+}
+
+Texts npy_seeds() {
+    return files({".npy"});
+}
+Texts npz_seeds() {
+    return files({".npz"});
+}
+Texts safetensors_seeds() {
+    return files({".safetensors"});
+}
+
+Texts request_seeds() {
+    Texts seeds = test::lines_of(without_folders(test::mixed_requests(16)));
+    for (const std::string& line :
+         test::lines_of(without_folders(test::read_text(test::data_path("requests.ndjson")))))
+        seeds.push_back(line);
+    std::erase_if(seeds, [](const std::string& seed) { return seed.size() > longest_seed; });
+    return seeds;
+}
+
+Texts config_seeds() {
+    Texts seeds;
+    for (const char* model : {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"})
+        for (char by_ids : {'\0', '\1'})
+            seeds.push_back(
+                static_cast<char>(seeds.size() / 2) + std::string(1, by_ids) +
+                test::read_text(test::data_path("models/" + std::string(model) + "/config.json")));
+    return seeds;
+}
+
+/// The commands that the manual shows and that people get wrong, a word a line.
+Texts argv_seeds() {
+    Texts seeds;
+    std::istringstream lines(without_folders(
+        test::manual_text() + test::read_text(test::data_path("../tests/cli/mistakes.tsv"))));
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t begin = line.find("attn ");
+        if (begin == std::string::npos || line.size() > 300) continue;
+        std::istringstream words(line.substr(begin + 5));
+        std::string seed;
+        for (std::string word; words >> word;) seed += word + "\n";
+        if (seed.find('/') == std::string::npos) seeds.push_back(seed);
+    }
+    return seeds;
+}
+
+Texts flag_file_seeds() {
+    Texts seeds;
+    for (char command = 0; command < 12; ++command)
+        for (const char* flags :
+             {R"({"d_out": 2, "seed": 123, "causal": true, "emit": ["scores"]})",
+              R"({"format": "json", "heads": 2, "window": [1, -1], "scale": 0.5, "layer": 0})"})
+            seeds.push_back(std::string(1, command) + flags);
+    return seeds;
+}
+
+Texts resume_seeds() {
+    return random_seeds() + Texts{std::string("\0\0\1\0\0\0", 6), std::string("\1\0\1\x40\0\0", 6),
+                                  std::string("\0\0\0", 3) + "{\"id\":1,\"error\":{}}\n"};
+}
+
+Texts result_seeds() {
+    Texts seeds;
+    const std::array<const char*, 7> suffixes{"",     ".json", ".ndjson",     ".csv",
+                                              ".npy", ".npz",  ".safetensors"};
+    for (char i = 1; i < 7; ++i)
+        for (char picture : {'\0', '\1', '\2', '\3'})
+            seeds = seeds +
+                    files({suffixes[static_cast<std::size_t>(i)]}, std::string{i, picture, '\0'});
+    return seeds;
+}
+
+Texts json_words() {
+    return {"NaN", "Infinity", "-Infinity", "null",    "true",  "false", "[[",
+            "]]",  "],[",      "\\u0000",   "\"NaN\"", "1e400", "-0.0",  "\xef\xbb\xbf"};
+}
+
+Texts binary_words() {
+    return {"\x93NUMPY\x01",
+            "'descr': '<f4'",
+            "'fortran_order': True",
+            "'shape': (2, 3)",
+            "|b1",
+            "<f2",
+            ">f8",
+            "|u1",
+            "<i8",
+            std::string("PK\3\4", 4),
+            std::string("PK\1\2", 4),
+            std::string("PK\5\6", 4),
+            std::string("PK\6\6", 4),
+            "__metadata__",
+            "\"dtype\":\"BF16\"",
+            "\"shape\":[",
+            "\"data_offsets\":[0,",
+            "attn.result/1"};
+}
+
+Texts csv_words() {
+    return {"# shape: ", "sep=", "\"\"", "nan", "-inf", "0,1,2\n", "\r\n", ";", "\t"};
+}
+
+/// Keys, modes, names of arrays and choices, as the tables have them.
+Texts request_words() {
+    Texts words = json_words();
+    for (const cli::Option& option : cli::attn_program().options) {
+        words.push_back("\"" + std::string(option.key) + "\": ");
+        if (const auto* choice = std::get_if<cli::Choice>(&option.field))
+            for (std::string_view name : cli::names_of(*choice))
+                words.push_back("\"" + std::string(name) + "\"");
+    }
+    for (const char* key : {"mode", "inputs", "query", "key", "value", "context", "mask", "id",
+                            "past_key", "past_value", "key_padding_mask", "tokens"})
+        words.push_back("\"" + std::string(key) + "\": ");
+    for (const ModeRow& mode : mode_rows) words.push_back("\"" + std::string(mode.name) + "\"");
+    for (const ArrayRow& array : all_arrays) words.push_back("\"" + std::string(array.name) + "\"");
+    return words;
+}
+
+Texts argv_words() {
+    Texts words;
+    for (const cli::CommandRow* command : cli::attn_program().commands) {
+        words.push_back(std::string(command->name) + "\n");
+        for (const cli::Option& option : command->own)
+            words.push_back("\n" + cli::flag_of(option) + "\n");
+    }
+    for (const cli::Option& option : cli::attn_program().options)
+        words.push_back("\n" + cli::flag_of(option) + "\n");
+    for (const ArrayRow& array : all_arrays) words.emplace_back(array.name);
+    for (const char* file : {"journey.csv", "journey_result.json", "gpt2", "--no-", "--help"})
+        words.emplace_back(file);
+    return words;
+}
+
+/// What the libraries write into config.json.
+Texts config_words() {
+    Texts words = json_words();
+    std::istringstream keys(test::read_text(test::data_path("models/config_keys.json")));
+    for (std::string word; std::getline(keys, word, '"') && std::getline(keys, word, '"');)
+        words.push_back("\"" + word + "\": ");
+    return words;
+}
+
+Texts no_words() {
+    return {};
+}
+
+const std::array<Target, 18> targets{{
+    {"json", read_json, json_seeds, json_words, 8192},
+    {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
+    {"csv", read_csv, csv_seeds, csv_words, 8192},
+    {"npy", read_npy, npy_seeds, binary_words, 8192},
+    {"npz", read_npz, npz_seeds, binary_words, 8192},
+    {"safetensors", read_safetensors, safetensors_seeds, binary_words, 8192},
+    {"zip", read_zip, npz_seeds, binary_words, 8192},
+    {"decimal", read_decimal, numbers, no_words, 64},
+    {"utf8", read_utf8, texts, no_words, 512},
+    {"words", split_words, texts, no_words, 512},
+    {"request", answer_request, request_seeds, request_words, 2048},
+    {"config_json", read_model_config, config_seeds, config_words, 4096},
+    {"argv", parse_argv, argv_seeds, argv_words, 512},
+    {"flag_file", parse_flag_file, flag_file_seeds, request_words, 1024},
+    {"operator", compute_operator, random_seeds, no_words, 512},
+    {"writers", write_and_read, random_seeds, no_words, 4096},
+    {"resume", resume_batch, resume_seeds, json_words, 1024},
+    {"result", look_at_result, result_seeds, binary_words, 8192},
+}};
+
+}  // namespace
+
+std::span<const Target> all_targets() {
+    return targets;
+}
+
+}  // namespace attn::fuzz
