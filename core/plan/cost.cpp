@@ -1,16 +1,10 @@
 // What a question costs; see cost.hpp.
 #include "core/plan/cost.hpp"
 
-#include <initializer_list>
+#include "core/plan/product.hpp"
 
 namespace attn {
 namespace {
-
-double product(std::initializer_list<std::size_t> sizes) {
-    double result = 1;
-    for (std::size_t size : sizes) result *= static_cast<double>(size);
-    return result;
-}
 
 double flops_of(const Plan& plan) {
     const auto numbers = [&](ArrayId array) { return plan.numbers<double>(array); };

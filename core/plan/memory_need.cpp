@@ -7,15 +7,10 @@
 
 #include "core/kernels/dispatch.hpp"
 #include "core/plan/backend.hpp"
+#include "core/plan/product.hpp"
 
 namespace attn {
 namespace {
-
-double product(std::initializer_list<std::size_t> sizes) {
-    double result = 1;
-    for (std::size_t size : sizes) result *= static_cast<double>(size);
-    return result;
-}
 
 /// Operands are read as double.
 double bytes_of(const Shape& shape) {
@@ -30,13 +25,13 @@ double copies_of_scores(const Plan& plan) {
     return plan.dropout.p != 0 || plan.emit.has("dropout_mask") ? 6 : 5;
 }
 
-class Need {
+class Peak {
 public:
-    Need(const Plan& plan, const OperandShapes& operands, const Ask& ask)
+    Peak(const Plan& plan, const OperandShapes& operands, const Ask& ask)
         : plan_(plan), shapes_(operands), ask_(ask), fused_(plan.backend->is_fused()),
           element_(static_cast<double>(row_of(plan.dtype).size)) {}
 
-    MemoryNeed peak() {
+    MemoryNeed find() {
         masks_ = bytes_of(shapes_.mask) + bytes_of(shapes_.key_padding_mask);
         past_ = bytes_of(shapes_.past_key) + bytes_of(shapes_.past_value);
         tokens_ = bytes_of(shapes_.inputs) + bytes_of(shapes_.context) + bytes_of(shapes_.query) +
@@ -195,7 +190,7 @@ private:
 }  // namespace
 
 MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask) {
-    return Need(plan, operands, ask).peak();
+    return Peak(plan, operands, ask).find();
 }
 
 double memory_of_answer(const Plan& plan, const Ask& ask) {
