@@ -72,8 +72,9 @@ struct Args {
     std::optional<std::string> input;  ///< the word of a command that takes INPUT alone
     std::vector<std::string> words;    ///< others that are no flags of the command, in their order
     std::vector<Given> given;          ///< the last of each, by the order of the tables
-    std::string message;               ///< to print instead: help or version
-    int exit_code = 0;                 ///< beside a message
+    std::vector<std::string> flag_files;  ///< that some of them come from
+    std::string message;                  ///< to print instead: help or version
+    int exit_code = 0;                    ///< beside a message
 
     /// Whether the flag of this key is given, the command's own or not.
     bool gives(std::string_view key) const;

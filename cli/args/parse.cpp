@@ -105,18 +105,19 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 }
 
 /// The flags of the environment's file, of --config, and of the command line, in this order.
-std::vector<Given> all_given(const Args& args, const std::vector<AddedFlag>& flags) {
+std::vector<Given> all_given(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<Given> given;
-    const auto add = [&](std::vector<Given> more) {
+    const auto add = [&](const std::string& file, Giver giver) {
+        std::vector<Given> more = read_flag_file(file, giver, *args.program, *args.command);
         std::move(more.begin(), more.end(), std::back_inserter(given));
+        args.flag_files.push_back(file);
     };
     const char* const shared = std::getenv("ATTN_CONFIG");
-    if (shared != nullptr && *shared != '\0')
-        add(read_flag_file(shared, Giver::environment, *args.program, *args.command));
+    if (shared != nullptr && *shared != '\0') add(shared, Giver::environment);
     for (const AddedFlag& added : flags) {
         if (added.flag->count() == 0) continue;
         if (added.option == &config_option)
-            add(read_flag_file(text_of(added), Giver::config, *args.program, *args.command));
+            add(text_of(added), Giver::config);
         else
             given.push_back({added.option, text_of(added)});
     }

@@ -247,7 +247,14 @@ bool run_batch(BatchRequest request) {
     Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
     if (holds_something(request)) check_records(request, models, stop);
-    io::LineOutput out(request.output, stop.signal_file());
+    std::optional<io::LineOutput> opened;
+    try {
+        opened.emplace(request.output, stop.signal_file());
+    } catch (const Error&) {
+        end_by_signal(request, stop, 0);  // where that ended the wait for a pipe's reader
+        throw;
+    }
+    io::LineOutput& out = *opened;
     if (request.resume && out.is_inherited())
         throw Error(ErrorKind::io, request.output,
                     "is open already, where answers go behind what is there; expected the name of "

@@ -13,6 +13,7 @@ namespace attn::cli {
 
 struct BatchRequest {
     Request defaults;  ///< what the flags say, for records that do not say it themselves
+    std::vector<std::string> flag_files;  ///< that flags come from
     std::vector<BatchInput> inputs;
     Shard shard;
     std::size_t jobs = 1;

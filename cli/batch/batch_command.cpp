@@ -89,6 +89,7 @@ std::vector<BatchInput> inputs_of(const Args& args) {
 BatchRequest batch_of(const Args& args) {
     BatchRequest batch;
     batch.defaults = defaults_of(args);
+    batch.flag_files = args.flag_files;
     batch.defaults.no_files = args.has("no_files");
     batch.inputs = inputs_of(args);
     batch.jobs = args.whole("jobs").value_or(std::max(1u, std::thread::hardware_concurrency()));

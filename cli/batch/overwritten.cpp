@@ -40,6 +40,8 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
 
 void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
     const Request& defaults = batch.defaults;
+    for (const std::string& file : batch.flag_files)
+        if (io::file_id(file) == defaults.access.written) throw io::WrittenFile(file);
     for (const auto& [key, path] : defaults.operand_files)
         if (key != "weights") check_operand(defaults, path);
     if (defaults.model_config) check_operand(defaults, *defaults.model_config);
@@ -53,7 +55,7 @@ void check_records(const BatchRequest& batch, io::LoadedModels& models, const St
     std::copy_if(
         batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
         [](const BatchInput& input) { return input.path != "-" && io::file_id(input.path); });
-    RecordReader records(files, batch.shard, stop);
+    RecordReader records(files, {}, stop);  // those of other shards are read by other batches
     for (Record record; records.next(record) == io::Next::found;) {
         try {
             check_record(record, batch.defaults, models);

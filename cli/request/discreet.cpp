@@ -57,7 +57,7 @@ std::string message_alone(const std::string& message) {
 void throw_discreetly(const Error& error) {
     if (error.kind() == ErrorKind::input)
         throw Error(error.kind(), place_alone(error.where()), message_alone(error.what()));
-    if (error.kind() == ErrorKind::shape)
+    if (error.kind() == ErrorKind::shape || error.kind() == ErrorKind::io)
         throw Error(error.kind(), place_alone(error.where()), error.what());
     throw;
 }

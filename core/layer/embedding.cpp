@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "core/base/error.hpp"
 #include "core/base/torch_random.hpp"
 
 namespace attn {
@@ -45,7 +46,12 @@ Words split_words(std::string_view text) {
     Words words;
     std::string word;
     const auto finish = [&] {
-        if (!word.empty()) words.tokens.push_back(word);
+        if (word.empty()) return;
+        if (words.tokens.size() == most_words)
+            throw SettingError(
+                ErrorKind::input, "text",
+                "more than " + std::to_string(most_words) + " words; expected fewer");
+        words.tokens.push_back(word);
         word.clear();
     };
     while (!text.empty()) {

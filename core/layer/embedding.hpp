@@ -18,8 +18,11 @@ struct Words {
     std::size_t vocabulary = 0;       ///< how many different words there are
 };
 
+inline constexpr std::size_t most_words = std::size_t{1} << 21;  ///< of a text
+
 /// `text.replace(',', '').split()`, and ids by sorted(set(words)) in code point order. White
-/// space is what Python's str.split takes for it. `text` must be UTF-8.
+/// space is what Python's str.split takes for it. `text` must be UTF-8. Errors: kind input, for
+/// more than most_words.
 Words split_words(std::string_view text);
 
 /// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`:

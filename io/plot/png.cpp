@@ -194,7 +194,8 @@ std::string png_of(const Pixels& pixels) {
     if (png_image_write_to_memory(&image, png.data(), &size, 0, data, 0, palette.colors().data()) ==
         0) {
         // The library says it in words only.
-        if (std::string_view(image.message) == "Out of memory") throw std::bad_alloc();
+        if (std::string_view(image.message).find("memory") != std::string_view::npos)
+            throw std::bad_alloc();
         throw Error(ErrorKind::unsupported, "PNG", image.message);
     }
     png.resize(size);

@@ -227,6 +227,9 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         at = skip_string(at);
         const auto plain_key = plain_text(text.substr(member.key_offset, at - member.key_offset));
         member.key = plain_key ? *plain_key : parse(member.key_offset, at).get<std::string>();
+        if (members_.size() == most_json_keys)
+            fail(member.key_offset,
+                 "more than " + std::to_string(most_json_keys) + " keys; expected fewer");
         if (stands_already(member.key))
             fail(member.key_offset,
                  "the key \"" + shortened(member.key) + "\" stands twice; expected it once");

@@ -18,6 +18,7 @@ namespace attn::io {
 
 inline constexpr std::size_t deepest_json = 64;                        ///< brackets in a value
 inline constexpr std::size_t most_json_values = std::size_t{1} << 21;  ///< of a value
+inline constexpr std::size_t most_json_keys = std::size_t{1} << 19;  ///< of an object in a document
 
 /// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
 bool has_too_many_values(std::string_view json);

@@ -253,6 +253,23 @@ ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes) {
     return SafetensorsReader(bytes).read();
 }
 
+namespace {
+
+/// What fails in opening it is a matter of the index, which gives its name.
+ArrayFile open_shard(const std::string& index, const std::string& name, const Access& access) {
+    std::shared_ptr<const Bytes> bytes;
+    try {
+        bytes = Bytes::open(path_beside(index, name), access);
+    } catch (const WrittenFile&) {
+        throw;
+    } catch (const Error& error) {
+        throw Error(error.kind(), index + ": " + one_line(name), error.what());
+    }
+    return open_safetensors(bytes);
+}
+
+}  // namespace
+
 ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
     const std::string& path = index->name();
     const Source source = read_source(index);
@@ -282,8 +299,7 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
         const std::string beside = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
-            ArrayFile opened = open_safetensors(Bytes::open(beside, shards_access));
-            for (StoredArray& array : opened.arrays)
+            for (StoredArray& array : open_shard(path, shard, shards_access).arrays)
                 found->second.emplace(array.name, std::move(array));
         }
         const auto array = found->second.find(name);

@@ -109,6 +109,25 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
         }
 }
 
+TEST_CASE("batch: neither a file of flags nor what another shard reads is written over") {
+    make_folder();
+    write_text("f/flags.json", R"({"seed": 1})");
+    write_text("f/v.json", "[[1, 2]]");
+    write_text("f/r.ndjson", good_lines + R"({"mode": "self", "inputs": "v.json"})" + "\n");
+    for (const std::string command : {"attn batch r.ndjson --config flags.json -o flags.json",
+                                      "ATTN_CONFIG=flags.json attn batch r.ndjson -o flags.json",
+                                      "attn batch r.ndjson --config flags.json --resume flags.json",
+                                      "attn batch r.ndjson --shard 1/3 -o v.json",
+                                      "attn batch r.ndjson --shard 3/3 -o v.json"}) {
+        CAPTURE(command);
+        const Outcome outcome = run_shell("cd f; " + command);
+        CHECK(outcome.code == 2);
+        CHECK(lines_of(outcome.err).size() == 1);
+        CHECK(read_text("f/flags.json") == R"({"seed": 1})");
+        CHECK(read_text("f/v.json") == "[[1, 2]]");
+    }
+}
+
 TEST_CASE("batch: no file of a model's folder is written over") {
     make_folder();
     write_text("f/gpt2/part.safetensors", read_text("f/gpt2/model.safetensors"));
@@ -222,6 +241,7 @@ TEST_CASE("batch: one signal ends any wait") {
     for (const std::vector<std::string>& words : {std::vector<std::string>{"batch", "fifo"},
                                                   {"batch", "-", "--jobs", "3"},
                                                   {"batch", "fifo", "--jobs", "3"},
+                                                  {"batch", "many.ndjson", "-o", "fifo"},
                                                   {"batch", "many.ndjson", "--jobs", "1"},
                                                   {"batch", "many.ndjson", "--jobs", "3"}}) {
         CAPTURE(words);
@@ -387,6 +407,15 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
         }
     }
     CHECK(errors > 500);
+    // What an index names, a file that is not there among it.
+    fs::create_directory("f/m");
+    write_text("f/m/model.safetensors.index.json",
+               R"({"weight_map": {"h.0.attn.c_attn.weight": ")" + secret + " words\"}}");
+    write_text("f/r.ndjson", naming({"weights", "self", true}, "m"));
+    const std::string answer = run_shell("cd f; attn batch r.ndjson").out;
+    CHECK(answer.find("no such file") != std::string::npos);
+    CHECK(answer.find(secret) == std::string::npos);
+    CHECK(run_shell("cd f; attn inspect m").err.find(secret) != std::string::npos);
     // To who names the file, it is shown.
     write_text("f/x.json", "[[1, " + secret + "]]");
     CHECK(run_shell("cd f; attn self x.json").err.find(secret) != std::string::npos);

@@ -16,6 +16,13 @@ TEST_CASE("words: commas vanish, ids follow the sorted set") {
     CHECK(words.vocabulary == 6);
 }
 
+TEST_CASE("words: there are at most two million") {
+    std::string text;
+    for (std::size_t i = 0; i < most_words; ++i) text += "a ";
+    CHECK(split_words(text).ids.size() == most_words);
+    CHECK_THROWS_AS(split_words(text + "a"), Error);
+}
+
 TEST_CASE("words: a repeated word has one id") {
     const Words words = split_words("a rose is a rose");
     CHECK(words.ids == std::vector<std::int64_t>{0, 2, 1, 0, 2});
