@@ -31,12 +31,15 @@ namespace {
 
 constexpr std::size_t longest_magic = 64;
 
-/// Nobody waits for the end of what begins as no binary format and holds what no text does.
-void check_unless_binary(const std::string& name, std::string_view so_far, std::size_t from) {
-    const std::string_view start = so_far.substr(0, longest_magic);
-    if (format_of_start(start) != nullptr) return;
-    refuse_unread(name, start);
+/// Nobody waits for the end of what holds what no text does.
+void check_text_input(const std::string& name, std::string_view so_far, std::size_t from) {
+    refuse_unread(name, so_far.substr(0, longest_magic));
     check_text(name, so_far, from);
+}
+
+void check_unless_binary(const std::string& name, std::string_view so_far, std::size_t from) {
+    if (format_of_start(so_far.substr(0, longest_magic)) == nullptr)
+        check_text_input(name, so_far, from);
 }
 
 void check_binary(const std::string& name, std::string_view so_far, std::size_t) {
@@ -54,7 +57,7 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
     const DataPath parts = split_data_path(path);
     if (format == nullptr && parts.file != "-") format = format_of_name(parts.file);
     const Bytes::Check check = format == nullptr ? check_unless_binary
-                               : format->text    ? check_text
+                               : format->text    ? check_text_input
                                                  : check_binary;
     const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file, access, check);
     const std::string start = bytes->read(0, std::min<std::uint64_t>(bytes->size(), longest_magic));

@@ -40,16 +40,14 @@ PipedInput::~PipedInput() {
     put_back(STDIN_FILENO, before_);
 }
 
-Silence::Silence() : out_(duplicate(STDOUT_FILENO)), err_(duplicate(STDERR_FILENO)) {
+Silence::Silence() : before_(duplicate(STDOUT_FILENO)) {
     const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     ::dup2(nowhere, STDOUT_FILENO);
-    ::dup2(nowhere, STDERR_FILENO);
     ::close(nowhere);
 }
 
 Silence::~Silence() {
-    put_back(STDOUT_FILENO, out_);
-    put_back(STDERR_FILENO, err_);
+    put_back(STDOUT_FILENO, before_);
 }
 
 std::string file_of(std::string_view bytes, const std::string& name) {

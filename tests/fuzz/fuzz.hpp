@@ -90,7 +90,7 @@ private:
     int before_;
 };
 
-/// What is written to standard output and standard error while it lives is thrown away.
+/// What is written to standard output while it lives is thrown away. Sanitizers write to the other.
 class Silence {
 public:
     Silence();
@@ -99,7 +99,7 @@ public:
     ~Silence();
 
 private:
-    int out_, err_;
+    int before_;
 };
 
 /// The bytes as a file of this name in the scratch folder; gives its path.
