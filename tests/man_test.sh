@@ -7,12 +7,12 @@ command -v groff >/dev/null || {
     exit 77
 }
 page=$("$attn" help --man)
-warnings=$(echo "$page" | groff -man -ww -Tutf8 -z 2>&1)
+warnings=$(printf '%s\n' "$page" | groff -man -ww -Tutf8 -z 2>&1)
 [ -z "$warnings" ] || {
     echo "$warnings"
     exit 1
 }
-text=$(echo "$page" | groff -man -Tascii -P-cbou 2>/dev/null)
+text=$(printf '%s\n' "$page" | groff -man -Tascii -P-cbou 2>/dev/null)
 for section in NAME SYNOPSIS COMMANDS FILES ENVIRONMENT 'EXIT STATUS' EXAMPLES; do
     echo "$text" | grep -qx "$section" || {
         echo "man: no section $section"

@@ -116,8 +116,8 @@ TEST_CASE("descriptors: what cannot be written to is refused, and nothing is tou
     for (const std::string& line :
          {asked + "/dev/stdout >&-", asked + "/dev/fd/0 <kept", asked + "/dev/fd/9",
           asked + "/proc/self/fd/5 5<kept", std::string("attn batch q.ndjson -o /dev/fd/9"),
-          std::string("attn batch q.ndjson -o /dev/fd/3"),  // its own
-          std::string("attn batch q.ndjson -o /dev/fd/4"),
+          std::string("attn batch q.ndjson -o /dev/fd/3 3>&- 4>&-"),  // its own
+          std::string("attn batch q.ndjson -o /dev/fd/4 3>&- 4>&-"),
           std::string("attn batch q.ndjson --resume /dev/stdout >>kept"),
           std::string("attn batch q.ndjson --resume kept >>kept"),
           "exec 6>>kept; sh -c 'exec 6>&-; " + asked + "/proc/$PPID/fd/6; exit $?'"}) {
