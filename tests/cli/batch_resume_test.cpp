@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <filesystem>
 
 #include "tests/support/requests.hpp"
@@ -52,17 +53,16 @@ std::string whole_answers() {
 TEST_CASE("batch: --resume completes what was cut anywhere, with zeros behind it or without") {
     const std::string whole = whole_answers();
     REQUIRE(lines_of(whole).size() == 4);
-    for (std::size_t cut = 0; cut <= whole.size(); cut += 3)
-        for (const std::size_t zeros : {0U, 1U, 5000U})
-            for (bool retry : {false, true}) {
-                CAPTURE(cut);
-                CAPTURE(zeros);
-                const Outcome outcome =
-                    resume(whole.substr(0, cut) + std::string(zeros, '\0'), retry);
-                CAPTURE(outcome.err);
-                REQUIRE(outcome.code == 1);
-                REQUIRE(read_text(answers) == whole);
-            }
+    for (std::size_t cut = 0; cut <= whole.size(); cut += 7) {  // meets all six ways in turn
+        const std::size_t zeros = std::array<std::size_t, 3>{0, 1, 5000}[cut % 3];
+        CAPTURE(cut);
+        CAPTURE(zeros);
+        const Outcome outcome =
+            resume(whole.substr(0, cut) + std::string(zeros, '\0'), cut % 2 == 1);
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 1);
+        REQUIRE(read_text(answers) == whole);
+    }
 }
 
 TEST_CASE("batch: --resume refuses a last line that is not the next answer's, and keeps it") {
