@@ -115,7 +115,8 @@ public:
     std::shared_ptr<const ArrayFile> open(const std::string& path, const Access& access = {});
 
     /// The members of a model's config.json. Errors: as read_source; kind input.
-    std::shared_ptr<const nlohmann::json> config(const std::string& path, const Access& access = {});
+    std::shared_ptr<const nlohmann::json> config(const std::string& path,
+                                                 const Access& access = {});
 
     /// The parameters that `key` stands for, made by `make` where they are not kept.
     template <class Make>
