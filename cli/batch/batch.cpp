@@ -145,8 +145,13 @@ private:
     std::exception_ptr fault_;
 };
 
+/// The file of a path, or of standard input or output where it is "-".
+std::optional<io::FileId> file_at(const std::string& path, int standard) {
+    return path == "-" ? io::file_id(standard) : io::file_id(path);
+}
+
 std::optional<io::FileId> output_of(const BatchRequest& request) {
-    return request.output == "-" ? io::file_id(STDOUT_FILENO) : io::file_id(request.output);
+    return file_at(request.output, STDOUT_FILENO);
 }
 
 /// Whether there is something to be lost where the answers go.
@@ -163,8 +168,7 @@ bool holds_something(const BatchRequest& request) {
 void check_output(const BatchRequest& request, io::LoadedModels& models) {
     const auto output = output_of(request);
     for (const BatchInput& input : request.inputs)
-        if (output &&
-            output == (input.path == "-" ? io::file_id(STDIN_FILENO) : io::file_id(input.path)))
+        if (output && output == file_at(input.path, STDIN_FILENO))
             throw io::WrittenFile(request.output == "-" ? "<stdout>" : request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
@@ -225,10 +229,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     if (stop.wanted() || has_failed) return answered.count;
     out.start_at(answered.bytes);
     // Records that come through a pipe may name the output too: the first of them finds it whole.
-    const auto is_file = [](const BatchInput& input) {
-        return input.path != "-" && io::file_id(input.path);
-    };
-    if (std::all_of(request.inputs.begin(), request.inputs.end(), is_file)) out << "";
+    if (std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file)) out << "";
     Progress progress;
     BatchResults results(out, answered.count, request.max_failures, progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();

@@ -16,9 +16,12 @@
 namespace attn::cli {
 namespace {
 
-void check_operand(const Request& defaults, const std::string& path) {
-    const std::string file = io::split_data_path(path).file;
+void check_file(const Request& defaults, const std::string& file) {
     if (io::file_id(file) == defaults.access.written) throw io::WrittenFile(file);
+}
+
+void check_operand(const Request& defaults, const std::string& path) {
+    check_file(defaults, io::split_data_path(path).file);
 }
 
 void check_record(const Record& record, const Request& defaults, io::LoadedModels& models) {
@@ -40,8 +43,7 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
 
 void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
     const Request& defaults = batch.defaults;
-    for (const std::string& file : batch.flag_files)
-        if (io::file_id(file) == defaults.access.written) throw io::WrittenFile(file);
+    for (const std::string& file : batch.flag_files) check_file(defaults, file);
     for (const auto& [key, path] : defaults.operand_files)
         if (key != "weights") check_operand(defaults, path);
     if (defaults.model_config) check_operand(defaults, *defaults.model_config);
@@ -52,9 +54,8 @@ void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
 void check_records(const BatchRequest& batch, io::LoadedModels& models, const Stop& stop) {
     if (batch.defaults.no_files) return;
     std::vector<BatchInput> files;
-    std::copy_if(
-        batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
-        [](const BatchInput& input) { return input.path != "-" && io::file_id(input.path); });
+    std::copy_if(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
+                 is_regular_file);
     RecordReader records(files, {}, stop);  // those of other shards are read by other batches
     for (Record record; records.next(record) == io::Next::found;) {
         try {

@@ -76,6 +76,10 @@ std::string Record::place() const {
     return line == 0 ? file : file + ":" + std::to_string(line);
 }
 
+bool is_regular_file(const BatchInput& input) {
+    return input.path != "-" && io::file_id(input.path).has_value();
+}
+
 io::Source source_of(const Record& record) {
     if (record.line == 0) return io::read_source(record.file, regular_only);
     return {record.file, record.text, nullptr, record.line};

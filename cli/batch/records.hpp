@@ -19,6 +19,9 @@ struct BatchInput {
     bool is_record;    ///< the file is one record, whatever it holds
 };
 
+/// Whether it can be read again, as pipes and standard input cannot.
+bool is_regular_file(const BatchInput& input);
+
 /// One record of `shards`, every shards-th, from the shard-th on; shards count from 1.
 struct Shard {
     std::size_t shard = 1, shards = 1;

@@ -7,6 +7,7 @@
 #include "io/write/output_formats.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/decode.hpp"
+#include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
 namespace attn::fuzz {
@@ -16,21 +17,6 @@ namespace {
 template <class T>
 bool same(T a, T b, bool is_binary) {
     return (std::isnan(a) && std::isnan(b) && !is_binary) || std::memcmp(&a, &b, sizeof a) == 0;
-}
-
-template <class T>
-RowStream<T> stream_of(const Array<T>& values, std::size_t rows) {
-    const std::size_t columns = values.shape().back(), all = values.size() / columns;
-    RowStream<T> stream;
-    stream.shape = values.shape();
-    stream.next = [=, done = std::size_t{0}]() mutable {
-        const std::size_t count = std::min(rows, all - done);
-        Array<T> step = Array<T>::from_shape({count, columns});
-        std::copy_n(values.data() + done * columns, count * columns, step.data());
-        done += count;
-        return step;
-    };
-    return stream;
 }
 
 template <class T>
@@ -56,7 +42,7 @@ void check(Draw& draw) {
     io::Report report;
     report.arrays = {{"array", values, {}}};
     report.arrays[0].axes.resize(values.dimension());
-    if (rows != 0 && format.streams) report.arrays[0].stream = stream_of(values, rows);
+    if (rows != 0 && format.streams) report.arrays[0].stream = test::row_stream(values, rows);
     const std::string text =
         test::written([&](io::Output& out) { format.write(out, report, style); });
     if (!format.streams) return;  // for people

@@ -9,6 +9,7 @@
 #include "io/read/csv.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
+#include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -37,18 +38,8 @@ Array<float> counting(const std::vector<std::size_t>& shape) {
 
 /// The array in steps of `rows` rows.
 NamedArray stream_of(const Array<float>& array, std::size_t rows) {
-    const std::size_t columns = array.shape().back(), all = array.size() / columns;
-    RowStream<float> stream;
-    stream.shape.assign(array.shape().begin(), array.shape().end());
-    stream.next = [=, done = std::size_t{0}]() mutable {
-        const std::size_t count = std::min(rows, all - done);
-        Array<float> step = Array<float>::from_shape({count, columns});
-        std::copy_n(array.data() + done * columns, count * columns, step.data());
-        done += count;
-        return step;
-    };
     NamedArray named{"scores", {}, {"q_len", "kv_len"}};
-    named.stream = stream;
+    named.stream = attn::test::row_stream(array, rows);
     return named;
 }
 

@@ -13,6 +13,7 @@
 #include "io/read/ndjson.hpp"
 #include "io/write/report.hpp"
 #include "tests/support/decode.hpp"
+#include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -93,17 +94,7 @@ template <class T>
 NamedArray streamed(std::string name, const Array<T>& values, std::size_t rows) {
     NamedArray array = kept(std::move(name), values);
     array.values = Array<float>();
-    const std::size_t columns = values.shape().back(), all = values.size() / columns;
-    RowStream<T> stream;
-    stream.shape.assign(values.shape().begin(), values.shape().end());
-    stream.next = [=, done = std::size_t{0}]() mutable {
-        const std::size_t count = std::min(rows, all - done);
-        Array<T> step = Array<T>::from_shape({count, columns});
-        std::copy_n(values.data() + done * columns, count * columns, step.data());
-        done += count;
-        return step;
-    };
-    array.stream = std::move(stream);
+    array.stream = attn::test::row_stream(values, rows);
     return array;
 }
 
