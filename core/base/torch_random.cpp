@@ -32,12 +32,44 @@ constexpr std::uint32_t times(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::uint32_t>(x);
 }
 
+/// The first states of the seeds that were asked for last. A batch asks for one seed again and
+/// again, or for seed after seed: then the next ones are made along with it, as the steps of one
+/// chain wait for each other and those of several chains do not.
+template <std::size_t size>
+class SeededStates {
+public:
+    const std::array<std::uint32_t, size>& of(std::uint32_t seed) {
+        const bool is_next = seed == last_ + 1;
+        last_ = seed;
+        if (seed - first_ >= count_) {
+            first_ = seed;
+            count_ = is_next ? states_.size() : 1;
+            is_next ? make<at_once>() : make<1>();
+        }
+        return states_[seed - first_];
+    }
+
+private:
+    template <std::size_t seeds>
+    void make() {
+        std::array<std::uint32_t, seeds> words{};
+        for (std::uint32_t s = 0; s < seeds; ++s) states_[s][0] = words[s] = first_ + s;
+        for (std::uint32_t i = 1; i < size; ++i)
+            for (std::size_t s = 0; s < seeds; ++s)
+                states_[s][i] = words[s] = 1812433253u * (words[s] ^ (words[s] >> 30)) + i;
+    }
+
+    static constexpr std::size_t at_once = 8;
+    std::array<std::array<std::uint32_t, size>, at_once> states_;
+    std::uint32_t first_ = 0, last_ = 0;
+    std::size_t count_ = 0;  // of seeds, from `first_` on
+};
+
 }  // namespace
 
 Mt19937::Mt19937(std::uint32_t seed) {
-    state_[0] = seed;
-    for (std::uint32_t i = 1; i < block_size; ++i)
-        state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+    thread_local SeededStates<block_size> states;
+    std::ranges::copy(states.of(seed), state_);
 }
 
 // In three ranges, so that no word is read within a vector's length of where it was written.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <iterator>
 #include <random>
 #include <type_traits>
 
@@ -64,6 +65,18 @@ TEST_CASE("Mt19937 is std::mt19937 over several blocks, one by one, filled and s
             ours.skip(count);
             standard.discard(count);
         }
+    }
+}
+
+TEST_CASE("seeds in any order: rising, again, back, by steps, over the end of 32 bits") {
+    std::uint32_t seed = 0xfffffff0u;
+    for (std::uint32_t i = 0; i < 200; ++i) {
+        const std::uint32_t steps[] = {1, 1, 1, 0, 1, 1, 7, 8, 9, 0xffffffffu, 1, 2};
+        CAPTURE(seed);
+        Mt19937 ours(seed);
+        std::mt19937 standard(seed);
+        for (std::size_t draw = 0; draw < 625; ++draw) REQUIRE(ours.draw() == standard());
+        seed += i < 40 ? 1 : steps[i % std::size(steps)];
     }
 }
 
