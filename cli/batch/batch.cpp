@@ -46,9 +46,8 @@ constexpr auto quick_run = 500us;
 
 /// Jobs share the processors; one job may use them all.
 Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
-    const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
-    return {request.defaults, request.dry_run, std::max<std::size_t>(1, processors / request.jobs),
-            models};
+    return {request.defaults, request.dry_run,
+            std::max<std::size_t>(1, processors() / request.jobs), models};
 }
 
 class Batch {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <thread>
 #include <utility>
 
 #include "cli/batch/answer.hpp"
@@ -12,6 +11,7 @@
 #include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/error.hpp"
+#include "core/base/threads.hpp"
 #include "core/operator/array_names.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
@@ -92,7 +92,7 @@ BatchRequest batch_of(const Args& args) {
     batch.flag_files = args.flag_files;
     batch.defaults.no_files = args.has("no_files");
     batch.inputs = inputs_of(args);
-    batch.jobs = args.whole("jobs").value_or(std::max(1u, std::thread::hardware_concurrency()));
+    batch.jobs = args.whole("jobs").value_or(processors());
     batch.max_failures = args.whole("max_failures");
     if (args.has("fail_fast")) {
         if (batch.max_failures)

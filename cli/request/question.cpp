@@ -5,6 +5,7 @@
 
 #include "cli/request/inputs.hpp"
 #include "cli/request/output.hpp"
+#include "core/base/threads.hpp"
 
 namespace attn::cli {
 
@@ -14,8 +15,8 @@ Question read_question(Request& request, const Session& session, const Purpose& 
         read_operands(request, session.pool, session.models, purpose.check, std::move(document));
     if (purpose.settle != nullptr) purpose.settle(request);
     // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
-    const ThreadPool all(request.threads.value_or(0));
-    const Ask ask{takes_streams(request), purpose.walks, all.threads(), inputs.text,
+    const std::size_t threads = request.threads.value_or(processors());
+    const Ask ask{takes_streams(request), purpose.walks, threads, inputs.text,
                   inputs.text_while_reading};
     Plan plan = make_plan(std::move(request.settings), shapes_of(inputs.operands), ask);
     request.settings = plan.config;

@@ -1,7 +1,6 @@
 // Threads that are started once and share out pieces of work; see thread_pool.hpp.
 #include "core/base/thread_pool.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -97,7 +96,7 @@ ThreadPool::ThreadPool(std::size_t threads) : threads_(0) {
 }
 
 void ThreadPool::set_threads(std::size_t threads) {
-    if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    if (threads == 0) threads = processors();
     if (threads != threads_) team_.reset();
     threads_ = threads;
 }

@@ -1,12 +1,19 @@
 // Threads, as many as the machine gives.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <thread>
 #include <vector>
 
 namespace attn {
+
+/// The processors that there are; the system is asked once, as it reads a file to answer.
+inline std::size_t processors() {
+    static const std::size_t count = std::max(1u, std::thread::hardware_concurrency());
+    return count;
+}
 
 /// Up to `count` threads, each of which calls its copy of work(i), i from 0 on. Where the machine
 /// gives no more threads, or no memory for one, there are fewer, which do the same work.
