@@ -5,9 +5,9 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include <xtensor/xadapt.hpp>
-#include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
 #include <xtensor/xnoalias.hpp>
 
@@ -47,6 +47,19 @@ Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
         std::copy(sums.begin(), sums.end(), product.data() + row * n);
     }
     return product;
+}
+
+/// (batch, heads, m, n) to (batch, heads, n, m).
+template <class T>
+Tensor4<T> transposed(const Tensor4<T>& x) {
+    const std::size_t rows = x.shape(2), columns = x.shape(3);
+    Tensor4<T> turned = Tensor4<T>::from_shape({x.shape(0), x.shape(1), columns, rows});
+    for (std::size_t first = 0; first < x.size(); first += rows * columns)
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t column = 0; column < columns; ++column)
+                turned.data()[first + column * rows + row] =
+                    x.data()[first + row * columns + column];
+    return turned;
 }
 
 /// Weights times values, (batch, heads, q_len, d_v), a group of heads sharing each matrix of
@@ -214,6 +227,11 @@ Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Al
 /// Where a query may attend.
 template <class T>
 Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
+    if (call.mask.rules().empty() && call.biases.empty()) {
+        Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
+        mask.fill(T{1});
+        return mask;
+    }
     return mask_where(call, scores,
                       [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
                           return allows(call, b, h, q, k);
@@ -256,23 +274,24 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         recorder.keep(array, values);
     };
 
-    const Tensor4<T> scores =
-        matmul(call.query, evaluated(xt::transpose(in_xt(call.key), {0, 1, 3, 2})));
+    const Tensor4<T> scores = matmul(call.query, transposed(call.key));
     keep("scores", scores);
     Tensor4<T> modified = scores;
     modify(modified, call, recorder);
 
     const Tensor4<T> mask = mask_of(call, scores);
     keep("mask", mask);
-    const auto where_allowed = [&](const Tensor4<T>& values, T otherwise) {
-        return evaluated(xt::where(in_xt(mask) > T{0}, in_xt(values), otherwise));
+    const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+            if (mask.data()[i] == T{0}) values.data()[i] = otherwise;
+        return values;
     };
     keep_rules(call, scores, recorder);
     if (recorder.wants("masked_scores")) keep("masked_scores", where_allowed(scores, blocked));
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
-        const Tensor4<T> biased = where_allowed(modified, blocked);
+        const Tensor4<T> biased = where_allowed(std::move(modified), blocked);
         keep("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
         recorder.keep("logsumexp", logsumexp);
