@@ -103,7 +103,8 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
 }
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
-    check_text(name + ":" + std::to_string(line), text, 0);
+    if (const char* const fault = fault_of_text(text, 0))
+        throw Error(ErrorKind::input, name + ":" + std::to_string(line), fault);
     return checked({std::move(name), text, nullptr, line});
 }
 

@@ -56,14 +56,17 @@ std::optional<std::string_view> plain_text(std::string_view text) {
     return plain ? std::optional(inside) : std::nullopt;
 }
 
+/// A whole number that fits into 64 bits whatever its digits are.
+bool is_short_whole(std::string_view text) {
+    constexpr std::size_t most_digits = 18;
+    return !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 /// The values that requests are full of: texts without escapes, short whole numbers, true, false.
 std::optional<nlohmann::json> plain_value(std::string_view text) {
     if (const auto inside = plain_text(text)) return *inside;
-    constexpr std::size_t most_digits = 18;
-    const bool digits =
-        !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
-        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (digits) {
+    if (is_short_whole(text)) {
         std::uint64_t value = 0;
         for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
         return value;
@@ -130,6 +133,13 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
                                   source_.text.size() - member.end);
     if (regular) return std::move(*regular);
     return JsonArrayReader(source_, member.begin, rules).read();
+}
+
+bool JsonDocument::is_plain(const JsonMember& member) const {
+    const std::string_view value = text(member);
+    return is_short_whole(value) ||
+           (plain_text(value) &&
+            std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }));
 }
 
 nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
@@ -219,6 +229,7 @@ std::size_t JsonDocument::read_members(std::size_t at) {
     };
     at = skip_space(at);
     if (at < text.size() && text[at] == '}') return at + 1;
+    members_.reserve(8);  // more than most requests have
     for (;;) {
         JsonMember member;
         member.key_offset = at = skip_space(at);
@@ -239,7 +250,9 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         member.begin = skip_space(at + 1);
         at = member.end = skip_value(member.begin);
         // Lists and objects may be large and are checked when they are read; the rest is now.
-        if (text[member.begin] != '[' && text[member.begin] != '{') read_value(member);
+        const bool is_large = text[member.begin] == '[' || text[member.begin] == '{';
+        const std::string_view value = this->text(member);
+        if (!is_large && !plain_text(value) && !is_short_whole(value)) read_value(member);
         members_.push_back(std::move(member));
         at = skip_space(at);
         if (at < text.size() && text[at] == '}') return at + 1;

@@ -67,6 +67,10 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
+    /// Whether the value is written as JSON writers agree on: a short whole number, or a text of
+    /// printable ASCII without escapes.
+    bool is_plain(const JsonMember& member) const;
+
     /// A member as a document of nlohmann's. Errors: kind input, for more than most_json_values.
     nlohmann::json read_value(const JsonMember& member) const;
 

@@ -6,6 +6,7 @@
 #include "io/read/json_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -135,12 +136,19 @@ private:
 
     /// The end of the element, null where none is expected here.
     const char* read_element(const char* at, double& value, std::size_t& booleans) const {
-        if (readable_end_ - at >= decimal_reach) {
-            // What it reads is below 1e38 and needs no rule.
-            const char* const after = read_decimal(at, value);
-            if (after != nullptr) return after;
-        }
-        return read_rare_element(at, value, booleans);
+        // What is read so is below 1e38 and needs no rule.
+        const char* const after = readable_end_ - at >= decimal_reach
+                                      ? read_decimal(at, value)
+                                      : read_last_decimal(at, value);
+        return after != nullptr ? after : read_rare_element(at, value, booleans);
+    }
+
+    /// From a copy, as nothing may be readable behind the text.
+    const char* read_last_decimal(const char* at, double& value) const {
+        std::array<char, decimal_reach> copy{};
+        std::copy(at, readable_end_, copy.begin());
+        const char* const after = read_decimal(copy.data(), value);
+        return after != nullptr ? at + (after - copy.data()) : nullptr;
     }
 
     const char* read_rare_element(const char* at, double& value, std::size_t& booleans) const {
