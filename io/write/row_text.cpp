@@ -46,6 +46,16 @@ public:
         written_ += rows;
     }
 
+    /// All rows, as one text, whose memory is kept for the next.
+    template <class T>
+    void write_few_rows(const T* values, std::size_t rows) {
+        thread_local RowText text;
+        text.clear();
+        for (std::size_t row = 0; row < rows; ++row)
+            append_row(text, values + row * shape_.back(), row);
+        out_ << text.text();
+    }
+
     void write_ready() {
         for (std::size_t i = 0; i < ready_count_; ++i) out_ << ready_[i].text();
         ready_count_ = 0;
@@ -123,8 +133,13 @@ std::vector<std::size_t> shape_of(const NamedArray& array) {
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size) {
     RowWriter writer(out, format, workers, piece_size, shape_of(array));
+    constexpr std::size_t few = 1024;  // numbers
     for_each_piece(array, [&](const auto& values) {
-        writer.write_rows(values.data(), values.size() / values.shape().back());
+        const std::size_t rows = values.size() / values.shape().back();
+        if (!array.stream && values.size() <= std::min(few, piece_size))
+            writer.write_few_rows(values.data(), rows);
+        else
+            writer.write_rows(values.data(), rows);
     });
     writer.write_ready();
 }
