@@ -2,8 +2,11 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/batch/alike.hpp"
 #include "cli/batch/records.hpp"
 #include "cli/request/question.hpp"
 #include "cli/request/request.hpp"
@@ -41,14 +44,19 @@ public:
     std::string beginning(const Record& record);
 
 private:
-    Question read(Request& request, const Record& record);
-    std::string answer_line(Request& request, const Record& record);
+    using Line = std::optional<io::InputFile>;
+    Question read(Request& request, const Record& record, Line line);
+    std::optional<std::string> answer_as_before(const Record& record, const io::InputFile& line);
+    std::string answer_line(Request& request, const Record& record, const Line& line);
+    void remember(const io::InputFile& line, Request request, Plan plan, OperandShapes shapes);
 
     const Request& defaults_;
     bool dry_run_;
     std::size_t threads_;
     ThreadPool workers_;
     io::LoadedModels& models_;
+    std::vector<AlikeRecords> alike_;  // the last few kinds
+    std::size_t oldest_ = 0;           // of them
 };
 
 }  // namespace attn::cli

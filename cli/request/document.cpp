@@ -52,7 +52,7 @@ private:
             if (member.key == "inputs") {
                 store_inputs(member);
             } else if (member.key == "id") {
-                store_id(member);
+                store_id(request_, document_, member);
             } else if (member.key == "tokens") {
                 store_tokens(request_, document_.read_value(member), document_.place(member));
             } else if (is_weights || (is_operand && document_.holds_array(member))) {
@@ -70,7 +70,7 @@ private:
     /// The context vectors of an earlier layer are the inputs of this one.
     void read_result() {
         check_mode();
-        if (const io::JsonMember* id = document_.find("id")) store_id(*id);
+        if (const io::JsonMember* id = document_.find("id")) store_id(request_, document_, *id);
         const io::JsonMember* vectors = document_.find("context_vectors");
         request_.places["inputs"] = place_;
         if (!row_of(request_.settings.mode).projects) return;  // takes no inputs
@@ -137,18 +137,6 @@ private:
         request_.operand_files["inputs"] = path;
     }
 
-    void store_id(const io::JsonMember& member) {
-        const json id = document_.read_value(member);
-        if (id.is_null()) return;
-        const bool plain = id.is_string() || id.is_number_integer();
-        if (plain)
-            request_.id = io::json_text(id);
-        else
-            throw Error(ErrorKind::input, document_.place(member),
-                        "an id that cannot be given back as it is; expected a string or a 64-bit "
-                        "whole number");
-    }
-
     Request& request_;
     const io::JsonDocument& document_;
     const std::string& place_;
@@ -161,6 +149,20 @@ private:
 DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
                                      const std::string& place, IsOperand is_operand) {
     return DocumentReader(request, document, place, is_operand).read();
+}
+
+void store_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member) {
+    if (document.is_plain(member)) {
+        request.id = document.text(member);
+        return;
+    }
+    const json id = document.read_value(member);
+    if (id.is_null()) return;
+    if (!id.is_string() && !id.is_number_integer())
+        throw Error(ErrorKind::input, document.place(member),
+                    "an id that cannot be given back as it is; expected a string or a 64-bit "
+                    "whole number");
+    request.id = io::json_text(id);
 }
 
 void store_tokens(Request& request, const json& value, const std::string& place) {

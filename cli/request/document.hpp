@@ -25,6 +25,9 @@ using IsOperand = bool (*)(std::string_view key, Mode mode);
 DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
                                      const std::string& place, IsOperand is_operand);
 
+/// An id as a document says it; null is none. Errors: kind input.
+void store_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member);
+
 /// Labels as a result or a request holds them. Errors: kind input at `place`.
 void store_tokens(Request& request, const nlohmann::json& value, const std::string& place);
 

@@ -59,11 +59,11 @@ public:
         : request_(request), inputs_(inputs), operands_(inputs.operands), workers_(workers),
           models_(models) {}
 
-    void read(void (*check)(const Request&), std::optional<io::Source> document) {
+    void read(void (*check)(const Request&), std::optional<io::InputFile> input) {
         check_standard_input();
-        const bool is_line = document.has_value();
-        if (document)
-            input_ = io::input_file_of_line(std::move(*document));
+        const bool is_line = input.has_value();
+        if (input)
+            input_ = std::move(input);
         else if (reads_input())
             input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
                                          request_.input_format, request_.access);
@@ -78,8 +78,7 @@ public:
                              (!request_.model_config || is_from_flag(request_, "model_config")));
         read_named(of_request, [&] { read_model(); });
         if (mode().projects && request_.token_ids.empty()) read_inputs();
-        for (const OperandRule& rule : operand_rules)
-            if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
+        read_operands();
         if (!request_.token_ids.empty()) read_named(of_request, [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->check_input();
         settle_numeric_masks();
@@ -87,7 +86,24 @@ public:
         inputs_.text_while_reading += largest_text_;
     }
 
+    void read_arrays(const io::InputFile& line) {
+        input_ = line;
+        request_.document = line.source;
+        for (const io::JsonMember& member : line.document->members())
+            if (is_array_of(mode().mode, *line.document, member))
+                document_.members[member.key] = &member;
+        if (mode().projects) read_inputs();
+        read_operands();
+        settle_numeric_masks();
+        check_tokens();
+    }
+
 private:
+    void read_operands() {
+        for (const OperandRule& rule : operand_rules)
+            if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
+    }
+
     /// The text of a batch's line is there twice, as it was read and as the record's; that of INPUT
     /// is let go of, unless errors of a batch may still quote it.
     void count_text(std::string_view text, bool is_line) {
@@ -295,11 +311,14 @@ private:
     }
 
     void read_operand(const OperandRule& rule) {
+        const auto member = document_.members.find(rule.key);
+        const auto stored = stored_operands_.find(rule.key);
+        const bool is_there = request_.has_file(rule.key) || member != document_.members.end() ||
+                              stored != stored_operands_.end();
+        if (!is_there && !rule.required) return;
         io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
         allowed.nonfinite = rule.nonfinite;
         allowed.boolean = rule.is_boolean != nullptr;
-        const auto member = document_.members.find(rule.key);
-        const auto stored = stored_operands_.find(rule.key);
         io::NumberArray read;
         if (request_.has_file(rule.key)) {
             read_named(!is_from_flag(request_, rule.key), [&] { read = read_file(rule, allowed); });
@@ -308,15 +327,13 @@ private:
         } else if (stored != stored_operands_.end()) {
             read = io::read_numbers(*stored->second, allowed);
             check_polarity(read, rule, read.integers);
-        } else if (rule.required) {
+        } else {
             const std::string key = rule.key;
             const std::string expected =
                 "is missing; expected a file, or \"" + key + "\" in the request";
             if (request_.of_batch)
                 throw Error(ErrorKind::usage, input_->place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
-        } else {
-            return;
         }
         if (rule.is_boolean != nullptr) {
             operands_.*rule.is_boolean = read.boolean;
@@ -424,12 +441,24 @@ private:
 }  // namespace
 
 Inputs read_operands(Request& request, ThreadPool& workers, io::LoadedModels& models,
-                     void (*check)(const Request&), std::optional<io::Source> document) {
+                     void (*check)(const Request&), std::optional<io::InputFile> input) {
     Inputs inputs;
-    OperandReader(request, inputs, workers, models).read(check, std::move(document));
+    OperandReader(request, inputs, workers, models).read(check, std::move(input));
     apply_environment(request);
     if (!request.of_batch) settle_places(request);
     return inputs;
+}
+
+bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member) {
+    return document.holds_array(member) && (member.key == "inputs" || is_operand(member.key, mode));
+}
+
+Operands read_arrays(Request& request, const io::InputFile& line, ThreadPool& workers,
+                     io::LoadedModels& models) {
+    Inputs inputs;
+    OperandReader(request, inputs, workers, models).read_arrays(line);
+    request.notes.clear();
+    return std::move(inputs.operands);
 }
 
 }  // namespace attn::cli

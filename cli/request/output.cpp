@@ -261,14 +261,17 @@ io::TableLimits table_limits(const Request& request) {
     return limits;
 }
 
-void write(io::Output& out, const Request& request, const io::Report& report) {
-    if (request.format->write == nullptr) return;
+io::NumberStyle style_of(const Request& request) {
     io::NumberStyle style;
     if (request.precision) style.decimals = static_cast<int>(*request.precision);
     style.nonfinite = request.nonfinite.value_or(io::Nonfinite::string);
     style.pretty = request.pretty;
     style.limits = table_limits(request);
-    request.format->write(out, report, style);
+    return style;
+}
+
+void write(io::Output& out, const Request& request, const io::Report& report) {
+    if (request.format->write != nullptr) request.format->write(out, report, style_of(request));
 }
 
 }  // namespace
@@ -284,6 +287,11 @@ std::string head_text(const Request& request, const Plan& plan) {
     std::string text = io::head_text(report);
     text.pop_back();  // its closing brace
     return text;
+}
+
+void write_behind_head(io::Output& out, const Request& request,
+                       const std::vector<NamedArray>& arrays, ThreadPool& workers) {
+    io::write_json_arrays(out, arrays, style_of(request), &workers);
 }
 
 namespace {

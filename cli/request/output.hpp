@@ -32,6 +32,10 @@ void write_result(io::Output& out, const Request& request, const Plan& plan, Res
 /// What the JSON of a result starts with: all of it up to its arrays.
 std::string head_text(const Request& request, const Plan& plan);
 
+/// The rest of it, on one line.
+void write_behind_head(io::Output& out, const Request& request,
+                       const std::vector<NamedArray>& arrays, ThreadPool& workers);
+
 struct AnswerCost {
     std::uint64_t bytes;  ///< of its numbers' text, about
     double memory;        ///< bytes at the peak, that text included

@@ -10,9 +10,9 @@
 namespace attn::cli {
 
 Question read_question(Request& request, const Session& session, const Purpose& purpose,
-                       std::optional<io::Source> document) {
+                       std::optional<io::InputFile> input) {
     Inputs inputs =
-        read_operands(request, session.pool, session.models, purpose.check, std::move(document));
+        read_operands(request, session.pool, session.models, purpose.check, std::move(input));
     if (purpose.settle != nullptr) purpose.settle(request);
     // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
     const std::size_t threads = request.threads.value_or(processors());

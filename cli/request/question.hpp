@@ -6,8 +6,8 @@
 #include "cli/request/request.hpp"
 #include "core/layer/operands.hpp"
 #include "core/plan/plan.hpp"
-#include "io/file/source.hpp"
 #include "io/model/loaded_models.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 
@@ -29,10 +29,10 @@ struct Question {
     Plan plan;
 };
 
-/// Reads INPUT, or the document in its stead, and every array, and plans the answer. The request's
+/// Reads INPUT, or the file in its stead, and every array, and plans the answer. The request's
 /// settings are then the plan's, with every default filled in. Errors: kinds usage, input, shape,
 /// unsupported and io.
 Question read_question(Request& request, const Session& session, const Purpose& purpose,
-                       std::optional<io::Source> document = {});
+                       std::optional<io::InputFile> input = {});
 
 }  // namespace attn::cli

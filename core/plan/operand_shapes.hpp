@@ -16,11 +16,15 @@ using Shape = std::vector<std::size_t>;
 struct ProjectionShape {
     std::size_t groups, d_in, d_out;
     bool has_bias;
+
+    friend bool operator==(const ProjectionShape&, const ProjectionShape&) = default;
 };
 
 struct WeightShapes {
     ProjectionShape query, key, value;
     std::optional<ProjectionShape> out;
+
+    friend bool operator==(const WeightShapes&, const WeightShapes&) = default;
 };
 
 /// As Operands (core/layer/operands.hpp).
@@ -33,6 +37,8 @@ struct OperandShapes {
     bool has_token_ids = false;
     std::optional<WeightShapes> weights;  ///< parameters that are given
     std::optional<std::size_t> norm;      ///< columns of the norm before the layer
+
+    friend bool operator==(const OperandShapes&, const OperandShapes&) = default;
 };
 
 }  // namespace attn

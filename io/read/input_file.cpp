@@ -81,7 +81,7 @@ InputFile input_file_of_line(Source line) {
     file.name = line.name;
     file.place = line.name + ":" + std::to_string(line.first_line);
     file.source = std::make_shared<const Source>(std::move(line));
-    file.document = std::make_unique<const JsonDocument>(*file.source);
+    file.document = std::make_shared<const JsonDocument>(*file.source);
     return file;
 }
 

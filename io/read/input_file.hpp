@@ -29,7 +29,7 @@ struct InputFile {
     std::string array;  ///< the array that the path names, or empty
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
-    std::unique_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
+    std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
     std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }

@@ -62,7 +62,6 @@ void write_key(Output& out, std::string_view key, bool first, bool pretty) {
 }  // namespace
 
 void write_json(Output& out, const Report& report, const NumberStyle& style) {
-    const RowFormat format = row_format(style);
     bool first = true;
     out << "{";
     for (const auto& [key, value] : report.head) {
@@ -70,10 +69,16 @@ void write_json(Output& out, const Report& report, const NumberStyle& style) {
         out << value;
         first = false;
     }
-    for (const NamedArray& array : report.arrays) {
-        write_key(out, array.name, first, style.pretty);
-        write_rows(out, array, format, report.workers);
-        first = false;
+    write_json_arrays(out, report.arrays, style, report.workers, first);
+}
+
+void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
+                       ThreadPool* workers, bool is_first) {
+    const RowFormat format = row_format(style);
+    for (const NamedArray& array : arrays) {
+        write_key(out, array.name, is_first, style.pretty);
+        write_rows(out, array, format, workers);
+        is_first = false;
     }
     out << (style.pretty ? "\n}\n" : "}\n");
 }

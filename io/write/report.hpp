@@ -61,6 +61,10 @@ struct NumberStyle {
 /// Takes streams.
 void write_json(Output& out, const Report& report, const NumberStyle& style);
 
+/// The same behind a head that is written already: the arrays, and the end of the object.
+void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
+                       ThreadPool* workers, bool is_first = false);
+
 /// Each array as `print(tensor)` shows it in PyTorch: the same choice of fixed, integer or
 /// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
 void write_torch(Output& out, const Report& report, const NumberStyle& style);

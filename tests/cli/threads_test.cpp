@@ -31,7 +31,8 @@ std::string answer_of(const std::string& text, std::size_t threads, const std::s
     ThreadPool workers(threads);
     io::LoadedModels models;
     Question question =
-        read_question(request, {workers, models}, {}, io::source_of_line("request", text, 1));
+        read_question(request, {workers, models}, {},
+                      io::input_file_of_line(io::source_of_line("request", text, 1)));
     Result result = compute(question.plan, std::move(question.operands), workers);
     return test::written([&](io::Output& out) {
         write_result(out, request, question.plan, std::move(result), workers);

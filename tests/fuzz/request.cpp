@@ -65,12 +65,12 @@ void make_files() {
 }
 
 /// The answer as JSON; empty where it would be too large.
-std::string answer_of(Request& request, std::optional<io::Source> document, Purpose purpose) {
+std::string answer_of(Request& request, std::optional<io::InputFile> line, Purpose purpose) {
     ThreadPool workers(1);
     io::LoadedModels models;
     purpose.check = refuse_large;
     try {
-        Question question = read_question(request, {workers, models}, purpose, std::move(document));
+        Question question = read_question(request, {workers, models}, purpose, std::move(line));
         refuse_costly(question.plan);
         Result result = compute(question.plan, std::move(question.operands), workers);
         return test::written([&](io::Output& out) {
@@ -85,7 +85,7 @@ std::string answer_document(const std::string& text) {
     Request request;
     request.of_batch = true;
     request.has_mode = false;
-    return answer_of(request, io::source_of_line("request", text, 1), {});
+    return answer_of(request, io::input_file_of_line(io::source_of_line("request", text, 1)), {});
 }
 
 /// The config of an answer with the operands of its request: the same question.
