@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
+#include <initializer_list>
 #include <utility>
 
 #include "cli/request/document.hpp"
@@ -31,62 +31,61 @@ Seed seed_of(std::string_view text) {
     return seed;
 }
 
-bool depends_on_more(const Request& request, const OperandShapes& shapes) {
-    return !request.operand_files.empty() || request.example || request.text || shapes.weights ||
-           shapes.norm || shapes.has_token_ids || request.is_next_layer;
+/// The text cut behind each of the keys in turn, without the value there; whole where a value is
+/// another. Keys are found by their quotes: in texts a quote has a backslash before it.
+std::vector<std::string> cut(
+    const std::string& text,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+    std::vector<std::string> parts;
+    parts.reserve(members.size() + 1);
+    std::size_t from = 0;
+    for (const auto& [key, value] : members) {
+        if (value.empty()) continue;
+        const std::size_t found = text.find(key, from), at = found + key.size();
+        if (found == std::string::npos || text.compare(at, value.size(), value) != 0) return {};
+        parts.push_back(text.substr(from, at - from));
+        from = at + value.size();
+    }
+    parts.push_back(text.substr(from));
+    return parts;
 }
 
 }  // namespace
 
-std::optional<AlikeRecords> AlikeRecords::of(const io::InputFile& line, Request request, Plan plan,
-                                             OperandShapes shapes) {
+bool AlikeRecords::may_be(const io::InputFile& line, const Request& request, const Plan& plan,
+                          const OperandShapes& shapes) {
     const bool is_small = line.source->text.size() <= longest_alike &&
                           answer_cost(request, plan).memory <= static_cast<double>(longest_alike);
-    if (!is_small || depends_on_more(request, shapes)) return {};
-    AlikeRecords alike;
-    alike.request_ = std::move(request);
-    alike.plan_ = std::move(plan);
-    alike.shapes_ = std::move(shapes);
+    return is_small && request.operand_files.empty() && !request.example && !request.text &&
+           !request.is_next_layer && !shapes.weights && !shapes.norm && !shapes.has_token_ids;
+}
+
+AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
+    : request_(std::move(request)) {
     // The text that they point into goes with its record.
-    for (auto& [key, place] : alike.request_.places) place.value = {};
+    for (auto& [key, place] : request_.places) place.value = {};
     const io::JsonDocument& document = *line.document;
-    alike.members_.reserve(document.members().size());
-    for (const io::JsonMember& member : document.members()) {
-        const Part part = alike.part_of(document, member);
-        alike.members_.push_back(
-            {member.key, part,
-             part == Part::setting ? std::string(document.text(member)) : std::string()});
-    }
-    if (!alike.cut_head(document)) return {};
-    return alike;
-}
-
-AlikeRecords::Part AlikeRecords::part_of(const io::JsonDocument& document,
-                                         const io::JsonMember& member) const {
-    if (member.key == "id") return Part::id;
-    if (member.key == "seed" && is_plain_seed(document.text(member))) return Part::seed;
-    return is_array_of(plan_.mode, document, member) ? Part::array : Part::setting;
-}
-
-/// Keys are found by their quotes: in texts a quote has a backslash before it.
-bool AlikeRecords::cut_head(const io::JsonDocument& document) {
-    const std::string head = head_text(request_, plan_);
-    std::size_t from = 0;
-    const auto cut = [&](std::string_view key, std::string_view value) {
-        const std::size_t found = head.find(key, from);
-        const std::size_t at = found + key.size();
-        if (found == std::string::npos || head.compare(at, value.size(), value) != 0) return false;
-        head_.push_back(head.substr(from, at - from));
-        from = at + value.size();
-        return true;
+    const auto part_of = [&](const io::JsonMember& member) {
+        if (member.key == "id") return Part::id;
+        if (member.key == "seed" && is_plain_seed(document.text(member))) return Part::seed;
+        const bool is_array = is_array_of(request_.settings.mode, document, member);
+        return is_array ? Part::array : Part::setting;
     };
-    const io::JsonMember* seed = document.find("seed");
-    const bool names_seed = seed != nullptr && part_of(document, *seed) == Part::seed;
-    head_.reserve(4);
-    if (!cut("\"id\":", request_.id) || !cut("\"id\":", request_.id)) return false;
-    if (names_seed && !cut("\"seed\":", document.text(*seed))) return false;
-    head_.push_back(head.substr(from));
-    return true;
+    members_.reserve(document.members().size());
+    for (const io::JsonMember& member : document.members()) {
+        const Part part = part_of(member);
+        const std::string_view text = part == Part::setting ? document.text(member) : "";
+        members_.push_back({member.key, part, std::string(text)});
+    }
+}
+
+void AlikeRecords::add(Plan plan, OperandShapes shapes) {
+    constexpr std::size_t most_plans = 64;
+    Planned planned{std::move(shapes), std::move(plan), {}, 0};
+    if (planned_.size() < most_plans)
+        planned_.push_back(std::move(planned));
+    else
+        planned_[oldest_++ % most_plans] = std::move(planned);
 }
 
 bool AlikeRecords::hold(const io::InputFile& line) const {
@@ -106,14 +105,33 @@ bool AlikeRecords::hold(const io::InputFile& line) const {
                       document.members().end(), is_like);
 }
 
-Operands AlikeRecords::read(const io::InputFile& line, const Session& session) {
-    if (request_.threads) session.pool.set_threads(*request_.threads);
-    return read_arrays(request_, line, session.pool, session.models);
+/// The start of the answer to the request, whose id is the record's, up to its arrays.
+std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
+    const std::vector<std::string>& head = planned.head;
+    if (head.empty()) {
+        request_.settings = planned.plan.config;
+        request_.settings.seed = planned.plan.parameters.seed;
+        std::string text = head_text(request_, planned.plan);
+        planned.head =
+            cut(text, {{"\"id\":", request_.id}, {"\"id\":", request_.id}, {"\"seed\":", seed}});
+        return text;
+    }
+    std::string text;
+    text.reserve(planned.longest + planned.longest / 8);
+    ((((text += head[0]) += request_.id) += head[1]) += request_.id) += head[2];
+    if (head.size() > 3) (text += seed) += head[3];
+    return text;
 }
 
-std::string AlikeRecords::answer(const io::InputFile& line, const std::string& id,
-                                 Operands operands, ThreadPool& workers) {
+std::optional<std::string> AlikeRecords::answer(const io::InputFile& line, const std::string& id,
+                                                const Session& session) {
     const io::JsonDocument& document = *line.document;
+    if (request_.threads) session.pool.set_threads(*request_.threads);
+    Operands operands = read_arrays(request_, line, session.pool, session.models);
+    const OperandShapes shapes = shapes_of(operands);
+    const auto planned = std::find_if(planned_.begin(), planned_.end(),
+                                      [&](const Planned& p) { return p.shapes == shapes; });
+    if (planned == planned_.end()) return {};
     request_.id = id;
     std::string_view seed;
     for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -121,16 +139,13 @@ std::string AlikeRecords::answer(const io::InputFile& line, const std::string& i
         if (members_[i].part == Part::id) store_id(request_, document, member);
         if (members_[i].part == Part::seed) seed = document.text(member);
     }
-    if (!seed.empty()) plan_.parameters.seed = seed_of(seed);
-    const Result result = compute(plan_, std::move(operands), workers);
+    if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
+    const Result result = compute(planned->plan, std::move(operands), session.pool);
     io::TextOutput out;
-    std::string& text = out.text();
-    text.reserve(longest_ + longest_ / 8);
-    ((((text += head_[0]) += request_.id) += head_[1]) += request_.id) += head_[2];
-    if (head_.size() > 3) (text += seed) += head_[3];
-    write_behind_head(out, request_, result.arrays, workers);
-    longest_ = std::max(longest_, text.size());
-    return std::move(text);
+    out.text() = head_of(*planned, seed);
+    write_behind_head(out, request_, result.arrays, session.pool);
+    planned->longest = std::max(planned->longest, out.text().size());
+    return std::move(out.text());
 }
 
 }  // namespace attn::cli

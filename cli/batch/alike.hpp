@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/request/question.hpp"
@@ -17,23 +18,24 @@ namespace attn::cli {
 
 class AlikeRecords {
 public:
-    /// Those that are like the record of this line, which was answered by this plan. Empty where
-    /// its answer depends on more than its line: on files, or on how much memory there is.
-    static std::optional<AlikeRecords> of(const io::InputFile& line, Request request, Plan plan,
-                                          OperandShapes shapes);
+    /// Whether a record's answer depends on its line alone: not on files, nor on how much memory
+    /// there is.
+    static bool may_be(const io::InputFile& line, const Request& request, const Plan& plan,
+                       const OperandShapes& shapes);
+
+    /// Those that are like the record of this line, whose request this is.
+    AlikeRecords(const io::InputFile& line, Request request);
 
     /// Whether this line says what the others do. Its arrays may still have other shapes.
     bool hold(const io::InputFile& line) const;
 
-    /// The arrays of a line of them. Errors: what is wrong with them, though not where.
-    Operands read(const io::InputFile& line, const Session& session);
+    /// A plan for records of them whose arrays have these shapes.
+    void add(Plan plan, OperandShapes shapes);
 
-    /// Whether its arrays have the shapes that the others' have.
-    bool fit(const OperandShapes& shapes) const { return shapes == shapes_; }
-
-    /// The answer to a record of them, by their plan; `id` where the line says none.
-    std::string answer(const io::InputFile& line, const std::string& id, Operands operands,
-                       ThreadPool& workers);
+    /// The answer to a record of them, `id` where the line says none; empty where there is no plan
+    /// for its shapes. Errors: what is wrong with the record, though not where.
+    std::optional<std::string> answer(const io::InputFile& line, const std::string& id,
+                                      const Session& session);
 
 private:
     enum class Part { id, seed, array, setting };
@@ -45,16 +47,19 @@ private:
         std::string text;  // of a setting, as it is written
     };
 
-    AlikeRecords() = default;
-    Part part_of(const io::JsonDocument& document, const io::JsonMember& member) const;
-    bool cut_head(const io::JsonDocument& document);
+    struct Planned {
+        OperandShapes shapes;
+        Plan plan;
+        std::vector<std::string> head;  // of an answer, cut where it says id, id and seed
+        std::size_t longest = 0;        // answer
+    };
+
+    std::string head_of(Planned& planned, std::string_view seed);
 
     Request request_;
-    Plan plan_;
-    OperandShapes shapes_;
     std::vector<Member> members_;
-    std::vector<std::string> head_;  // of an answer, cut where it says the id, the id and the seed
-    std::size_t longest_ = 0;        // answer
+    std::vector<Planned> planned_;
+    std::size_t oldest_ = 0;  // of them
 };
 
 }  // namespace attn::cli

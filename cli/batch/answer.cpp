@@ -120,37 +120,36 @@ Question Answerer::read(Request& request, const Record& record, Line line) {
                          std::move(line));
 }
 
+AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
+    const auto found = std::find_if(alike_.begin(), alike_.end(),
+                                    [&](const AlikeRecords& alike) { return alike.hold(line); });
+    return found == alike_.end() ? nullptr : &*found;
+}
+
 /// By what an earlier record has settled. Where that fails, the whole way says what is wrong.
 std::optional<std::string> Answerer::answer_as_before(const Record& record,
                                                       const io::InputFile& line) {
+    AlikeRecords* const alike = alike_to(line);
+    if (alike == nullptr) return {};
     workers_.set_threads(threads_);
-    std::optional<Operands> operands;
-    OperandShapes shapes;
     try {
-        for (AlikeRecords& alike : alike_) {
-            if (!alike.hold(line)) continue;
-            if (!operands) {
-                operands = alike.read(line, {workers_, models_});
-                shapes = shapes_of(*operands);
-            }
-            if (alike.fit(shapes))
-                return alike.answer(line, record.id, std::move(*operands), workers_);
-        }
+        return alike->answer(line, record.id, {workers_, models_});
     } catch (const Error&) {
         return {};
     }
-    return {};
 }
 
 void Answerer::remember(const io::InputFile& line, Request request, Plan plan,
                         OperandShapes shapes) {
-    constexpr std::size_t most_kinds = 16;
-    auto alike = AlikeRecords::of(line, std::move(request), std::move(plan), std::move(shapes));
-    if (!alike) return;
-    if (alike_.size() < most_kinds)
-        alike_.push_back(std::move(*alike));
-    else
-        alike_[oldest_++ % most_kinds] = std::move(*alike);
+    constexpr std::size_t most_kinds = 8;
+    if (!AlikeRecords::may_be(line, request, plan, shapes)) return;
+    AlikeRecords* kind = alike_to(line);
+    if (kind == nullptr) {
+        AlikeRecords alike(line, std::move(request));
+        kind = alike_.size() < most_kinds ? &alike_.emplace_back(std::move(alike))
+                                          : &(alike_[oldest_++ % most_kinds] = std::move(alike));
+    }
+    kind->add(std::move(plan), std::move(shapes));
 }
 
 std::string Answerer::answer_line(Request& request, const Record& record, const Line& line) {

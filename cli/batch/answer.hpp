@@ -49,6 +49,7 @@ private:
     std::optional<std::string> answer_as_before(const Record& record, const io::InputFile& line);
     std::string answer_line(Request& request, const Record& record, const Line& line);
     void remember(const io::InputFile& line, Request request, Plan plan, OperandShapes shapes);
+    AlikeRecords* alike_to(const io::InputFile& line);
 
     const Request& defaults_;
     bool dry_run_;

@@ -66,6 +66,11 @@ std::vector<Change> changes() {
                     "[[1e39, 0], [0, 0], [0, 0]]", "[[NaN, 0], [1, 1], [1, 1]]",
                     "[[1, 0, 1], [0, 1, 1], [1, 1, 1]]", "[[true, true, true]]", "[]", "[[]]",
                     "[[[9, 8], [7, 6], [5, 4]]]", "[9, 8]", "\"nowhere.csv\"", "{}", "null"});
+    // Larger than what is kept of.
+    add([](Json record) {
+        record["inputs"] = std::vector<std::vector<double>>(300, {0.5, 0.25});
+        return record.dump();
+    });
     add_values("emit", {"\"scores\"", "\"all\"", "\"none\""});
     add_values("tokens", {"[\"a\", \"b\", \"c\"]", "[\"a\"]"});
     add_values("wrong", {"1"});
