@@ -9,19 +9,6 @@
 namespace attn {
 namespace {
 
-/// The twist of one word: the top bit of `word` and the other bits of its successor, shifted.
-std::uint32_t twisted(std::uint32_t word, std::uint32_t successor) {
-    const std::uint32_t y = (word & 0x80000000u) | (successor & 0x7fffffffu);
-    return (y >> 1) ^ (-(y & 1) & 0x9908b0dfu);
-}
-
-std::uint32_t tempered(std::uint32_t y) {
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
-
 /// a * b mod 2^31 - 1, for factors in [1, 2^31 - 2]. 2^31 is congruent to 1, so the high bits are
 /// added to the low ones: once leaves less than twice the modulus, twice the residue, which is not
 /// 0 as the modulus is prime.
@@ -32,85 +19,7 @@ constexpr std::uint32_t times(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::uint32_t>(x);
 }
 
-/// The first states of the seeds that were asked for last. A batch asks for one seed again and
-/// again, or for seed after seed: then the next ones are made along with it, as the steps of one
-/// chain wait for each other and those of several chains do not.
-template <std::size_t size>
-class SeededStates {
-public:
-    const std::array<std::uint32_t, size>& of(std::uint32_t seed) {
-        const bool is_next = seed == last_ + 1;
-        last_ = seed;
-        if (seed - first_ >= count_) {
-            first_ = seed;
-            count_ = is_next ? states_.size() : 1;
-            is_next ? make<at_once>() : make<1>();
-        }
-        return states_[seed - first_];
-    }
-
-private:
-    template <std::size_t seeds>
-    void make() {
-        std::array<std::uint32_t, seeds> words{};
-        for (std::uint32_t s = 0; s < seeds; ++s) states_[s][0] = words[s] = first_ + s;
-        for (std::uint32_t i = 1; i < size; ++i)
-            for (std::size_t s = 0; s < seeds; ++s)
-                states_[s][i] = words[s] = 1812433253u * (words[s] ^ (words[s] >> 30)) + i;
-    }
-
-    static constexpr std::size_t at_once = 8;
-    std::array<std::array<std::uint32_t, size>, at_once> states_;
-    std::uint32_t first_ = 0, last_ = 0;
-    std::size_t count_ = 0;  // of seeds, from `first_` on
-};
-
 }  // namespace
-
-Mt19937::Mt19937(std::uint32_t seed) {
-    thread_local SeededStates<block_size> states;
-    std::ranges::copy(states.of(seed), state_);
-}
-
-// In three ranges, so that no word is read within a vector's length of where it was written.
-void Mt19937::twist(std::size_t first, std::size_t end) {
-    constexpr std::size_t ahead = 397;
-    constexpr std::size_t behind = block_size - ahead;
-    std::size_t i = first;
-    for (; i < std::min(end, behind); ++i)
-        state_[i] = state_[i + ahead] ^ twisted(state_[i], state_[i + 1]);
-    for (; i < std::min(end, block_size - 1); ++i)
-        state_[i] = state_[i - behind] ^ twisted(state_[i], state_[i + 1]);
-    if (i < end) state_[i] = state_[i - behind] ^ twisted(state_[i], state_[0]);
-}
-
-void Mt19937::make_more() {
-    const std::size_t first = made_ % block_size;
-    made_ = first + part_size;
-    twist(first, made_);
-    for (std::size_t i = first; i < made_; ++i) outputs_[i] = tempered(state_[i]);
-    next_ = first;
-}
-
-void Mt19937::fill(std::span<std::uint32_t> out) {
-    while (!out.empty()) {
-        if (next_ == made_) make_more();
-        const std::size_t taken = std::min(out.size(), made_ - next_);
-        std::copy_n(outputs_ + next_, taken, out.begin());
-        next_ += taken;
-        out = out.subspan(taken);
-    }
-}
-
-void Mt19937::skip(std::uint64_t count) {
-    while (count > made_ - next_) {
-        count -= made_ - next_;
-        if (made_ == block_size)
-            for (; count > block_size; count -= block_size) twist(0, block_size);
-        make_more();
-    }
-    next_ += count;
-}
 
 double TorchGenerator::normal() {
     if (spare_normal_) {
@@ -177,23 +86,17 @@ double Mcg31::next() {
     return value;
 }
 
-void Mcg31::fill(std::span<std::uint32_t> out) {
-    // Elements as multiples of the first one do not wait for each other.
-    static constexpr auto powers = [] {
-        std::array<std::uint32_t, 65> table{1};
-        for (std::size_t i = 1; i < table.size(); ++i) table[i] = times(table[i - 1], multiplier);
-        return table;
-    }();
-    while (!out.empty()) {
-        const std::size_t count = std::min(out.size(), powers.size() - 1);
-        const std::uint32_t first = x_;
-        for (std::size_t i = 0; i < count; ++i) out[i] = times(first, powers[i]);
-        x_ = times(first, powers[count]);
-        out = out.subspan(count);
-    }
-}
+constexpr std::array<std::uint32_t, 65> Mcg31::powers = [] {
+    std::array<std::uint32_t, 65> table{1};
+    for (std::size_t i = 1; i < table.size(); ++i) table[i] = times(table[i - 1], multiplier);
+    return table;
+}();
 
 void Mcg31::skip(std::uint64_t count) {
+    if (count < powers.size()) {
+        x_ = times(x_, powers[count]);
+        return;
+    }
     std::uint32_t power = multiplier;
     for (; count != 0; count >>= 1) {
         if (count & 1) x_ = times(x_, power);

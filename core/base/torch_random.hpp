@@ -1,47 +1,19 @@
-// PyTorch's CPU random stream: the MT19937 generator and the draws that PyTorch makes from it.
+// PyTorch's CPU random stream: the draws that PyTorch makes from MT19937.
 //
 // Source: aten/src/ATen/core/MT19937RNGEngine.h, TransformationHelper.h, DistributionTemplates.h
 // and MKL's VSL notes for the second dropout stream; every fact was also measured (data/README.md).
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "core/base/mt19937.hpp"
+
 namespace attn {
-
-/// MT19937 (Matsumoto & Nishimura 1998) with the seeding of their init_genrand: the outputs of
-/// std::mt19937, made many at a time by loops that compilers vectorise.
-class Mt19937 {
-public:
-    explicit Mt19937(std::uint32_t seed);
-
-    std::uint32_t draw() {
-        if (next_ == made_) make_more();
-        return outputs_[next_++];
-    }
-
-    /// The next out.size() outputs.
-    void fill(std::span<std::uint32_t> out);
-
-    /// Passes over `count` outputs; linear in count.
-    void skip(std::uint64_t count);
-
-private:
-    static constexpr std::size_t block_size = 624;
-    /// Of a block: a small layer draws few numbers and should not wait for more.
-    static constexpr std::size_t part_size = block_size / 6;
-
-    /// Words [first, end) of the next block's state.
-    void twist(std::size_t first, std::size_t end);
-    void make_more();
-
-    alignas(16) std::uint32_t state_[block_size];
-    alignas(16) std::uint32_t outputs_[block_size] = {};
-    std::size_t made_ = block_size, next_ = block_size;  // of outputs_
-};
 
 /// PyTorch's CPU generator after `torch.manual_seed(seed)`. Only the low 32 bits of the seed count.
 class TorchGenerator {
@@ -57,10 +29,7 @@ public:
         return (high << 32) | draw32();
     }
 
-    /// One draw32 for each element of out.
-    void fill32(std::span<std::uint32_t> out) { engine_.fill(out); }
-
-    /// Throws away `count` 32-bit draws; linear in count, about 0.3 ns each.
+    /// Throws away `count` 32-bit draws, in at most some milliseconds.
     void skip(std::uint64_t count) { engine_.skip(count); }
 
     /// `torch.rand(1)` in T: 24 random bits for float (one draw32), 53 for double (one draw64).
@@ -84,6 +53,9 @@ public:
     /// A standard normal from the polar pair that torch.randn uses below 16 elements: every second
     /// call draws two 53-bit uniforms, the call after it returns the pair's other half.
     double normal();
+
+    Mt19937& engine() { return engine_; }
+    const Mt19937& engine() const { return engine_; }
 
 private:
     Mt19937 engine_;
@@ -126,14 +98,17 @@ public:
     /// x / modulus of the current element, in (0, 1), then one step on.
     double next();
 
-    /// The x of the next out.size() elements.
-    void fill(std::span<std::uint32_t> out);
+    /// Of the current element.
+    std::uint32_t x() const { return x_; }
 
     /// Moves on by `count` elements in O(log count).
     void skip(std::uint64_t count);
 
     static constexpr std::uint32_t modulus = 0x7fffffff;
     static constexpr std::uint32_t multiplier = 1132489760;
+
+    /// The element i places on is x powers[i] mod modulus.
+    static const std::array<std::uint32_t, 65> powers;
 
 private:
     std::uint32_t x_;

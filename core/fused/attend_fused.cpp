@@ -35,7 +35,8 @@ public:
           workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
                                     call.key.shape(2)},
           group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
-          grid_(make_grid(rows_in_order)), dropout_(call.dropout, sizes_, call.first_query),
+          grid_(make_grid(rows_in_order)),
+          dropout_(call.dropout, sizes_, call.first_query, *kernel.draws),
           steps_(steps_taken(call, call.biases.size())), folds_scale_(!queries_leave_range()),
           biases_(call.biases.size()), desks_(workers.threads()) {
         if (!step_beyond_kernels(call).empty())
@@ -60,8 +61,10 @@ public:
     }
 
     void run_tiles(std::size_t first, std::size_t count) {
-        workers_.run(count, [&](std::size_t item, std::size_t worker) {
-            attend_tile(grid_.place(first + item), first + item, desks_[worker]);
+        const std::vector<std::size_t> ends = dropout_.runs(count, workers_.threads());
+        workers_.run(ends.size(), [&](std::size_t run, std::size_t worker) {
+            for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item)
+                attend_tile(grid_.place(first + item), first + item, desks_[worker]);
         });
     }
 
@@ -124,7 +127,6 @@ private:
 
     void attend_tile(const TilePlace& place, std::size_t item, Desk& desk) {
         kernels::Tile<T>& tile = desk.tile;
-        tile.keep = dropout_.keep(item, place, desk.keep);
         tile.kept_value = dropout_.template kept_value<T>();
         describe(place, desk);
         const KeyRange keys = grid_.parts == 1
@@ -134,6 +136,7 @@ private:
         desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
         tile.strips = desk.plan.strips().data();
         tile.strip_count = desk.plan.strips().size();
+        tile.keep = dropout_.keep(place, desk.plan.seen(), desk.keep);
         tile.next_query = next_query(item);
         entries_.attend(tile);
         if (grid_.parts == 1)

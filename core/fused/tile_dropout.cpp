@@ -5,13 +5,14 @@
 
 namespace attn {
 
-TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query)
+TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
+                         const kernels::Draws& draws)
     : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
     if (!drops() || dropout.p == 1) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
-    streams_.emplace_back(dropout.p, dropout.stream, *dropout.generator);
+    streams_.emplace_back(dropout.p, dropout.stream, *dropout.generator, draws);
     while (one_a_head && streams_.size() < sizes.heads)
-        streams_.emplace_back(dropout.p, dropout.stream, streams_.back().generator());
+        streams_.emplace_back(dropout.p, dropout.stream, streams_.back().generator(), draws);
 }
 
 std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
@@ -21,37 +22,42 @@ std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
     return matrix * dropout_.q_len + first_query_ + place.first_query;
 }
 
-void TileDropout::draw_rows(std::size_t tile, const TilePlace& place, TileKeep& room) {
-    const std::uint64_t before = drawn_rows_before(place);
-    const auto draw = [&](KeepBits& stream) {
-        for (std::size_t row = 0; row < place.queries; ++row)
-            stream.next(room.rows.data() + row * words(), sizes_.keys);
-    };
-    if (dropout_.stream == DropoutStream::mkl) {
-        KeepBits stream = streams_[streams_.size() > 1 ? place.first_head : 0];
-        stream.skip(before * sizes_.keys);
-        return draw(stream);
-    }
-    std::unique_lock lock(turns_);
-    turn_ended_.wait(lock, [&] { return turn_ == tile; });
-    streams_.front().skip((before - rows_drawn_) * sizes_.keys);
-    draw(streams_.front());
-    rows_drawn_ = before + place.queries;
-    ++turn_;
-    turn_ended_.notify_all();
-}
-
 void TileDropout::reserve(TileKeep& room) const {
     if (!drops()) return;
     room.keys.resize(words() * 64);
     room.rows.resize(kernels::most_lanes * words());
 }
 
-const std::uint64_t* TileDropout::keep(std::size_t tile, const TilePlace& place, TileKeep& room) {
+std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {
+    std::vector<std::size_t> ends;
+    const bool steps = !streams_.empty() && dropout_.stream == DropoutStream::mt19937;
+    for (std::size_t end = 0; end < tiles;) {
+        end += steps ? std::max<std::size_t>((tiles - end) / (2 * threads), 1) : 1;
+        ends.push_back(end);
+    }
+    return ends;
+}
+
+const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
+                                       TileKeep& room) const {
     if (!drops()) return nullptr;
-    if (dropout_.p == 1) return room.keys.data();  // zeros
-    draw_rows(tile, place, room);
-    for (std::size_t w = 0; w < words(); ++w) {
+    if (streams_.empty()) return room.keys.data();  // zeros
+    const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
+    const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
+    const std::uint64_t decisions = drawn_rows_before(place) * sizes_.keys + first;
+    const std::size_t head = streams_.size() > 1 ? place.first_head : 0;
+    if (!room.stream || room.first_head != head || room.decisions > decisions) {
+        room.stream = streams_[head];
+        room.first_head = head;
+        room.decisions = 0;
+    }
+    for (std::size_t row = 0; row < place.queries; ++row) {
+        const std::uint64_t wanted = decisions + row * sizes_.keys;
+        room.stream->skip(wanted - room.decisions);
+        room.stream->next(room.rows.data() + row * words() + first_word, count);
+        room.decisions = wanted + count;
+    }
+    for (std::size_t w = first_word; w < end_word; ++w) {
         std::uint64_t* block = room.keys.data() + w * 64;
         for (std::size_t row = 0; row < 64; ++row)
             block[row] = row < place.queries ? room.rows[row * words() + w] : 0;

@@ -1,9 +1,7 @@
 // Dropout for tiles of queries: the same decisions as for the whole question, tile by tile.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -12,25 +10,31 @@
 
 namespace attn {
 
-/// One worker's room for the decisions of a tile.
+/// One worker's room for the decisions of a tile, and the stream that it draws them from.
 struct TileKeep {
     std::vector<std::uint64_t> rows, keys;
+    std::optional<KeepBits> stream;
+    std::size_t first_head = 0;   ///< where each head has a stream
+    std::uint64_t decisions = 0;  ///< passed of the stream
 };
 
-/// Decisions are drawn for the tile at hand only, so memory is O(kv_len) a worker. MCG31 jumps to a
-/// tile's rows; MT19937 cannot, so workers take their turns at it in the order of the tiles, whose
-/// grid must be in order.
+/// Decisions are drawn for the tile at hand only, so memory is O(kv_len) a worker. Each worker
+/// draws from a stream of its own, which passes over the tiles of others.
 class TileDropout {
 public:
     /// `first_query` is the number of drawn rows of each matrix before the first that is computed.
-    TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query);
+    TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
+                const kernels::Draws& draws);
 
-    /// Makes the room that `keep` needs. Beforehand, so that no worker can fail when others wait
-    /// for its turn.
+    /// Makes the room that `keep` needs.
     void reserve(TileKeep& room) const;
 
-    /// Bit l of word k: lane l keeps key k. Null where nothing is dropped.
-    const std::uint64_t* keep(std::size_t tile, const TilePlace& place, TileKeep& room);
+    /// The ends of runs of the `tiles` that are best given to one worker each, in order, since what
+    /// others draw is passed over: long ones first, so that all workers end together.
+    std::vector<std::size_t> runs(std::size_t tiles, std::size_t threads) const;
+
+    /// Bit l of word k: lane l keeps key k, one of `seen`. Null where nothing is dropped.
+    const std::uint64_t* keep(const TilePlace& place, KeyRange seen, TileKeep& room) const;
 
     /// What a kept weight is multiplied by: PyTorch divides ones by 1 - p in T.
     template <class T>
@@ -43,17 +47,11 @@ private:
     bool drops() const { return dropout_.p != 0; }
     std::size_t words() const { return (sizes_.keys + 63) / 64; }
     std::uint64_t drawn_rows_before(const TilePlace& place) const;
-    void draw_rows(std::size_t tile, const TilePlace& place, TileKeep& room);
 
     const Dropout& dropout_;
     TileSizes sizes_;
     std::size_t first_query_;
     std::vector<KeepBits> streams_;  // one; mkl head by head: one a head
-
-    std::mutex turns_;
-    std::condition_variable turn_ended_;
-    std::size_t turn_ = 0;
-    std::uint64_t rows_drawn_ = 0;
 };
 
 }  // namespace attn

@@ -49,6 +49,12 @@ public:
 
     const std::vector<kernels::Strip>& strips() const { return strips_; }
 
+    /// From the first key of the strips to the last.
+    KeyRange seen() const {
+        if (strips_.empty()) return {0, 0};
+        return {strips_.front().first_key, strips_.back().first_key + strips_.back().keys};
+    }
+
 private:
     void add_block(const Mask& mask, const TilePlace& place, Block block);
     void cut_block(const Block& block);

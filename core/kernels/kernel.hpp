@@ -133,12 +133,31 @@ struct Entries {
                  T* packed) noexcept;
 };
 
+/// Words of a block of MT19937, and room behind them.
+inline constexpr std::size_t draw_words = 624, draw_slack = 16;
+
+/// The generators of dropout. The same bits from every instruction set.
+struct Draws {
+    /// Words n to n + 623 of MT19937's sequence, untempered, become those `blocks` times 624 on.
+    /// Behind them is room for draw_slack words, aligned to 64 bytes as they are.
+    void (*step)(std::uint32_t* words, std::size_t blocks) noexcept;
+    /// Bit i % 64 of bits[i / 64], i below 312: the 53 low bits of outputs 2 i, the high half, and
+    /// 2 i + 1 are below `limit`, at most 2^53. The words have that room too.
+    void (*keep_mt19937)(const std::uint32_t* words, std::uint64_t limit,
+                         std::uint64_t* bits) noexcept;
+    /// Bit i of 64: first * powers[i] mod (2^31 - 1) is below `limit`, for factors from 1 to
+    /// 2^31 - 2.
+    void (*keep_mcg31)(std::uint32_t first, const std::uint32_t* powers, std::uint32_t limit,
+                       std::uint64_t* bits) noexcept;
+};
+
 /// One instruction set. Null where the program is built for processors that do not have it.
 struct Kernel {
     const char* name;
     bool (*runs_here)();
     const Entries<float>* float32;
     const Entries<double>* float64;
+    const Draws* draws;
 };
 
 }  // namespace attn::kernels

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 namespace attn {
@@ -27,70 +25,86 @@ std::uint32_t mkl_limit(double keep_probability) {
     return low;
 }
 
-void decide(TorchGenerator& generator, std::uint64_t limit, std::span<std::uint8_t> kept) {
-    std::array<std::uint32_t, 2 * word_bits> halves;
-    generator.fill32(std::span(halves).first(2 * kept.size()));
-    // By halves, as baseline x86-64 compares no vectors of 64-bit numbers.
-    const auto limit_high = static_cast<std::uint32_t>(limit >> 32);
-    const auto limit_low = static_cast<std::uint32_t>(limit);
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-        const std::uint32_t high = halves[2 * i] & 0x1fffff, low = halves[2 * i + 1];
-        kept[i] = (high < limit_high) | ((high == limit_high) & (low < limit_low));
-    }
-}
+/// Steps that take less time than a jump with most kernels, in blocks of words.
+constexpr std::uint64_t most_steps = (std::uint64_t{1} << 23) / kernels::draw_words;
 
-void decide(Mcg31& mkl, std::uint64_t limit, std::span<std::uint8_t> kept) {
-    std::array<std::uint32_t, word_bits> draws;
-    mkl.fill(std::span(draws).first(kept.size()));
-    const auto limit32 = static_cast<std::uint32_t>(limit);
-    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = draws[i] < limit32;
-}
-
-/// Bit i of the word is kept[i], a 0 or a 1.
-std::uint64_t packed(const std::array<std::uint8_t, word_bits>& kept) {
-    // The top byte of eight bytes times this holds the low bit of each, the first byte's lowest.
-    constexpr std::uint64_t gather =
-        std::endian::native == std::endian::little ? 0x0102040810204080 : 0x8040201008040201;
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < word_bits; i += 8) {
-        std::uint64_t eight;
-        std::memcpy(&eight, kept.data() + i, sizeof eight);
-        word |= (eight * gather >> 56) << i;
-    }
-    return word;
+/// The lowest `count` bits, 1 to 64.
+std::uint64_t lowest(std::size_t count) {
+    return ~std::uint64_t{0} >> (word_bits - count);
 }
 
 }  // namespace
 
-KeepBits::KeepBits(double p, DropoutStream stream, TorchGenerator generator)
-    : generator_(generator) {
+KeepBits::KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
+                   const kernels::Draws& draws)
+    : draws_(&draws), generator_(generator) {
     const double keep_probability = 1 - p;
     if (stream == DropoutStream::mkl) {
         mkl_.emplace(generator_.draw32());
         limit_ = mkl_limit(keep_probability);
     } else {
         limit_ = static_cast<std::uint64_t>(std::ceil(keep_probability * 0x1p53));
+        std::ranges::copy(generator_.engine().next_words(), words_.begin());
     }
 }
 
 void KeepBits::next(std::uint64_t* bits, std::size_t count) {
-    while (count != 0) {
-        std::array<std::uint8_t, word_bits> kept{};
-        const auto drawn = std::span(kept).first(std::min(count, word_bits));
-        if (mkl_)
-            decide(*mkl_, limit_, drawn);
-        else
-            decide(generator_, limit_, drawn);
-        *bits++ = packed(kept);
-        count -= drawn.size();
+    if (mkl_) return next_of_mkl(bits, count);
+    for (std::size_t done = 0; done < count;) {
+        if (passed_ == block_decisions) {
+            draws_->step(words_.data(), 1);
+            passed_ = 0;
+            decided_ = false;
+        }
+        if (!decided_) draws_->keep_mt19937(words_.data(), limit_, kept_.data());
+        decided_ = true;
+        const std::size_t taken =
+            std::min({count - done, block_decisions - passed_, word_bits - done % word_bits});
+        const std::uint64_t* from = kept_.data() + passed_ / word_bits;
+        const auto shift = passed_ % word_bits;
+        const std::uint64_t piece =
+            (from[0] >> shift | from[1] << 1 << (word_bits - 1 - shift)) & lowest(taken);
+        std::uint64_t& word = bits[done / word_bits];
+        word = done % word_bits == 0 ? piece : word | piece << (done % word_bits);
+        done += taken;
+        passed_ += taken;
+    }
+}
+
+void KeepBits::next_of_mkl(std::uint64_t* bits, std::size_t count) {
+    for (std::size_t taken; count != 0; count -= taken) {
+        taken = std::min(count, word_bits);
+        draws_->keep_mcg31(mkl_->x(), Mcg31::powers.data(), static_cast<std::uint32_t>(limit_),
+                           bits);
+        *bits++ &= lowest(taken);
+        mkl_->skip(taken);
     }
 }
 
 void KeepBits::skip(std::uint64_t count) {
-    if (mkl_)
-        mkl_->skip(count);
+    if (mkl_) return mkl_->skip(count);
+    const std::uint64_t passed = passed_ + count;
+    if (passed <= block_decisions) {
+        passed_ = static_cast<std::size_t>(passed);
+        return;
+    }
+    const std::uint64_t blocks = passed / block_decisions;
+    passed_ = static_cast<std::size_t>(passed % block_decisions);
+    decided_ = false;
+    if (blocks > most_steps)
+        jump(std::span(words_).first<kernels::draw_words>(), blocks * kernels::draw_words);
     else
-        generator_.skip(2 * count);
+        draws_->step(words_.data(), static_cast<std::size_t>(blocks));
+}
+
+TorchGenerator KeepBits::generator() const {
+    TorchGenerator reached = generator_;
+    if (!mkl_) {
+        Mt19937Words words;
+        std::copy_n(words_.begin(), words.size(), words.begin());
+        reached.engine() = Mt19937(words, 2 * passed_);
+    }
+    return reached;
 }
 
 // Swaps the two off-diagonal quarters of the whole, then of each quarter, down to single bits

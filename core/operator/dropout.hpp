@@ -8,6 +8,7 @@
 
 #include "core/base/tensor.hpp"
 #include "core/base/torch_random.hpp"
+#include "core/kernels/dispatch.hpp"
 #include "core/operator/choices.hpp"
 
 namespace attn {
@@ -17,23 +18,35 @@ namespace attn {
 class KeepBits {
 public:
     /// 0 < p < 1. mt19937 draws one draw64 an element; mkl draws one draw32 in all, at once: the
-    /// seed of an MCG31 stream.
-    KeepBits(double p, DropoutStream stream, TorchGenerator generator);
+    /// seed of an MCG31 stream. Every kernel's draws are the same.
+    KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
+             const kernels::Draws& draws = *kernels::supported().back()->draws);
 
     /// The next `count` decisions: bit i % 64 of bits[i / 64] is 1 where element i is kept; the
     /// unused bits of the last word are 0.
     void next(std::uint64_t* bits, std::size_t count);
 
-    /// Passes over `count` decisions: linear for mt19937, O(log count) for mkl.
+    /// Passes over `count` decisions: steps where they are few, else jumps.
     void skip(std::uint64_t count);
 
     /// Where the draws made so far have left the generator.
-    const TorchGenerator& generator() const { return generator_; }
+    TorchGenerator generator() const;
 
 private:
+    static constexpr std::size_t block_decisions = kernels::draw_words / 2;
+
+    void next_of_mkl(std::uint64_t* bits, std::size_t count);
+
+    const kernels::Draws* draws_;
     TorchGenerator generator_;
     std::optional<Mcg31> mkl_;
     std::uint64_t limit_;  // an element is kept where its draw, as an integer, is below
+
+    // Of mt19937: a block of the generator's words and the decisions made of them, once they are.
+    alignas(64) std::array<std::uint32_t, kernels::draw_words + kernels::draw_slack> words_{};
+    std::array<std::uint64_t, block_decisions / 64 + 2> kept_{};
+    bool decided_ = false;
+    std::size_t passed_ = 0;  // of the block's decisions
 };
 
 /// Transposes 64 x 64 bits in place: bit c of word r becomes bit r of word c.

@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <vector>
 
+#include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -44,46 +46,86 @@ constexpr DropoutStream streams[] = {DropoutStream::mt19937, DropoutStream::mkl}
 
 }  // namespace
 
-TEST_CASE("keep bits are the elements' own draws, over odd counts and skips") {
-    for (DropoutStream stream : streams)
-        for (double p : {1e-20, 0.1, 0.5, 0.9, 1 - 0x1p-53})
-            for (std::uint64_t seed : {1u, 77u}) {
-                TorchGenerator generator(seed);
-                generator.skip(seed);  // odd: pairs of draws lie across the engine's blocks
-                KeepBits bits(p, stream, generator);
-                KeepOneByOne single(p, stream, generator);
-                for (std::size_t count : {1u, 63u, 64u, 65u, 311u, 312u, 313u, 1000u}) {
-                    CAPTURE(p);
-                    CAPTURE(count);
-                    std::vector<std::uint64_t> words((count + 63) / 64, ~std::uint64_t{0});
-                    bits.next(words.data(), count);
-                    for (std::size_t i = 0; i < count; ++i) REQUIRE(bit(words, i) == single.next());
-                    for (std::size_t i = count; i < 64 * words.size(); ++i) REQUIRE(!bit(words, i));
-                    bits.skip(count + 5);
-                    for (std::size_t i = 0; i < count + 5; ++i) single.next();
+TEST_CASE("keep bits are the elements' own draws, over odd counts and skips, from every kernel") {
+    for (const kernels::Kernel* kernel : kernels::supported())
+        for (DropoutStream stream : streams)
+            for (double p : {1e-20, 0.1, 0.5, 0.9, 1 - 0x1p-53})
+                for (std::uint64_t seed : {1u, 77u}) {
+                    TorchGenerator generator(seed);
+                    generator.skip(seed);  // odd: pairs of draws lie across the engine's blocks
+                    KeepBits bits(p, stream, generator, *kernel->draws);
+                    KeepOneByOne single(p, stream, generator);
+                    for (std::size_t count : {1u, 63u, 64u, 65u, 311u, 312u, 313u, 1000u}) {
+                        CAPTURE(kernel->name);
+                        CAPTURE(p);
+                        CAPTURE(count);
+                        std::vector<std::uint64_t> words((count + 63) / 64, ~std::uint64_t{0});
+                        bits.next(words.data(), count);
+                        for (std::size_t i = 0; i < 64 * words.size(); ++i)
+                            REQUIRE(bit(words, i) == (i < count && single.next()));
+                        bits.skip(count + 5);
+                        for (std::size_t i = 0; i < count + 5; ++i) single.next();
+                    }
+                    TorchGenerator after = bits.generator();
+                    CHECK(after.draw32() == single.generator().draw32());
                 }
-                TorchGenerator after = bits.generator();
-                CHECK(after.draw32() == single.generator().draw32());
-            }
+}
+
+TEST_CASE("keep bits far on are those of a generator that skipped as many draws") {
+    for (const kernels::Kernel* kernel : kernels::supported())
+        for (DropoutStream stream : streams)
+            for (std::uint64_t count :
+                 {311ull, 312ull, 4193968ull, 4194592ull, 1ull << 40, 1ull << 62})
+                for (std::size_t before : {0u, 1u, 311u, 312u}) {
+                    CAPTURE(kernel->name);
+                    CAPTURE(count);
+                    CAPTURE(before);
+                    std::array<std::uint64_t, 10> words{};
+                    KeepBits bits(0.3, stream, TorchGenerator(5), *kernel->draws);
+                    bits.next(words.data(), before);
+                    bits.skip(count);
+                    bits.next(words.data(), 640);
+                    TorchGenerator generator(5);
+                    Mcg31 mkl(stream == DropoutStream::mkl ? generator.draw32() : 1);
+                    mkl.skip(before + count);
+                    if (stream == DropoutStream::mt19937) generator.skip(2 * (before + count));
+                    for (std::size_t i = 0; i < 640; ++i) {
+                        const double uniform = stream == DropoutStream::mkl
+                                                   ? mkl.next()
+                                                   : generator.uniform01<double>();
+                        REQUIRE(((words[i / 64] >> (i % 64)) & 1) == (uniform < 1 - 0.3 ? 1 : 0));
+                    }
+                }
 }
 
 TEST_CASE("an element is kept where its uniform is below 1 - p, and not where they are equal") {
-    for (DropoutStream stream : streams)
-        for (std::uint64_t seed = 0; seed < 200; ++seed) {
-            TorchGenerator generator(seed);
-            const double uniform = stream == DropoutStream::mkl ? Mcg31(generator.draw32()).next()
-                                                                : generator.uniform01<double>();
-            // mt19937: 1 - (1 - uniform) is uniform itself, a multiple of 2^-53.
-            for (int step = -4; step <= 4; ++step) {
-                CAPTURE(seed);
-                CAPTURE(step);
-                const double p = 1 - uniform + step * 0x1p-53;
-                std::uint64_t kept = 0;
-                KeepBits(p, stream, TorchGenerator(seed)).next(&kept, 1);
-                CHECK(kept == (uniform < 1 - p ? 1 : 0));
-                if (stream == DropoutStream::mt19937) CHECK(kept == (step < 0 ? 1 : 0));
+    for (const kernels::Kernel* kernel : kernels::supported())
+        for (DropoutStream stream : streams)
+            for (std::uint64_t seed = 0; seed < 60; ++seed) {
+                // The element whose uniform is met, and another, which is not touched by it.
+                const std::uint64_t place = 5 * seed;
+                TorchGenerator generator(seed);
+                Mcg31 mkl(stream == DropoutStream::mkl ? generator.draw32() : 1);
+                double uniform = 0;
+                for (std::uint64_t i = 0; i <= place; ++i)
+                    uniform =
+                        stream == DropoutStream::mkl ? mkl.next() : generator.uniform01<double>();
+                // mt19937: 1 - (1 - uniform) is uniform itself, a multiple of 2^-53.
+                for (int step = -4; step <= 4; ++step) {
+                    CAPTURE(kernel->name);
+                    CAPTURE(seed);
+                    CAPTURE(step);
+                    const double p = 1 - uniform + step * 0x1p-53;
+                    if (p <= 0 || p >= 1) continue;
+                    std::vector<std::uint64_t> words(5);
+                    KeepBits(p, stream, TorchGenerator(seed), *kernel->draws)
+                        .next(words.data(), 312);
+                    CHECK(bit(words, place) == (uniform < 1 - p));
+                    if (stream == DropoutStream::mt19937) CHECK(bit(words, place) == (step < 0));
+                    KeepOneByOne single(p, stream, TorchGenerator(seed));
+                    for (std::size_t i = 0; i < 312; ++i) REQUIRE(bit(words, i) == single.next());
+                }
             }
-        }
 }
 
 TEST_CASE("bits transposed: bit c of word r becomes bit r of word c, and twice is not at all") {

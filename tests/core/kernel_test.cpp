@@ -239,14 +239,17 @@ TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {
 }
 
 TEST_CASE("kernels: dropout drops what the reference drops, on both streams and head by head") {
+    constexpr int none = 1000;
     for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl})
         for (bool head_by_head : {false, true})
             for (double p : {0.1, 0.5, 1.0})
-                for (std::size_t first : {0u, 30u}) {
+                for (int window : {none, -1, 9}) {
+                    const std::size_t first = window == 9 ? 30 : 0;
                     CAPTURE(head_by_head);
                     CAPTURE(p);
-                    CAPTURE(first);
-                    auto call = plain_call<float>({2, 4, 2, 70, 131, 8, 8}, 2, 3);
+                    CAPTURE(window);
+                    auto call = plain_call<float>({2, 4, 2, 70, 331, 8, 8}, 2, 3);
+                    if (window != none) call.mask.add(BandRule(window, 0, 200));
                     call.first_query = first;
                     call.dropout = {p, stream, head_by_head, 100, TorchGenerator(7)};
                     check_call(call);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <random>
+#include <tuple>
 #include <type_traits>
 
 #include "core/base/initialisers.hpp"
@@ -149,18 +150,86 @@ TEST_CASE("a tensor of normals read in pieces is the tensor read whole") {
     }
 }
 
+TEST_CASE("normals far into a large tensor are those that so many draws lead to") {
+    const std::uint64_t count = std::uint64_t{1} << 62, first = count - 40;
+    std::vector<double> far(16), near(16);
+    NormalStream<double>(TorchGenerator(5), count).read(first - first % 16, far);
+    TorchGenerator generator(5);
+    generator.skip(2 * (first - first % 16));
+    NormalStream<double>(generator, count).read(0, near);
+    CHECK(far == near);
+}
+
 TEST_CASE("bernoulli is one 64-bit draw an element, below p") {
     for_each_seed("bernoulli", [](const auto& expected, TorchGenerator generator) {
         for (double value : expected) CHECK((generator.uniform01<double>() < 0.3) == (value == 1));
     });
 }
 
-TEST_CASE("skip throws 32-bit draws away") {
-    for (std::uint64_t count : {0u, 1u, 623u, 624u, 625u, 5000u}) {
-        TorchGenerator skipped(42), stepped(42);
-        skipped.skip(count);
-        for (std::uint64_t i = 0; i < count; ++i) stepped.draw32();
-        CHECK(skipped.draw32() == stepped.draw32());
+TEST_CASE("skipping is as many steps, at any place of a block, few or millions") {
+    std::mt19937_64 random(1);
+    std::vector<std::uint64_t> counts{0,    1,       623,     624,     625,
+                                      5000, 2097151, 2097152, 2097153, 10000000};
+    for (int i = 0; i < 12; ++i) counts.push_back(random() % (std::uint64_t{1} << (8 + i)));
+    for (std::uint64_t count : counts) {
+        const auto seed = static_cast<std::uint32_t>(random());
+        const std::uint64_t before = random() % 1300;
+        CAPTURE(count);
+        CAPTURE(seed);
+        CAPTURE(before);
+        Mt19937 ours(seed);
+        std::mt19937 standard(seed);
+        for (std::uint64_t i = 0; i < before; ++i) ours.draw();
+        ours.skip(count);
+        standard.discard(before + count);
+        for (int i = 0; i < 1300; ++i) REQUIRE(ours.draw() == standard());
+    }
+}
+
+TEST_CASE("a jump is as many steps, from one on") {
+    for (std::uint64_t count : {0u, 1u, 2u, 623u, 624u, 19936u, 19937u, 19938u, 39874u, 100003u}) {
+        CAPTURE(count);
+        Mt19937 engine(9);
+        engine.skip(100);
+        Mt19937Words words = engine.next_words();
+        jump(words, count);
+        engine.skip(count);
+        CHECK(words == engine.next_words());
+    }
+}
+
+TEST_CASE("far positions are those that NumPy's outputs and a recurrence found in them give") {
+    // The recurrence by Berlekamp and Massey's algorithm from 40200 outputs, x^n by Python's
+    // integers, the sum over the first outputs of seed 5489.
+    const std::tuple<std::uint64_t, std::uint32_t, std::uint32_t> known[] = {
+        {10000000u, 1812463655u, 2263358686u},
+        {1000000000000u, 2948162034u, 2002140012u},
+        {1000000000000000000u, 2268990717u, 1422450214u},
+        {std::uint64_t{1} << 63, 2901213308u, 1845510801u},
+        {~std::uint64_t{0}, 2381927529u, 2170487254u}};
+    for (const auto& [count, first, second] : known) {
+        TorchGenerator generator(5489);
+        generator.skip(count);
+        CHECK(generator.draw32() == first);
+        CHECK(generator.draw32() == second);
+    }
+}
+
+TEST_CASE("two skips are the skip of their sum, however far and from wherever") {
+    std::mt19937_64 random(2);
+    for (int i = 0; i < 12; ++i) {
+        const std::uint64_t a = random() >> 1, b = random() >> (1 + random() % 60);
+        const std::uint64_t drawn = random() % 700;
+        CAPTURE(a);
+        CAPTURE(b);
+        CAPTURE(drawn);
+        Mt19937 twice(3), once(3);
+        for (std::uint64_t k = 0; k < drawn; ++k) twice.draw(), once.draw();
+        twice.skip(a);
+        twice.draw();
+        twice.skip(b);
+        once.skip(a + b + 1);
+        for (int k = 0; k < 700; ++k) REQUIRE(twice.draw() == once.draw());
     }
 }
 
@@ -172,20 +241,11 @@ TEST_CASE("MCG31: first elements by hand, and a jump is as many steps") {
           static_cast<double>(1132489760ull * 1132489760ull % 2147483647ull) / 2147483647.0);
     CHECK(Mcg31(0).next() == Mcg31(1).next());
     CHECK(Mcg31(2147483647u).next() == Mcg31(1).next());
-    for (std::uint64_t count : {0u, 1u, 2u, 63u, 1000u}) {
+    for (std::uint64_t count : {0u, 1u, 2u, 63u, 64u, 65u, 1000u}) {
         Mcg31 jumped(77), stepped(77);
         jumped.skip(count);
         for (std::uint64_t i = 0; i < count; ++i) stepped.next();
         CHECK(jumped.next() == stepped.next());
-    }
-}
-
-TEST_CASE("MCG31: a fill is as many steps") {
-    Mcg31 filled(2147483646u), stepped(2147483646u);
-    for (std::size_t count : {1u, 63u, 64u, 65u, 1000u}) {
-        std::vector<std::uint32_t> x(count);
-        filled.fill(x);
-        for (std::uint32_t value : x) CHECK(value / 2147483647.0 == stepped.next());
     }
 }
 

@@ -1,0 +1,119 @@
+// The generators of dropout and the decisions made from them, in vectors of 32-bit words; see
+// kernel.hpp.
+//
+// What an instruction set gives is `Words`: its vector, of the compilers' own type; of two vectors
+// in a row, `even`, the words at even places, and `last_three`, those from the first one's last
+// three on; `below` and `equal`, bit l of which compares lane l of words below 2^31.
+#pragma once
+
+#include "core/kernels/kernel.hpp"
+
+namespace attn::kernels {
+namespace {
+
+/// What needs no instructions of its own.
+template <class V>
+struct PlainWords {
+    using Vector = V;
+
+    /// A word of the next block from the word in its place, its successor and the one 397 ahead.
+    static V twisted(V word, V successor, V ahead) {
+        const V y = (word & 0x80000000u) | (successor & 0x7fffffffu);
+        return ahead ^ (y >> 1) ^ (-(successor & 1) & 0x9908b0dfu);
+    }
+};
+
+template <class Words>
+struct DrawsBy {
+    using V = typename Words::Vector;
+    static constexpr std::size_t lanes = sizeof(V) / 4;
+    static_assert(draw_slack % lanes == 0);
+
+    static V load(const std::uint32_t* p) {
+        V v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return v;
+    }
+    static void store(V v, std::uint32_t* p) { __builtin_memcpy(p, &v, sizeof v); }
+
+    static V tempered(V y) {
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c5680u;
+        y ^= (y << 15) & 0xefc60000u;
+        return y ^ (y >> 18);
+    }
+
+    static void twist(std::uint32_t* words, V ahead) {
+        store(Words::twisted(load(words), load(words + 1), ahead), words);
+    }
+
+    /// In place. A word is made from those 0, 1 and 397 places ahead. The last of these are new
+    /// ones from the place 227 behind on, put together from whole vectors, as what was just stored
+    /// is slow to load at another place.
+    static void step(std::uint32_t* words, std::size_t blocks) noexcept {
+        constexpr std::size_t ahead = 397, behind = (draw_words - ahead) / lanes * lanes;
+        static_assert(draw_words - ahead == behind + 3);
+        for (; blocks != 0; --blocks) {
+            V before = load(words + draw_words - lanes);
+            for (std::size_t i = 0; i < behind; i += lanes)
+                twist(words + i, load(words + i + ahead));
+            words[draw_words] = words[0];
+            for (std::size_t i = behind; i < draw_words; i += lanes) {
+                const V next = load(words + i - behind);
+                twist(words + i, Words::last_three(before, next));
+                before = next;
+            }
+        }
+    }
+
+    static std::uint32_t tempered_word(std::uint32_t word) { return tempered(V{} + word)[0]; }
+
+    /// Only the high halves are looked at, unless one is just the limit's.
+    static void keep_mt19937(const std::uint32_t* words, std::uint64_t limit,
+                             std::uint64_t* bits) noexcept {
+        const V limits = V{} + static_cast<std::uint32_t>(limit >> 32);
+        std::uint64_t undecided = 0;
+        for (std::size_t first = 0; first < draw_words / 2; first += 64) {
+            std::uint64_t kept = 0;
+            for (std::size_t i = 0; i < 64; i += lanes) {
+                const std::uint32_t* from = words + 2 * (first + i);
+                const V high = tempered(Words::even(load(from), load(from + lanes))) & 0x1fffff;
+                kept |= Words::below(high, limits) << i;
+                undecided |= Words::equal(high, limits);
+            }
+            bits[first / 64] = kept;
+        }
+        if (undecided != 0) keep_exactly(words, limit, bits);
+        bits[draw_words / 2 / 64] &= (std::uint64_t{1} << (draw_words / 2 % 64)) - 1;
+    }
+
+    static void keep_exactly(const std::uint32_t* words, std::uint64_t limit, std::uint64_t* bits) {
+        for (std::size_t i = 0; i < draw_words / 2; ++i) {
+            const std::uint64_t high = tempered_word(words[2 * i]) & 0x1fffff;
+            const bool kept = (high << 32 | tempered_word(words[2 * i + 1])) < limit;
+            const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+            bits[i / 64] = kept ? bits[i / 64] | bit : bits[i / 64] & ~bit;
+        }
+    }
+
+    static void keep_mcg31(std::uint32_t first, const std::uint32_t* powers, std::uint32_t limit,
+                           std::uint64_t* bits) noexcept {
+        constexpr std::uint32_t modulus = 0x7fffffff;
+        std::uint32_t x[64];
+        for (std::size_t i = 0; i < 64; ++i) {
+            // 2^31 is congruent to 1: the high bits are added to the low ones.
+            const std::uint64_t product = std::uint64_t{first} * powers[i];
+            const std::uint32_t sum = (static_cast<std::uint32_t>(product) & modulus) +
+                                      static_cast<std::uint32_t>(product >> 31);
+            x[i] = sum < sum - modulus ? sum : sum - modulus;
+        }
+        const V limits = V{} + limit;
+        *bits = 0;
+        for (std::size_t i = 0; i < 64; i += lanes) *bits |= Words::below(load(x + i), limits) << i;
+    }
+
+    static constexpr Draws entries() { return {step, keep_mt19937, keep_mcg31}; }
+};
+
+}  // namespace
+}  // namespace attn::kernels

@@ -1,0 +1,29 @@
+#include "core/kernels/draws.hpp"
+
+namespace attn::kernels {
+namespace {
+
+using Vector [[gnu::vector_size(16)]] = std::uint32_t;
+
+struct Words : PlainWords<Vector> {
+    static Vector even(Vector a, Vector b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+    static Vector last_three(Vector a, Vector b) {
+        return __builtin_shufflevector(a, b, 1, 2, 3, 4);
+    }
+    static std::uint64_t below(Vector a, Vector b) { return mask(Vector(a < b)); }
+    static std::uint64_t equal(Vector a, Vector b) { return mask(Vector(a == b)); }
+
+private:
+    static std::uint64_t mask(Vector where) {
+        where &= Vector{1, 2, 4, 8};
+        where |= __builtin_shufflevector(where, where, 2, 3, 0, 1);
+        return where[0] | where[1];
+    }
+};
+
+}  // namespace
+
+extern const Draws generic_draws;
+const Draws generic_draws = DrawsBy<Words>::entries();
+
+}  // namespace attn::kernels
