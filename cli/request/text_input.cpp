@@ -2,6 +2,7 @@
 #include "cli/request/text_input.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -16,16 +17,15 @@ namespace {
 constexpr std::uint64_t default_vocab_size = 50000;
 constexpr std::uint64_t default_embed_dim = 3;
 
-/// The whole table is drawn, if not kept: its size bounds the time that it takes.
+/// Positions in the table are counted in 64 bits, two draws each; its size costs no time.
 void check_table_size(const Request& request, std::size_t words) {
-    constexpr double largest = 0x1p32;
-    const double rows = static_cast<double>(*request.vocab_size);
-    const double columns = static_cast<double>(*request.embed_dim);
-    if (rows * columns > largest)
+    constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
+    if (*request.vocab_size > largest / *request.embed_dim)
         throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
                     "an embedding of " + std::to_string(*request.vocab_size) + " x " +
-                        std::to_string(*request.embed_dim) +
-                        " numbers; expected at most 4294967296 in all");
+                        std::to_string(*request.embed_dim) + " numbers; expected at most " +
+                        std::to_string(largest) + " in all");
+    const double columns = static_cast<double>(*request.embed_dim);
     require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
                    "the embedded text");
 }

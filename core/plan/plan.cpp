@@ -128,11 +128,6 @@ void resolve_draws(Settings& s) {
     if (s.dropout_skip && !s.dropout_seed)
         refuse("dropout_skip",
                "dropout has no generator of its own; expected dropout_seed beside it");
-    constexpr std::uint64_t limit = std::uint64_t{1} << 32;
-    for (const auto& [name, skip] :
-         {std::pair("rng_skip", s.rng_skip), {"dropout_skip", s.dropout_skip.value_or(0)}})
-        if (skip > limit)
-            refuse(name, "too many draws to step over; expected at most " + std::to_string(limit));
     if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
 }
 

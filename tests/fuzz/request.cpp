@@ -36,8 +36,6 @@ void refuse_large(const Request& request) {
     for (const auto& size : {s.d_out, s.d_k, s.d_v, s.heads, s.kv_heads, request.embed_dim})
         refuse(size, 64);
     refuse(request.threads, 4);
-    for (const auto& draws : {request.vocab_size, std::optional(s.rng_skip), s.dropout_skip})
-        refuse(draws, 10000);
 }
 
 void refuse_costly(const Plan& plan) {
