@@ -299,7 +299,7 @@ const bench::Peak& peak_of(const kernels::Kernel& kernel) {
 }
 
 struct Options {
-    std::string kernel = "auto";
+    std::string kernel = "auto", only;
     std::vector<std::size_t> threads, shape;
     std::size_t queries = 0;
     double seconds = 2;
@@ -348,6 +348,8 @@ void run(const Options& options) {
     if (threads.empty()) threads = {1, ThreadPool().threads()};
     if (options.growth) return report_growth(*kernel, threads.back(), options);
     std::vector<Case> cases = standard_cases();
+    std::erase_if(
+        cases, [&](const Case& c) { return name_of(c).find(options.only) == std::string::npos; });
     if (!options.shape.empty()) {
         const std::size_t keys = options.shape[1];
         const std::size_t queries = options.queries == 0 ? keys : options.queries;
@@ -389,6 +391,8 @@ int main(int argc, char** argv) {
         ->needs(shape)
         ->check(CLI::Range(1, 1 << 24));
     app.add_flag("--causal", options.causal, "with --shape")->needs(shape);
+    app.add_option("--only", options.only, "the standard shapes whose line has this text")
+        ->excludes(shape);
     app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
         ->check(CLI::PositiveNumber);
     app.add_flag("--growth", options.growth, "time and memory from 512 to 131072 tokens");
