@@ -76,7 +76,7 @@ TEST_CASE("keep bits far on are those of a generator that skipped as many draws"
         for (DropoutStream stream : streams)
             for (std::uint64_t count :
                  {311ull, 312ull, 4193968ull, 4194592ull, 1ull << 40, 1ull << 62})
-                for (std::size_t before : {0u, 1u, 311u, 312u}) {
+                for (std::size_t before : {0u, 311u}) {
                     CAPTURE(kernel->name);
                     CAPTURE(count);
                     CAPTURE(before);
