@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -21,16 +23,28 @@ namespace {
 
 struct AddedFlag {
     const Option* option;
-    const CLI::Option* flag;
+    const CLI::Option* flag;  // null where no word can mean it
 };
 
 bool takes_no_value(const Option& option) {
     return is_boolean(option) || std::holds_alternative<Switch>(option.field);
 }
 
+/// Whether one of these words may be a flag of this option, whatever else it may be.
+bool may_be_named(const Option& option, const std::vector<std::string_view>& dashed) {
+    const std::string name = flag_name(option);
+    return std::any_of(dashed.begin(), dashed.end(), [&](std::string_view word) {
+        if (word[1] != '-' && option.letter != 0 && word.find(option.letter) != word.npos)
+            return true;
+        word = word.substr(word[1] == '-' ? 2 : 1);
+        word = word.substr(0, word.find('='));
+        return word == name || (word.starts_with("no-") && word.substr(3) == name);
+    });
+}
+
 /// The last of a flag that is given more than once wins, so that aliases and scripts can set
 /// defaults. Both spellings of a boolean are one flag to CLI11, which keeps no order between two.
-AddedFlag add_flag(CLI::App& app, const Option& option) {
+const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
     const std::string flag = letter + flag_of(option);
     CLI::Option* const added = is_boolean(option)
@@ -39,14 +53,25 @@ AddedFlag add_flag(CLI::App& app, const Option& option) {
                                                         : app.add_option(flag);
     if (takes_no_value(option)) added->disable_flag_override();
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    return {&option, added};
+    return added;
 }
 
-std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const Program& program) {
-    std::vector<AddedFlag> added{add_flag(app, config_option)};
-    for (const Option& option : command.own) added.push_back(add_flag(app, option));
+/// All flags of the command; to CLI11, whose time grows with the square of their number, those
+/// alone that the words may name.
+std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const Program& program,
+                                 const std::vector<std::string>& words) {
+    std::vector<std::string_view> dashed;
+    std::copy_if(words.begin(), words.end(), std::back_inserter(dashed),
+                 [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
+    std::vector<AddedFlag> added;
+    added.reserve(1 + command.own.size() + program.options.size());
+    const auto add = [&](const Option& option) {
+        added.push_back({&option, may_be_named(option, dashed) ? add_flag(app, option) : nullptr});
+    };
+    add(config_option);
+    for (const Option& option : command.own) add(option);
     for (const Option& option : program.options)
-        if (takes(command, option)) added.push_back(add_flag(app, option));
+        if (takes(command, option)) add(option);
     return added;
 }
 
@@ -115,7 +140,7 @@ std::vector<Given> all_given(Args& args, const std::vector<AddedFlag>& flags) {
     const char* const shared = std::getenv("ATTN_CONFIG");
     if (shared != nullptr && *shared != '\0') add(shared, Giver::environment);
     for (const AddedFlag& added : flags) {
-        if (added.flag->count() == 0) continue;
+        if (added.flag == nullptr || added.flag->count() == 0) continue;
         if (added.option == &config_option)
             add(text_of(added), Giver::config);
         else
@@ -176,7 +201,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     // CLI11 2.1 hands them over in another order where flags stand before them.
     const CLI::Option* const input =
         args.command->input != nullptr ? app.add_option("INPUT") : nullptr;
-    const std::vector<AddedFlag> flags = add_flags(app, *args.command, program);
+    const std::vector<AddedFlag> flags = add_flags(app, *args.command, program, words);
     check_words(words, flags);
     try {
         std::reverse(words.begin(), words.end());  // as CLI11 takes them
