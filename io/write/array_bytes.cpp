@@ -1,8 +1,13 @@
 // The bytes of a result's arrays; see array_bytes.hpp.
 #include "io/write/array_bytes.hpp"
 
+#include <exception>
+#include <thread>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
+#include "core/base/threads.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {
@@ -34,11 +39,66 @@ ArrayBytes describe(const NamedArray& array) {
     return bytes;
 }
 
-void write_bytes(const NamedArray& array, FunctionRef<void(std::string_view)> take) {
-    for_each_piece(array, [&](const auto& values) {
-        take(
-            {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(*values.data())});
-    });
+namespace {
+
+template <class T>
+std::string_view bytes_of(const Array<T>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// Work that another thread does, or who waits for it where there is no other thread.
+class Beside {
+public:
+    explicit Beside(FunctionRef<void()> work)
+        : work_(work), thread_(start_threads(1, [this](std::size_t) { run(); })) {}
+    Beside(const Beside&) = delete;
+    Beside& operator=(const Beside&) = delete;
+    ~Beside() { join(); }
+
+    /// Errors: those of the work.
+    void wait() {
+        if (thread_.empty()) run();
+        join();
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+private:
+    void run() {
+        try {
+            work_();
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
+
+    void join() {
+        for (std::thread& thread : thread_) thread.join();
+        thread_.clear();
+    }
+
+    FunctionRef<void()> work_;
+    std::exception_ptr failure_;
+    std::vector<std::thread> thread_;  // last: it uses all of the above
+};
+
+template <class T>
+void write_beside(const RowStream<T>& stream, FunctionRef<void(std::string_view)> take) {
+    for (Array<T> made = stream.next(); made.size() != 0;) {
+        const auto write = [&] { take(bytes_of(made)); };
+        Beside writing(write);
+        Array<T> next = stream.next();
+        writing.wait();
+        made = std::move(next);
+    }
+}
+
+}  // namespace
+
+void write_bytes(const NamedArray& array, const ThreadPool* workers,
+                 FunctionRef<void(std::string_view)> take) {
+    if (array.stream && workers != nullptr && workers->threads() > 1)
+        return std::visit([&](const auto& stream) { write_beside(stream, take); }, *array.stream);
+    for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
 }
 
 }  // namespace attn::io

@@ -8,6 +8,7 @@
 
 #include "core/base/function_ref.hpp"
 #include "core/base/named_array.hpp"
+#include "core/base/thread_pool.hpp"
 
 namespace attn::io {
 
@@ -24,7 +25,9 @@ struct ArrayBytes {
 
 ArrayBytes describe(const NamedArray& array);
 
-/// Hands the array's bytes on, piece by piece. A stream is used up.
-void write_bytes(const NamedArray& array, FunctionRef<void(std::string_view)> take);
+/// Hands the array's bytes on, piece by piece. A stream is used up; with more workers than one its
+/// next rows are computed while another thread takes those before.
+void write_bytes(const NamedArray& array, const ThreadPool* workers,
+                 FunctionRef<void(std::string_view)> take);
 
 }  // namespace attn::io

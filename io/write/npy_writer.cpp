@@ -9,7 +9,7 @@ void write_npy(Output& out, const Report& report, const NumberStyle&) {
     const NamedArray& array = report.arrays.front();
     const ArrayBytes bytes = describe(array);
     out << npy_header(bytes.descr, bytes.shape);
-    write_bytes(array, [&](std::string_view piece) { out << piece; });
+    write_bytes(array, report.workers, [&](std::string_view piece) { out << piece; });
 }
 
 void write_npz(Output& out, const Report& report, const NumberStyle&) {
@@ -19,7 +19,7 @@ void write_npz(Output& out, const Report& report, const NumberStyle&) {
         const std::string header = npy_header(bytes.descr, bytes.shape);
         zip.begin(array.name + ".npy", header.size() + bytes.size());
         zip.write(header);
-        write_bytes(array, [&](std::string_view piece) { zip.write(piece); });
+        write_bytes(array, report.workers, [&](std::string_view piece) { zip.write(piece); });
         zip.end();
     }
     const std::string head = metadata_text(report);

@@ -45,7 +45,7 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
     out << bytes_of_number(text.size(), prefix) << text;
     for (const NamedArray* array : arrays)
-        write_bytes(*array, [&](std::string_view piece) { out << piece; });
+        write_bytes(*array, report.workers, [&](std::string_view piece) { out << piece; });
 }
 
 }  // namespace attn::io
