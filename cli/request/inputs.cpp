@@ -23,13 +23,22 @@
 namespace attn::cli {
 namespace {
 
+/// Where a mask goes, of which true and false are taken.
+struct MaskFields {
+    Array<double> Operands::*values;
+    bool Operands::*is_boolean;
+};
+
+constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
+    key_padding_fields{&Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean};
+
 /// An operand that may have a file of its own or stand in the request.
 struct OperandRule {
     const char* key;
     Modes modes;
     bool required;
-    Array<double> Operands::*array;
-    bool Operands::*is_boolean;  // null where true and false are not taken
+    RealArray Operands::*reals;
+    const MaskFields* mask;  // in their stead
     std::size_t lowest_rank, highest_rank;
     bool nonfinite;  // masks hold infinities, and blocked keys and values may hold anything
 };
@@ -42,9 +51,8 @@ constexpr OperandRule operand_rules[] = {
     {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
     {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
     {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
-    {"mask", anywhere, false, &Operands::mask, &Operands::mask_is_boolean, 1, 4, true},
-    {"key_padding_mask", anywhere, false, &Operands::key_padding_mask,
-     &Operands::key_padding_mask_is_boolean, 1, 2, true},
+    {"mask", anywhere, false, nullptr, &mask_fields, 1, 4, true},
+    {"key_padding_mask", anywhere, false, nullptr, &key_padding_fields, 1, 2, true},
 };
 
 bool is_operand(std::string_view key, Mode mode) {
@@ -83,7 +91,7 @@ public:
         if (model_ != nullptr) model_->check_input();
         settle_numeric_masks();
         check_tokens();
-        inputs_.text_while_reading += largest_text_;
+        inputs_.text_while_reading += largest_text_ + largest_unrounded_;
     }
 
     void read_arrays(const io::InputFile& line) {
@@ -259,10 +267,11 @@ private:
         io::ArrayRules rules;
         rules.dtype = request_.settings.dtype;
         rules.memory_before = inputs_.text + inputs_.text_while_reading;
-        for (const Array<double>* read :
+        for (const RealArray* read :
              {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
-              &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.mask})
-            rules.memory_before += sizeof(double) * static_cast<double>(read->size());
+              &operands_.value, &operands_.past_key, &operands_.past_value})
+            rules.memory_before += read->bytes();
+        rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
         rules.lowest_rank = lowest_rank;
         rules.highest_rank = highest_rank;
         return rules;
@@ -278,8 +287,7 @@ private:
             read_named(true,
                        [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
         } else if (member != document_.members.end()) {
-            operands_.inputs =
-                input_->document->read_array(*member->second, rules(2, 3), &workers_).values;
+            operands_.inputs = read_member(*member->second, rules(2, 3));
         } else if (!request_.has("inputs")) {
             throw Error(ErrorKind::input, input_->place,
                         "a request without \"inputs\"; expected a matrix under that key");
@@ -289,22 +297,22 @@ private:
     }
 
     /// A matrix or batch; labels of CSV name the tokens.
-    Array<double> read_tokens_file(const io::InputFile& file) {
+    RealArray read_tokens_file(const io::InputFile& file) {
         const bool has_number =
             !file.source || file.source->text.find_first_of("0123456789") != std::string::npos;
         if (!has_number && !file.document)
             throw Error(ErrorKind::input, file.name,
                         "holds no number; expected a matrix, or its words by --text");
         std::vector<std::string> labels;
-        Array<double> inputs =
-            io::read_one_array(file, rules(2, 3), &workers_, request_.csv, &labels).values;
+        RealArray inputs =
+            rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
         if (!labels.empty() && !request_.has("tokens")) request_.tokens = std::move(labels);
         return inputs;
     }
 
     /// Positions go on after the cached keys.
     void embed_token_ids() {
-        const Array<double>& past = operands_.past_key;
+        const RealArray& past = operands_.past_key;
         const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
         operands_.inputs = model_->embed_token_ids(past_len);
         operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
@@ -318,15 +326,19 @@ private:
         if (!is_there && !rule.required) return;
         io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
         allowed.nonfinite = rule.nonfinite;
-        allowed.boolean = rule.is_boolean != nullptr;
-        io::NumberArray read;
+        allowed.boolean = rule.mask != nullptr;
         if (request_.has_file(rule.key)) {
-            read_named(!is_from_flag(request_, rule.key), [&] { read = read_file(rule, allowed); });
+            read_named(!is_from_flag(request_, rule.key), [&] { read_file(rule, allowed); });
         } else if (member != document_.members.end()) {
-            read = input_->document->read_array(*member->second, allowed, &workers_);
+            if (rule.mask == nullptr)
+                operands_.*rule.reals = read_member(*member->second, allowed);
+            else
+                take_mask(rule, input_->document->read_array(*member->second, allowed, &workers_));
         } else if (stored != stored_operands_.end()) {
-            read = io::read_numbers(*stored->second, allowed);
-            check_polarity(read, rule, read.integers);
+            if (rule.mask == nullptr)
+                operands_.*rule.reals = io::read_reals(*stored->second, allowed, &workers_);
+            else
+                take_mask(rule, io::read_numbers(*stored->second, allowed, &workers_));
         } else {
             const std::string key = rule.key;
             const std::string expected =
@@ -335,11 +347,37 @@ private:
                 throw Error(ErrorKind::usage, input_->place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
-        if (rule.is_boolean != nullptr) {
-            operands_.*rule.is_boolean = read.boolean;
-            if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
-        }
-        operands_.*rule.array = std::move(read.values);
+    }
+
+    void read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
+        const io::InputFile file = open_operand(rule.key, rule.required);
+        const io::CsvStyle plain{io::Guess::no, io::Guess::no};
+        const io::CsvStyle style = rule.required ? request_.csv : plain;
+        if (rule.mask == nullptr)
+            operands_.*rule.reals = rounded(io::read_reals(file, allowed, &workers_, style), file);
+        else
+            take_mask(rule, io::read_one_array(file, allowed, &workers_, style),
+                      !file.format->booleans);
+    }
+
+    RealArray read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
+        io::NumberArray read = input_->document->read_array(member, allowed, &workers_);
+        return rounded(as_reals(std::move(read.values), allowed.dtype), *input_);
+    }
+
+    /// Numbers of a text are there as float64 too until all are rounded.
+    RealArray rounded(RealArray read, const io::InputFile& file) {
+        if (file.source && request_.settings.dtype == Dtype::float32)
+            largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
+        return read;
+    }
+
+    /// `cannot_say`: the format has no booleans.
+    void take_mask(const OperandRule& rule, io::NumberArray read, bool cannot_say = false) {
+        if (cannot_say || read.integers) check_polarity(read, rule);
+        operands_.*rule.mask->is_boolean = read.boolean;
+        if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
+        operands_.*rule.mask->values = std::move(read.values);
     }
 
     /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
@@ -350,8 +388,8 @@ private:
         if (is_explained) return;
         for (const OperandRule* rule : numeric_masks_)
             if (request_.settings.mask_true)
-                operands_.*rule->is_boolean = true;
-            else if (holds_1(operands_.*rule->array))
+                operands_.*rule->mask->is_boolean = true;
+            else if (holds_1(operands_.*rule->mask->values))
                 request_.notes.push_back(
                     place_of(request_, rule->key) +
                     " holds 0 and 1, which are added to the scores; --mask-true "
@@ -392,18 +430,9 @@ private:
         return file;
     }
 
-    io::NumberArray read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
-        const io::InputFile file = open_operand(rule.key, rule.required);
-        const io::CsvStyle plain{io::Guess::no, io::Guess::no};
-        io::NumberArray read =
-            io::read_one_array(file, allowed, &workers_, rule.required ? request_.csv : plain);
-        check_polarity(read, rule, !file.format->booleans || read.integers);
-        return read;
-    }
-
     /// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
-    void check_polarity(const io::NumberArray& read, const OperandRule& rule, bool is_open) const {
-        if (rule.is_boolean == nullptr || request_.settings.mask_true || !is_open) return;
+    void check_polarity(const io::NumberArray& read, const OperandRule& rule) const {
+        if (request_.settings.mask_true) return;
         const bool has_one =
             std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
         if (has_one && !read.boolean && is_0_or_1(read))
@@ -435,7 +464,9 @@ private:
     std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
     std::vector<const OperandRule*> numeric_masks_;
-    double largest_text_ = 0;  // of an operand's file, in bytes: one is read after the other
+    // Of an operand's file, and of its numbers before they are rounded, in bytes: one is read after
+    // the other.
+    double largest_text_ = 0, largest_unrounded_ = 0;
 };
 
 }  // namespace

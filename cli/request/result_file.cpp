@@ -83,7 +83,8 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
             bytes += sizeof(double) * static_cast<double>(array.elements());
         require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
         for (const io::StoredArray& array : file.arrays->arrays)
-            result.arrays.push_back({array.name, io::read_numbers(array, any_array()).values});
+            result.arrays.push_back(
+                {array.name, io::read_numbers(array, any_array(), &workers).values});
         return;
     }
     const io::JsonDocument& document = *file.document;

@@ -49,6 +49,14 @@ public:
                        [](U value) { return static_cast<T>(value); });
     }
 
+    /// The numbers of another array, in its memory, under as large a shape.
+    template <class OtherShape>
+    ShapedArray(ShapedArray<T, OtherShape>&& other, const Shape& shape)
+        : shape_(shape), size_(std::exchange(other.size_, 0)) {
+        other.shape_ = {};
+        numbers_.swap(other.numbers_);
+    }
+
     const Shape& shape() const { return shape_; }
     std::size_t shape(std::size_t axis) const { return shape_[axis]; }
     std::size_t dimension() const { return shape_.size(); }
@@ -81,6 +89,9 @@ public:
     }
 
 private:
+    template <class, class>
+    friend class ShapedArray;
+
     ShapedArray(Shape shape, std::size_t size) : shape_(std::move(shape)), size_(size) {
         numbers_.reserve(size);
     }

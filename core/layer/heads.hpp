@@ -2,21 +2,19 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/tensor.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
 
-/// A matrix or a batch of matrices as (batch, rows, columns) in T.
+/// A matrix or a batch of matrices as (batch, rows, columns).
 template <class T>
-Tensor3<T> as_batch(const Array<double>& values) {
+Tensor3<T> as_batch(Array<T> values) {
     const std::size_t rank = values.dimension();
-    Tensor3<T> batch = Tensor3<T>::from_shape(
-        {rank == 3 ? values.shape(0) : 1, values.shape(rank - 2), values.shape(rank - 1)});
-    std::transform(values.begin(), values.end(), batch.begin(),
-                   [](double value) { return static_cast<T>(value); });
-    return batch;
+    return {std::move(values),
+            {rank == 3 ? values.shape(0) : 1, values.shape(rank - 2), values.shape(rank - 1)}};
 }
 
 /// (batch, rows, heads * d) to (batch, heads, rows, d).
@@ -85,14 +83,10 @@ Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {
 /// An operand of sdpa, or cached keys or values, of any rank that the plan admits, as
 /// (batch, heads, len, d).
 template <class T>
-Tensor4<T> unpack(const Array<double>& values, const Plan& plan, std::size_t heads, bool packed) {
-    if (packed) return split_heads(as_batch<T>(values), heads);
+Tensor4<T> unpack(Array<T> values, const Plan& plan, std::size_t heads, bool packed) {
+    if (packed) return split_heads(as_batch(std::move(values)), heads);
     const std::size_t rank = values.dimension();
-    Tensor4<T> full =
-        Tensor4<T>::from_shape({plan.batch, heads, values.shape(rank - 2), values.shape(rank - 1)});
-    std::transform(values.begin(), values.end(), full.begin(),
-                   [](double value) { return static_cast<T>(value); });
-    return full;
+    return {std::move(values), {plan.batch, heads, values.shape(rank - 2), values.shape(rank - 1)}};
 }
 
 }  // namespace attn

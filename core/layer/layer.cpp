@@ -57,11 +57,6 @@ Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     return dropout;
 }
 
-/// An operand that has no other use any more: it is gone once what is made from it is there.
-Array<double> taken(Array<double>& operand) {
-    return std::move(operand);
-}
-
 /// The masks and score steps of the plan. Additive masks are rounded to T, so that what lies beyond
 /// T's range blocks.
 template <class T>
@@ -106,7 +101,7 @@ Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
 /// (batch, tokens, d_in), after the norm where there is one.
 template <class T>
 Tensor3<T> tokens_of(const Work<T>& work, Operands& operands) {
-    Tensor3<T> x = as_batch<T>(taken(operands.inputs));
+    Tensor3<T> x = as_batch(operands.inputs.take<T>());
     work.recorder.keep("inputs", x);
     if (!operands.norm) return x;
     for (std::size_t at = 0; at < x.size(); at += work.plan.d_in)
@@ -171,8 +166,8 @@ void make_heads(const Work<T>& work, const Tensor3<T>& x, const Tensor3<T>& sour
 }
 
 template <class T>
-void prepend(const Plan& plan, const Array<double>& past, Tensor4<T>& fresh) {
-    fresh = join_rows(unpack<T>(past, plan, plan.kv_heads, false), fresh);
+void prepend(const Plan& plan, Array<T> past, Tensor4<T>& fresh) {
+    fresh = join_rows(unpack(std::move(past), plan, plan.kv_heads, false), fresh);
 }
 
 /// Everything of the call but the queries, keys and values that are there already.
@@ -192,8 +187,8 @@ void finish_call(const Work<T>& work, Operands& operands, AttentionCall<T>& call
     recorder.keep("keys", call.key);
     recorder.keep("values", call.value);
     if (plan.past_len != 0) {
-        prepend(plan, taken(operands.past_key), call.key);
-        prepend(plan, taken(operands.past_value), call.value);
+        prepend(plan, operands.past_key.take<T>(), call.key);
+        prepend(plan, operands.past_value.take<T>(), call.value);
     }
     recorder.keep("present_key", call.key);
     recorder.keep("present_value", call.value);
@@ -238,9 +233,9 @@ template <class T>
 void run_operator(const Work<T>& work, Operands& operands) {
     const Plan& plan = work.plan;
     AttentionCall<T> call;
-    call.query = query_rows(plan, unpack<T>(taken(operands.query), plan, plan.heads, plan.packed));
-    call.key = unpack<T>(taken(operands.key), plan, plan.kv_heads, plan.packed);
-    call.value = unpack<T>(taken(operands.value), plan, plan.kv_heads, plan.packed);
+    call.query = query_rows(plan, unpack(operands.query.take<T>(), plan, plan.heads, plan.packed));
+    call.key = unpack(operands.key.take<T>(), plan, plan.kv_heads, plan.packed);
+    call.value = unpack(operands.value.take<T>(), plan, plan.kv_heads, plan.packed);
     finish_call(work, operands, call);
     if (plan.packed)
         work.recorder.keep("context_vectors", attend_joined(work, call));
@@ -256,7 +251,7 @@ Tensor3<T> run_layer(const Work<T>& work, Operands& operands, const LayerWeights
         const Tensor3<T> x = tokens_of(work, operands);
         Tensor3<T> context;
         const bool has_context = row_of(work.plan.mode).context;
-        if (has_context) context = as_batch<T>(taken(operands.context));
+        if (has_context) context = as_batch(operands.context.take<T>());
         make_heads(work, x, has_context ? context : x, weights, call);
     }
     finish_call(work, operands, call);

@@ -27,10 +27,10 @@ OperandShapes shapes_of(const Operands& operands) {
                                        {&shapes.key, &operands.key},
                                        {&shapes.value, &operands.value},
                                        {&shapes.past_key, &operands.past_key},
-                                       {&shapes.past_value, &operands.past_value},
-                                       {&shapes.mask, &operands.mask},
-                                       {&shapes.key_padding_mask, &operands.key_padding_mask}})
+                                       {&shapes.past_value, &operands.past_value}})
         *shape = array->shape();
+    shapes.mask = operands.mask.shape();
+    shapes.key_padding_mask = operands.key_padding_mask.shape();
     shapes.mask_is_boolean = operands.mask_is_boolean;
     shapes.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
     shapes.has_token_ids = !operands.token_ids.empty();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/real_array.hpp"
 #include "core/base/tensor.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/weights.hpp"
@@ -12,18 +13,18 @@
 
 namespace attn {
 
-/// The tensors of a question. They are float64 whatever the dtype: core rounds once. An array of
-/// rank 0 is one that is not there.
+/// The tensors of a question, in the dtype in which they are computed or in the other one: core
+/// rounds once. An array of rank 0 is one that is not there.
 struct Operands {
-    Array<double> inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
-    Array<double> context;  ///< cross: as inputs, its own number of tokens and columns
+    RealArray inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
+    RealArray context;  ///< cross: as inputs, its own number of tokens and columns
     std::vector<std::int64_t> token_ids;  ///< of a text; else empty
 
     /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, where the setting heads is
     /// given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
-    Array<double> query, key, value;
+    RealArray query, key, value;
 
-    Array<double> past_key,
+    RealArray past_key,
         past_value;                  ///< (batch, kv_heads, past_len, d), or as the answer's rank
     Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
     Array<double> key_padding_mask;  ///< (batch, kv_len)

@@ -12,11 +12,15 @@
 namespace attn {
 namespace {
 
-/// Operands are read as double.
-double bytes_of(const Shape& shape) {
-    double bytes = shape.empty() ? 0 : sizeof(double);
-    for (std::size_t length : shape) bytes *= static_cast<double>(length);
-    return bytes;
+double numbers_of(const Shape& shape) {
+    double numbers = shape.empty() ? 0 : 1;
+    for (std::size_t length : shape) numbers *= static_cast<double>(length);
+    return numbers;
+}
+
+/// Masks are read as double.
+double bytes_of_mask(const Shape& shape) {
+    return sizeof(double) * numbers_of(shape);
 }
 
 /// Copies of the scores that the reference has at its worst moment.
@@ -32,7 +36,7 @@ public:
           element_(static_cast<double>(row_of(plan.dtype).size)) {}
 
     MemoryNeed find() {
-        masks_ = bytes_of(shapes_.mask) + bytes_of(shapes_.key_padding_mask);
+        masks_ = bytes_of_mask(shapes_.mask) + bytes_of_mask(shapes_.key_padding_mask);
         past_ = bytes_of(shapes_.past_key) + bytes_of(shapes_.past_value);
         tokens_ = bytes_of(shapes_.inputs) + bytes_of(shapes_.context) + bytes_of(shapes_.query) +
                   bytes_of(shapes_.key) + bytes_of(shapes_.value);
@@ -45,6 +49,8 @@ public:
     }
 
 private:
+    /// Of an operand, which is read as T.
+    double bytes_of(const Shape& shape) const { return element_ * numbers_of(shape); }
     double bytes(ArrayId array) const { return element_ * plan_.numbers<double>(array); }
     double bytes(std::initializer_list<std::size_t> sizes) const {
         return element_ * product(sizes);
@@ -72,9 +78,7 @@ private:
                    bytes("b_key") + bytes("b_value");
         held_ += weights_;
         const double kept = kept_before("queries");
-        const double tokens = tokens_ / sizeof(double) * element_;
-        note(kept + tokens);  // both as double and as T
-        held_ += tokens - tokens_;
+        note(kept);
         const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
         call_ = query + bytes("keys") + bytes("values");
         // Parameters are laid out anew: by kernels all of those that the tokens meet, by the
@@ -89,22 +93,17 @@ private:
                                         std::max({query, bytes("keys"), bytes("values")});
         note(kept + call_ + (weights_ == 0 ? 0 : packed));
         note(kept + call_ + bytes("queries"));
-        held_ -= tokens;
+        held_ -= tokens_;
         if (plan_.rows != plan_.q_len) call_ += bytes("queries") - query;
         held_ += call_;
     }
 
     void unpack_heads() {
-        // Each is there twice while its heads are taken apart, packed ones a third time.
-        const double times = plan_.packed ? 2 : 1;
+        // They are the heads as they lie, but packed ones are there twice while they are taken
+        // apart.
         const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
         call_ = query + bytes("keys") + bytes("values");
-        note(times * query);
-        held_ += query - bytes_of(shapes_.query);
-        note(times * bytes("keys"));
-        held_ += bytes("keys") - bytes_of(shapes_.key);
-        note(times * bytes("values"));
-        held_ += bytes("values") - bytes_of(shapes_.value);
+        note(plan_.packed ? std::max({query, bytes("keys"), bytes("values")}) : 0);
         if (plan_.rows != plan_.q_len) {
             held_ += bytes("queries") - query;
             call_ += bytes("queries") - query;
@@ -115,7 +114,7 @@ private:
         if (plan_.past_len != 0) {
             const double joined = bytes("present_key") + bytes("present_value");
             const double fresh = bytes("keys") + bytes("values");
-            note(kept_before("present_key") + joined + past_ / sizeof(double) * element_);
+            note(kept_before("present_key") + joined);
             held_ += joined - fresh - past_;
             call_ += joined - fresh;
         }
@@ -138,8 +137,8 @@ private:
         if (fused_) {
             // Additive masks are there in T as well.
             const double additive =
-                (shapes_.mask_is_boolean ? 0 : bytes_of(shapes_.mask)) +
-                (shapes_.key_padding_mask_is_boolean ? 0 : bytes_of(shapes_.key_padding_mask));
+                (shapes_.mask_is_boolean ? 0 : bytes_of_mask(shapes_.mask)) +
+                (shapes_.key_padding_mask_is_boolean ? 0 : bytes_of_mask(shapes_.key_padding_mask));
             note(kept + desks(scores) + additive / sizeof(double) * element_, kept_scores);
         } else {
             note(kept + bytes("present_key"), scores + kept_scores);

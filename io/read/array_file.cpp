@@ -2,10 +2,13 @@
 #include "io/read/array_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <mutex>
 #include <numeric>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -60,24 +63,83 @@ void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t 
                    array.place(), rules.memory_before == 0 ? "this array" : "all up to this array");
 }
 
-/// Refuses what the rules refuse in text, with its place.
-template <class T>
-void check_numbers(const StoredArray& array, const Array<T>& values, const ArrayRules& rules) {
-    if (holds_whole_numbers(array)) return;
-    const bool narrows = rules.dtype == Dtype::float32 && array.type == ElementType::float64;
-    const T* data = values.data();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const bool finite = std::isfinite(data[i]);
-        if (finite ? !narrows || std::isfinite(static_cast<float>(data[i])) : rules.nonfinite)
-            continue;
-        const std::string where = "element " + index_text(i, array.shape) + " is ";
-        std::string text;
-        if (finite) append_number(text, data[i], std::nullopt);
-        fail_at(array, finite ? where + text + " and " + overflow_text(rules.dtype)
-                              : where + (std::isnan(data[i]) ? "NaN" : "infinite") +
-                                    "; expected a finite number");
+/// The place in row-major order of an element that is stored at `at`.
+std::size_t row_major_place(std::size_t at, const StoredArray& array) {
+    if (!array.fortran_order) return at;
+    std::size_t place = 0, block = array.elements();
+    for (std::size_t extent : array.shape) {
+        block /= extent;
+        place += at % extent * block;
+        at /= extent;
     }
+    return place;
 }
+
+/// Refuses what the rules refuse in text, by the first such number in row-major order. Pieces may
+/// come from several threads.
+class NumberCheck {
+public:
+    NumberCheck(const StoredArray& array, const ArrayRules& rules)
+        : array_(array), rules_(rules),
+          narrows_(rules.dtype == Dtype::float32 && array.type == ElementType::float64),
+          takes_all_(holds_whole_numbers(array) || (rules.nonfinite && !narrows_)) {}
+
+    /// Elements from `first` on, as they are stored.
+    template <class T>
+    void look(std::size_t first, std::span<const T> piece) {
+        if (takes_all_ || (narrows_ ? all_finite<float>(piece) : all_finite<T>(piece))) return;
+        for (std::size_t i = 0; i < piece.size(); ++i) {
+            if (is_taken(piece[i])) continue;
+            const Fault fault{row_major_place(first + i, array_), static_cast<double>(piece[i])};
+            const std::lock_guard lock(finding_);
+            if (!fault_ || fault.place < fault_->place) fault_ = fault;
+        }
+    }
+
+    /// Once all is read: damaged bytes are the greater fault.
+    void end() const {
+        if (!fault_) return;
+        const bool finite = std::isfinite(fault_->value);
+        const std::string where = "element " + index_text(fault_->place, array_.shape) + " is ";
+        std::string text;
+        if (finite) append_number(text, fault_->value, std::nullopt);
+        fail_at(array_, finite ? where + text + " and " + overflow_text(rules_.dtype)
+                               : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
+                                     "; expected a finite number");
+    }
+
+private:
+    struct Fault {
+        std::size_t place;
+        double value;
+    };
+
+    /// Of the numbers as T. Without a branch, so that compilers turn it into vectors: what is not
+    /// finite leaves a NaN.
+    template <class T, class Number>
+    static bool all_finite(std::span<const Number> piece) {
+        constexpr std::size_t lanes = 16;
+        std::array<T, lanes> sums{};
+        std::size_t i = 0;
+        for (; i + lanes <= piece.size(); i += lanes)
+            for (std::size_t lane = 0; lane < lanes; ++lane)
+                sums[lane] += static_cast<T>(piece[i + lane]) * T{0};
+        for (; i < piece.size(); ++i) sums[0] += static_cast<T>(piece[i]) * T{0};
+        return std::all_of(sums.begin(), sums.end(), [](T sum) { return sum == 0; });
+    }
+
+    template <class T>
+    bool is_taken(T number) const {
+        return std::isfinite(number) ? !narrows_ || std::isfinite(static_cast<float>(number))
+                                     : rules_.nonfinite;
+    }
+
+    const StoredArray& array_;
+    const ArrayRules& rules_;
+    bool narrows_, takes_all_;
+    std::mutex finding_;
+    std::optional<Fault> fault_;
+};
 
 }  // namespace
 
@@ -105,32 +167,61 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
     return found == arrays.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// What an array's zip entry holds from this element on; null where it is in no zip file.
+std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t first) {
+    if (array.zip == nullptr) return nullptr;
+    auto stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.place());
+    for (std::uint64_t skip = array.offset + first * size_of(*array.type); skip != 0;) {
+        char unused[4096];
+        const std::size_t step =
+            static_cast<std::size_t>(std::min<std::uint64_t>(skip, sizeof unused));
+        stream->read(step, unused);
+        skip -= step;
+    }
+    return stream;
+}
+
+/// Reads elements one run after the other, those of T straight into place.
+template <class T>
+class ElementReader {
+public:
+    ElementReader(const StoredArray& array, std::size_t first)
+        : array_(array), at_(first), stream_(unzip_from(array, first)) {}
+
+    void read(std::span<T> to) {
+        const std::size_t element = size_of(*array_.type), bytes = to.size() * element;
+        const bool as_is = is_stored_as<T>(*array_.type, array_.big_endian);
+        if (!as_is) packed_.reserve(bytes);
+        char* const from = as_is ? reinterpret_cast<char*>(to.data()) : packed_.data();
+        if (stream_ != nullptr)
+            stream_->read(bytes, from);
+        else
+            array_.bytes->read(array_.offset + at_ * element, bytes, from);
+        if (!as_is) decode(*array_.type, array_.big_endian, from, to.size(), to.data());
+        at_ += to.size();
+    }
+
+private:
+    const StoredArray& array_;
+    std::size_t at_;  // the next element
+    std::unique_ptr<ZipStream> stream_;
+    AlignedArray<char> packed_;
+};
+
+}  // namespace
+
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take) {
     check_type(array);
-    const std::size_t element = size_of(*array.type), at_once = piece_bytes / element;
-    std::vector<char> packed(std::min(count, at_once) * element);
+    const std::size_t at_once = piece_bytes / size_of(*array.type);
+    ElementReader<T> reader(array, first);
     std::vector<T> numbers(std::min(count, at_once));
-    std::unique_ptr<ZipStream> stream;
-    if (array.zip != nullptr) {
-        stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.place());
-        for (std::uint64_t skip = array.offset + first * element; skip != 0;) {
-            char unused[4096];
-            const std::size_t step =
-                static_cast<std::size_t>(std::min<std::uint64_t>(skip, sizeof unused));
-            stream->read(step, unused);
-            skip -= step;
-        }
-    }
     for (std::size_t done = 0; done < count;) {
         const std::size_t now = std::min(at_once, count - done);
-        if (stream != nullptr)
-            stream->read(now * element, packed.data());
-        else
-            array.bytes->read(array.offset + (first + done) * element, now * element,
-                              packed.data());
-        decode(*array.type, array.big_endian, packed.data(), now, numbers.data());
+        reader.read({numbers.data(), now});
         take(done, std::span<const T>(numbers.data(), now));
         done += now;
     }
@@ -158,17 +249,48 @@ Array<T> in_row_major(const Array<T>& columns) {
 
 }  // namespace
 
+namespace {
+
+/// All elements in stored order, piece by piece on the workers. They are read as Read, so that the
+/// check sees them as they are stored, and then are rounded to T.
+template <class Read, class T>
+void read_into(const StoredArray& array, Array<T>& values, NumberCheck& check,
+               ThreadPool* workers) {
+    constexpr bool in_place = std::is_same_v<Read, T>;
+    const std::size_t at_once = piece_bytes / sizeof(Read);
+    const auto read = [&](ElementReader<Read>& reader, std::size_t first) {
+        const std::size_t count = std::min(at_once, values.size() - first);
+        std::vector<Read> numbers(in_place ? 0 : count);
+        Read* to = numbers.data();
+        if constexpr (in_place) to = values.data() + first;
+        reader.read({to, count});
+        check.look(first, std::span<const Read>(to, count));
+        if constexpr (!in_place)
+            std::transform(to, to + count, values.data() + first,
+                           [](Read number) { return static_cast<T>(number); });
+    };
+    if (array.zip == nullptr)
+        return share(workers, (values.size() + at_once - 1) / at_once, [&](std::size_t piece) {
+            ElementReader<Read> reader(array, piece * at_once);
+            read(reader, piece * at_once);
+        });
+    ElementReader<Read> reader(array, 0);
+    for (std::size_t first = 0; first < values.size(); first += at_once) read(reader, first);
+}
+
+}  // namespace
+
 template <class T>
-Array<T> read_array(const StoredArray& array, const ArrayRules& rules) {
+Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
     check_type(array);
     check_shape(array, rules, sizeof(T));
     Array<T> values = Array<T>::from_shape(array.shape);
-    T* const to = values.data();
-    read_elements<T>(array, 0, values.size(), [&](std::size_t before, std::span<const T> piece) {
-        std::copy(piece.begin(), piece.end(), to + before);
-    });
+    NumberCheck check(array, rules);
+    const bool narrows = array.type == ElementType::float64 && sizeof(T) < sizeof(double);
+    narrows ? read_into<double>(array, values, check, workers)
+            : read_into<T>(array, values, check, workers);
     if (array.fortran_order && array.shape.size() > 1) values = in_row_major(values);
-    check_numbers(array, values, rules);
+    check.end();
     return values;
 }
 
@@ -204,9 +326,15 @@ std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
     return parse_metadata(array.place(), read(array.elements()));
 }
 
-NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules) {
+NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
     const bool boolean = array.type == ElementType::boolean;
-    return {read_array<double>(array, rules), boolean, !boolean && holds_whole_numbers(array)};
+    return {read_array<double>(array, rules, workers), boolean,
+            !boolean && holds_whole_numbers(array)};
+}
+
+RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
+    return for_dtype(rules.dtype,
+                     [&]<class T>(T) -> RealArray { return read_array<T>(array, rules, workers); });
 }
 
 std::string list_of(const std::vector<StoredArray>& arrays) {
@@ -224,7 +352,7 @@ template void read_elements(const StoredArray&, std::size_t, std::size_t,
                             FunctionRef<void(std::size_t, std::span<const float>)>);
 template void read_elements(const StoredArray&, std::size_t, std::size_t,
                             FunctionRef<void(std::size_t, std::span<const double>)>);
-template Array<float> read_array(const StoredArray&, const ArrayRules&);
-template Array<double> read_array(const StoredArray&, const ArrayRules&);
+template Array<float> read_array(const StoredArray&, const ArrayRules&, ThreadPool*);
+template Array<double> read_array(const StoredArray&, const ArrayRules&, ThreadPool*);
 
 }  // namespace attn::io

@@ -14,6 +14,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/base/function_ref.hpp"
+#include "core/base/real_array.hpp"
+#include "core/base/thread_pool.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
 #include "io/read/element_type.hpp"
@@ -78,10 +80,12 @@ template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take);
 
-/// The whole array in row-major order. Errors: as read_elements; kind input where it has no
-/// elements, does not fit the rules, or needs more memory than there is.
+/// The whole array in row-major order, as the workers, which may be null, read it into place.
+/// Errors: as read_elements; kind input where it has no elements, does not fit the rules, or needs
+/// more memory than there is.
 template <class T>
-Array<T> read_array(const StoredArray& array, const ArrayRules& rules);
+Array<T> read_array(const StoredArray& array, const ArrayRules& rules,
+                    ThreadPool* workers = nullptr);
 
 /// What attn wrote beside arrays, from its text or from an array of its bytes; null for what begins
 /// as no JSON object, which is another program's. Errors: kind input, where it is longer than
@@ -90,7 +94,11 @@ std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
                                                      std::string_view text);
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array);
 
-NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules);
+NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules,
+                         ThreadPool* workers = nullptr);
+
+/// In the rules' dtype.
+RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers);
 
 /// "a (2, 3), b (4)": for errors; the first few where there are many.
 std::string list_of(const std::vector<StoredArray>& arrays);

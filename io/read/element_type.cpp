@@ -93,6 +93,12 @@ std::optional<ElementType> type_of_safetensors(std::string_view name) {
 }
 
 template <class T>
+bool is_stored_as(ElementType type, bool big_endian) {
+    constexpr auto as_is = std::is_same_v<T, float> ? ElementType::float32 : ElementType::float64;
+    return type == as_is && big_endian == (std::endian::native == std::endian::big);
+}
+
+template <class T>
 void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to) {
     const bool swap = big_endian != (std::endian::native == std::endian::big);
     switch (type) {
@@ -112,6 +118,8 @@ void decode(ElementType type, bool big_endian, const char* from, std::size_t cou
     }
 }
 
+template bool is_stored_as<float>(ElementType, bool);
+template bool is_stored_as<double>(ElementType, bool);
 template void decode(ElementType, bool, const char*, std::size_t, float*);
 template void decode(ElementType, bool, const char*, std::size_t, double*);
 

@@ -33,6 +33,10 @@ std::optional<ElementType> type_of_descr(std::string_view descr);
 /// safetensors' name of a type: "F32", "BOOL".
 std::optional<ElementType> type_of_safetensors(std::string_view name);
 
+/// Whether elements lie in a file as numbers of T do in memory.
+template <class T>
+bool is_stored_as(ElementType type, bool big_endian);
+
 /// `count` elements at `from`, which need not be aligned, as numbers of T: exact where T holds the
 /// value, else rounded to nearest. Booleans are 0 where the byte is 0, else 1.
 template <class T>

@@ -53,4 +53,8 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
 
+/// The same in the rules' dtype: a binary file's are read straight into place.
+RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                     const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
+
 }  // namespace attn::io

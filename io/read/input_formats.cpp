@@ -188,9 +188,15 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
     return std::move(read.matrix);
 }
 
-NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool*,
+NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                              const CsvStyle&, std::vector<std::string>*) {
-    return read_numbers(the_array(file), rules);
+    return read_numbers(the_array(file), rules, workers);
+}
+
+RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                     const CsvStyle& style, std::vector<std::string>* labels) {
+    if (file.arrays) return read_reals(the_array(file), rules, workers);
+    return as_reals(read_one_array(file, rules, workers, style, labels).values, rules.dtype);
 }
 
 const InputFormat* format_of_name(const std::string& path) {

@@ -18,7 +18,7 @@ constexpr std::size_t batch = 2;
 /// All scores are 0, so that a row's weights are equal where it sees keys, but for alibi.
 Operands level_operands(std::size_t q_len, std::size_t past, std::size_t kv_len) {
     const auto zeros = [](std::size_t rows) {
-        Array<double> array = Array<double>::from_shape({batch, rows, 1});
+        Array<double> array = Array<double>::from_shape({batch, 1, rows, 1});
         array.fill(0);
         return array;
     };
@@ -26,13 +26,7 @@ Operands level_operands(std::size_t q_len, std::size_t past, std::size_t kv_len)
     operands.query = zeros(q_len);
     operands.key = zeros(kv_len - past);
     operands.value = zeros(kv_len - past);
-    for (Array<double>* array : {&operands.query, &operands.key, &operands.value})
-        array->reshape({batch, std::size_t{1}, array->shape(1), std::size_t{1}});
-    if (past != 0) {
-        operands.past_key = Array<double>::from_shape({batch, 1, past, 1});
-        operands.past_key.fill(0);
-        operands.past_value = operands.past_key;
-    }
+    if (past != 0) operands.past_key = operands.past_value = zeros(past);
     return operands;
 }
 

@@ -15,10 +15,10 @@ namespace {
 
 Operands random_inputs(std::vector<std::size_t> shape, std::uint64_t seed = 4) {
     Operands operands;
-    operands.inputs = Array<double>::from_shape(shape);
+    Array<double> inputs = Array<double>::from_shape(shape);
     TorchGenerator generator(seed);
-    for (double& value : operands.inputs)
-        value = static_cast<double>(generator.uniform<float>(-2, 2));
+    for (double& value : inputs) value = static_cast<double>(generator.uniform<float>(-2, 2));
+    operands.inputs = std::move(inputs);
     return operands;
 }
 
@@ -56,7 +56,8 @@ TEST_CASE("self: permuting the tokens permutes the context vectors") {
     const std::vector<std::size_t> order{3, 0, 6, 1, 5, 2, 4};
     Operands permuted = operands;
     for (std::size_t i = 0; i < 7; ++i)
-        for (std::size_t j = 0; j < 4; ++j) permuted.inputs(i, j) = operands.inputs(order[i], j);
+        for (std::size_t j = 0; j < 4; ++j)
+            permuted.inputs.in<double>()(i, j) = operands.inputs.in<double>()(order[i], j);
     const Settings settings = settings_of(Mode::self, {"context_vectors"});
     const test::Answered before = answer(settings, operands), after = answer(settings, permuted);
     for (std::size_t i = 0; i < 7; ++i)
@@ -106,7 +107,8 @@ TEST_CASE("causal: a token's context does not change when tokens are added after
     Operands shorter = longer;
     shorter.inputs = Array<double>::from_shape({5, 3});
     for (std::size_t i = 0; i < 5; ++i)
-        for (std::size_t j = 0; j < 3; ++j) shorter.inputs(i, j) = longer.inputs(i, j);
+        for (std::size_t j = 0; j < 3; ++j)
+            shorter.inputs.in<double>()(i, j) = longer.inputs.in<double>()(i, j);
     const Settings settings = settings_of(Mode::causal, {"context_vectors"});
     const test::Answered a = answer(settings, longer), b = answer(settings, shorter);
     for (std::size_t i = 0; i < 5; ++i)
@@ -142,7 +144,7 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     settings.init = Init::none;
     const test::Answered result = answer(settings, operands);
     for (const char* name : {"queries", "keys", "values"})
-        CHECK(array_in(result, name) == operands.inputs);
+        CHECK(array_in(result, name) == operands.inputs.in<double>());
     CHECK(array_in(result, "scaled_scores") == array_in(result, "scores"));
     CHECK(result.settings.scale == 1.0);
 }
@@ -154,7 +156,7 @@ TEST_CASE("init none: split heads take columns, wrapper heads take the whole inp
     settings.heads = 2;
     const test::Answered split = answer(settings, operands);
     CHECK(shape_in(split, "queries") == Shape{2, 4, 3});
-    CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs(2, 3));
+    CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs.in<double>()(2, 3));
     CHECK(shape_in(split, "context_vectors") == Shape{4, 6});
     settings.style = Style::wrapper;
     const test::Answered wrapper = answer(settings, operands);

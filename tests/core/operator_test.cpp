@@ -110,7 +110,7 @@ double dot(const test::Answered& result, const Operands& operands, std::size_t b
            std::size_t q, std::size_t k, double scale = 0.5) {
     double sum = 0;
     for (std::size_t i = 0; i < d_k; ++i)
-        sum += operands.query(b, h, q, i) *
+        sum += operands.query.in<double>()(b, h, q, i) *
                array_in(result, "present_key")(b, h / (heads / kv_heads), k, i);
     return scale * sum;
 }
@@ -125,7 +125,7 @@ TEST_CASE("grouped heads repeat-interleave: heads 0 and 1 share key head 0") {
     const auto& scores = array_in(result, "scores");
     double tiled = 0;
     for (std::size_t i = 0; i < d_k; ++i)
-        tiled += operands.query(0, 1, 0, i) * operands.key(0, 1, 0, i);
+        tiled += operands.query.in<double>()(0, 1, 0, i) * operands.key.in<double>()(0, 1, 0, i);
     CHECK(std::abs(scores(0, 1, 0, 0) - tiled) > 1e-6);
     CHECK(result.shapes.kv_heads == kv_heads);
     CHECK(result.shapes.heads == heads);
@@ -195,8 +195,9 @@ TEST_CASE("cached keys stand before the new ones, causal positions count from th
     settings.causal_align = CausalAlign::top_left;
     const test::Answered result = answer(settings, operands);
     CHECK(result.shapes.kv_len == 6);
-    CHECK(array_in(result, "present_key")(1, 0, 1, 2) == operands.past_key(1, 0, 1, 2));
-    CHECK(array_in(result, "present_key")(1, 0, 2, 2) == operands.key(1, 0, 0, 2));
+    CHECK(array_in(result, "present_key")(1, 0, 1, 2) ==
+          operands.past_key.in<double>()(1, 0, 1, 2));
+    CHECK(array_in(result, "present_key")(1, 0, 2, 2) == operands.key.in<double>()(1, 0, 0, 2));
     check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
         return k <= q + 2 ? dot(result, operands, b, h, q, k) : -inf;
     });
@@ -211,9 +212,9 @@ TEST_CASE("decoding token by token with a cache gives the whole causal answer, r
     const test::Answered at_once = answer(settings, whole);
     Operands step;
     for (std::size_t t = 0; t < new_len; ++t) {
-        step.query = token_of(whole.query, t);
-        step.key = token_of(whole.key, t);
-        step.value = token_of(whole.value, t);
+        step.query = token_of(whole.query.in<double>(), t);
+        step.key = token_of(whole.key.in<double>(), t);
+        step.value = token_of(whole.value.in<double>(), t);
         const test::Answered one = answer(settings, step);
         for (std::size_t h = 0; h < heads; ++h)
             for (std::size_t j = 0; j < d_v; ++j)
@@ -254,8 +255,8 @@ TEST_CASE("rope: both pairings, partial dimensions, base") {
                                                             static_cast<double>(dims));
                     const std::size_t i = rope == Rope::half ? pair : 2 * pair;
                     const std::size_t j = rope == Rope::half ? pair + dims / 2 : 2 * pair + 1;
-                    const double x = operands.query(1, 3, position, i),
-                                 y = operands.query(1, 3, position, j);
+                    const double x = operands.query.in<double>()(1, 3, position, i),
+                                 y = operands.query.in<double>()(1, 3, position, j);
                     CHECK(
                         array_in(result, "queries")(1, 3, position, i) ==
                         doctest::Approx(std::cos(angle) * x - std::sin(angle) * y).epsilon(1e-14));
@@ -264,7 +265,8 @@ TEST_CASE("rope: both pairings, partial dimensions, base") {
                         doctest::Approx(std::sin(angle) * x + std::cos(angle) * y).epsilon(1e-14));
                 }
             if (dims == 2)
-                CHECK(array_in(result, "queries")(1, 3, 2, 3) == operands.query(1, 3, 2, 3));
+                CHECK(array_in(result, "queries")(1, 3, 2, 3) ==
+                      operands.query.in<double>()(1, 3, 2, 3));
         }
 }
 
@@ -343,8 +345,8 @@ TEST_CASE("NaN and infinity in blocked keys and values do not reach the result")
     Operands poisoned = clean;
     for (std::size_t b = 0; b < batch; ++b)
         for (std::size_t h = 0; h < kv_heads; ++h) {
-            for (std::size_t i = 0; i < d_k; ++i) poisoned.key(b, h, 3, i) = i % 2 == 0 ? NAN : inf;
-            for (std::size_t i = 0; i < d_v; ++i) poisoned.value(b, h, 3, i) = NAN;
+            for (std::size_t i = 0; i < d_k; ++i) poisoned.key.in<double>()(b, h, 3, i) = i % 2 == 0 ? NAN : inf;
+            for (std::size_t i = 0; i < d_v; ++i) poisoned.value.in<double>()(b, h, 3, i) = NAN;
         }
     Settings settings = settings_of({"attention_weights", "context_vectors", "logsumexp"});
     settings.softcap = 2;
@@ -368,8 +370,8 @@ TEST_CASE("scores that overflow show as NaN, not as a blocked row") {
     settings.scale = -1e308;
     settings.dtype = Dtype::float64;
     Operands large = operands;
-    for (double& value : large.query) value = 1e200;
-    for (double& value : large.key) value = 1e200;
+    for (double& value : large.query.in<double>()) value = 1e200;
+    for (double& value : large.key.in<double>()) value = 1e200;
     const test::Answered result = answer(settings, large);
     for (double weight : array_in(result, "attention_weights")) CHECK(std::isnan(weight));
 }
@@ -379,9 +381,9 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
     const Settings settings = settings_of({"attention_weights", "context_vectors"});
     const test::Answered four = answer(settings, full);
     Operands three;
-    three.query = part_of(full.query, {1});
-    three.key = part_of(full.key, {1});
-    three.value = part_of(full.value, {1});
+    three.query = part_of(full.query.in<double>(), {1});
+    three.key = part_of(full.key.in<double>(), {1});
+    three.value = part_of(full.value.in<double>(), {1});
     const test::Answered by_heads = answer(settings, three);
     CHECK(array_in(by_heads, "context_vectors") == part_of(array_in(four, "context_vectors"), {1}));
 
@@ -396,9 +398,9 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
         return packed;
     };
     Operands columns;
-    columns.query = pack(full.query);
-    columns.key = pack(full.key);
-    columns.value = pack(full.value);
+    columns.query = pack(full.query.in<double>());
+    columns.key = pack(full.key.in<double>());
+    columns.value = pack(full.value.in<double>());
     Settings with_heads = settings;
     with_heads.heads = heads;
     with_heads.kv_heads = kv_heads;
@@ -407,9 +409,9 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
     CHECK(array_in(packed, "context_vectors") == pack(array_in(four, "context_vectors")));
 
     Operands two;
-    two.query = part_of(full.query, {1, 3});
-    two.key = part_of(full.key, {1, 1});
-    two.value = part_of(full.value, {1, 1});
+    two.query = part_of(full.query.in<double>(), {1, 3});
+    two.key = part_of(full.key.in<double>(), {1, 1});
+    two.value = part_of(full.value.in<double>(), {1, 1});
     CHECK(array_in(answer(settings, two), "attention_weights") ==
           part_of(array_in(four, "attention_weights"), {1, 3}));
 }
@@ -446,9 +448,9 @@ TEST_CASE("cross: queries from one matrix, keys and values from another, of othe
             for (std::size_t i = 0; i < 6; ++i) {
                 double query = 0, key = 0;
                 for (std::size_t j = 0; j < 5; ++j)
-                    query += operands.inputs(q, j) * array_in(one, "W_query")(i, j);
+                    query += operands.inputs.in<double>()(q, j) * array_in(one, "W_query")(i, j);
                 for (std::size_t j = 0; j < 2; ++j)
-                    key += operands.context(k, j) * array_in(one, "W_key")(i, j);
+                    key += operands.context.in<double>()(k, j) * array_in(one, "W_key")(i, j);
                 score += query * key;
             }
             CHECK(array_in(one, "scores")(q, k) == doctest::Approx(score).epsilon(1e-13));

@@ -1,0 +1,65 @@
+// An array of real numbers in one of the types that a layer computes in.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/base/tensor.hpp"
+
+namespace attn {
+
+/// Numbers that are kept in the type in which they will be computed, so that large ones are there
+/// once. By default of rank 0 and without numbers.
+class RealArray {
+public:
+    RealArray() = default;
+    // NOLINTNEXTLINE(google-explicit-constructor): either type may stand for it
+    RealArray(Array<float> numbers) : numbers_(std::move(numbers)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    RealArray(Array<double> numbers) : numbers_(std::move(numbers)) {}
+
+    const std::vector<std::size_t>& shape() const {
+        return std::visit(
+            [](const auto& x) -> const auto& { return x.shape(); }, numbers_);
+    }
+    std::size_t shape(std::size_t axis) const { return shape()[axis]; }
+    std::size_t dimension() const { return shape().size(); }
+
+    /// Of all numbers, in bytes.
+    double bytes() const {
+        return std::visit(
+            []<class T>(const Array<T>& x) { return sizeof(T) * static_cast<double>(x.size()); },
+            numbers_);
+    }
+
+    /// The numbers, which must be of this type.
+    template <class T>
+    const Array<T>& in() const {
+        return std::get<Array<T>>(numbers_);
+    }
+    template <class T>
+    Array<T>& in() {
+        return std::get<Array<T>>(numbers_);
+    }
+
+    /// The numbers as T, those of the other type rounded to the nearest. None are left here.
+    template <class T>
+    Array<T> take() {
+        RealArray taken = std::exchange(*this, {});
+        return std::visit([](auto& x) { return Array<T>(std::move(x)); }, taken.numbers_);
+    }
+
+private:
+    std::variant<Array<double>, Array<float>> numbers_;
+};
+
+/// Each number rounded to the dtype.
+inline RealArray as_reals(Array<double> numbers, Dtype dtype) {
+    RealArray reals(std::move(numbers));
+    return for_dtype(dtype, [&]<class T>(T) -> RealArray { return reals.take<T>(); });
+}
+
+}  // namespace attn
