@@ -3,6 +3,7 @@
 #include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -56,15 +57,15 @@ public:
             part_shifts_.resize(rows);
             part_sums_.resize(rows);
         }
-        run_tiles(0, grid_.tiles());
+        run_items(0, grid_.items());
         if (grid_.parts > 1) join_parts();
     }
 
-    void run_tiles(std::size_t first, std::size_t count) {
+    void run_items(std::size_t first, std::size_t count) {
         const std::vector<std::size_t> ends = dropout_.runs(count, workers_.threads());
         workers_.run(ends.size(), [&](std::size_t run, std::size_t worker) {
             for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item)
-                attend_tile(grid_.place(first + item), first + item, desks_[worker]);
+                attend_item(first + item, desks_[worker]);
         });
     }
 
@@ -77,12 +78,12 @@ public:
     }
 
 private:
-    /// What one worker works with.
+    /// What one worker works with: a place for each of the tiles that it computes together.
     struct Desk {
-        kernels::Tile<T> tile;
-        AlignedArray<T> scratch, unwanted;
-        std::vector<kernels::Step<T>> steps;
-        TilePlan plan;
+        kernels::Tile<T> tiles[kernels::tiles_together];
+        std::vector<kernels::Step<T>> steps[kernels::tiles_together];
+        TilePlan plans[kernels::tiles_together];
+        AlignedArray<T> scratch, weights, unwanted;
         TileKeep keep;
     };
 
@@ -100,10 +101,18 @@ private:
             return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
                    x <= static_cast<double>(std::numeric_limits<T>::max());
         };
-        return !is_normal(factor) ||
-               std::any_of(call_.query.begin(), call_.query.end(), [&](T number) {
-                   return number != 0 && !is_normal(std::abs(static_cast<double>(number)) * factor);
-               });
+        if (!is_normal(factor)) return true;
+        constexpr std::size_t piece = std::size_t{1} << 18;  // less is not worth waking others for
+        const std::size_t count = call_.query.size();
+        std::atomic<bool> leave = false;
+        workers_.run((count + piece - 1) / piece, [&](std::size_t i, std::size_t) {
+            const kernels::Magnitudes<T> size = entries_.magnitudes(
+                call_.query.data() + i * piece, std::min(piece, count - i * piece));
+            const auto stays = [&](T x) { return is_normal(static_cast<double>(x) * factor); };
+            if (!size.finite || (size.most != 0 && !(stays(size.least) && stays(size.most))))
+                leave.store(true, std::memory_order_relaxed);
+        });
+        return leave;
     }
 
     TileGrid make_grid(bool rows_in_order) const {
@@ -122,78 +131,115 @@ private:
             grid.parts = (sizes_.keys + part_keys - 1) / part_keys;
         grid.head_by_head = call_.dropout.head_by_head;
         grid.in_order = drops || rows_in_order;
+        if (!grid.in_order && out_.weights == nullptr && out_.scores == nullptr && !by_rows_)
+            grid.together = tiles_together(grid);
         return grid;
     }
 
-    void attend_tile(const TilePlace& place, std::size_t item, Desk& desk) {
-        kernels::Tile<T>& tile = desk.tile;
-        tile.kept_value = dropout_.template kept_value<T>();
-        describe(place, desk);
-        const KeyRange keys = grid_.parts == 1
-                                  ? KeyRange{0, sizes_.keys}
-                                  : KeyRange{place.part * part_keys,
-                                             std::min((place.part + 1) * part_keys, sizes_.keys)};
-        desk.plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
-        tile.strips = desk.plan.strips().data();
-        tile.strip_count = desk.plan.strips().size();
-        tile.keep = dropout_.keep(place, desk.plan.seen(), desk.keep);
-        tile.next_query = next_query(item);
-        entries_.attend(tile);
-        if (grid_.parts == 1)
-            write_logsumexp(place, tile);
+    void attend_item(std::size_t item, Desk& desk) {
+        const TileRange range = grid_.tiles_of(item);
+        for (std::size_t i = 0; i < range.count; ++i) describe(range.first + i, i, desk);
+        describe_next(item, desk.tiles[range.count - 1]);
+        if (range.count == kernels::tiles_together)
+            entries_.attend(desk.tiles, range.count);
         else
-            for (std::size_t l = 0; l < tile.lanes; ++l) {
-                const std::size_t row = part_row(place, l);
-                part_shifts_[row] = tile.shift[l];
-                part_sums_[row] = tile.sum[l];
-            }
+            for (std::size_t i = 0; i < range.count; ++i) entries_.attend(desk.tiles + i, 1);
+        for (std::size_t i = 0; i < range.count; ++i)
+            write_sums(grid_.place(range.first + i), desk.tiles[i]);
     }
 
-    /// The rows of the tile that this worker is likely to get next; null where they do not fill
-    /// one.
-    const T* next_query(std::size_t item) const {
+    void write_sums(const TilePlace& place, const kernels::Tile<T>& tile) {
+        if (grid_.parts == 1) return write_logsumexp(place, tile);
+        for (std::size_t l = 0; l < tile.lanes; ++l) {
+            const std::size_t row = part_row(place, l);
+            part_shifts_[row] = tile.shift[l];
+            part_sums_[row] = tile.sum[l];
+        }
+    }
+
+    /// Several tiles where a head's keys and values are too many for most second caches, and where
+    /// enough items are left to share out.
+    std::size_t tiles_together(const TileGrid& grid) const {
+        constexpr std::size_t cached = std::size_t{1} << 20, items_per_thread = 4;
+        const bool many = sizes_.keys * (d_k() + d_v()) * sizeof(T) > cached;
+        const bool enough =
+            grid.tiles() >= kernels::tiles_together * items_per_thread * workers_.threads();
+        return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;
+    }
+
+    /// What the item begins with that this worker is likely to get next.
+    void describe_next(std::size_t item, kernels::Tile<T>& tile) const {
         const std::size_t next = item + workers_.threads();
-        if (grid_.parts > 1 || next >= grid_.tiles()) return nullptr;
-        const TilePlace place = grid_.place(next);
-        if (place.queries < grid_.lanes) return nullptr;
-        return call_.query.data() + row_of(place, 0) * d_k();
+        if (grid_.parts > 1 || next >= grid_.items()) return;
+        const TilePlace place = grid_.place(grid_.tiles_of(next).first);
+        if (place.queries == grid_.lanes)
+            tile.next_query = call_.query.data() + row_of(place, 0) * d_k();
+        tile.next_key = call_.key.data() + first_key_row(place) * d_k();
+        tile.next_value = call_.value.data() + first_key_row(place) * d_v();
+        tile.next_keys = std::min(sizes_.keys, kernels::block_keys);
     }
 
-    void describe(const TilePlace& place, Desk& desk) {
-        kernels::Tile<T>& tile = desk.tile;
+    /// Where the keys and values begin that a tile looks at, in rows of (batch, heads, kv_len).
+    std::size_t first_key_row(const TilePlace& place) const {
+        return (place.batch * call_.key.shape(1) + place.first_head / group_) * sizes_.keys;
+    }
+
+    /// The i-th of the tiles at a desk.
+    void describe(std::size_t number, std::size_t i, Desk& desk) {
+        const TilePlace place = grid_.place(number);
+        kernels::Tile<T>& tile = desk.tiles[i];
         tile.lanes = place.heads * place.queries;
         tile.kv_len = sizes_.keys;
         tile.d_k = d_k();
         tile.d_v = d_v();
         tile.key_stride = d_k();
         tile.value_stride = d_v();
-        const std::size_t kv_head = place.batch * call_.key.shape(1) + place.first_head / group_;
-        tile.key = call_.key.data() + kv_head * sizes_.keys * d_k();
-        tile.value = call_.value.data() + kv_head * sizes_.keys * d_v();
+        tile.key = call_.key.data() + first_key_row(place) * d_k();
+        tile.value = call_.value.data() + first_key_row(place) * d_v();
+        tile.next_query = tile.next_key = tile.next_value = nullptr;
+        tile.next_keys = 0;
+        tile.kept_value = dropout_.template kept_value<T>();
         tile.has_sink = !call_.sink.empty() && grid_.parts == 1;
         tile.by_rows = by_rows_;
         tile.query_factor = folds_scale_ ? static_cast<T>(call_.scale / divisor()) : T{1};
         tile.folded_steps = folds_scale_ ? 1 : 0;
-        desk.steps.resize(steps_.size());
-        tile.steps = desk.steps.data();
-        tile.step_count = desk.steps.size();
-        for (std::size_t i = 0; i < steps_.size(); ++i) {
-            desk.steps[i].kind = *steps_[i].step.kernel;
-            desk.steps[i].divisor = static_cast<T>(divisor());
+        describe_keys(place, tile, desk.plans[i]);
+        tile.keep = dropout_.keep(place, desk.plans[i].seen(), desk.keep);
+
+        std::vector<kernels::Step<T>>& steps = desk.steps[i];
+        steps.resize(steps_.size());
+        tile.steps = steps.data();
+        tile.step_count = steps.size();
+        for (std::size_t step = 0; step < steps_.size(); ++step) {
+            steps[step].kind = *steps_[step].step.kernel;
+            steps[step].divisor = static_cast<T>(divisor());
         }
         tile.weights[0] = nullptr;
         tile.scores[0] = nullptr;
         for (std::size_t l = 0; l < kernels::most_lanes; ++l)
-            describe_lane(place, std::min(l, tile.lanes - 1), l, desk);
-        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v(), sizes_.keys,
-                                                          out_.weights != nullptr);
-        desk.scratch.reserve(scratch);
-        tile.scratch = desk.scratch.data();
+            describe_lane(place, std::min(l, tile.lanes - 1), l, tile, steps, desk.unwanted.data());
+
+        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v());
+        desk.scratch.reserve(scratch * grid_.together);
+        desk.weights.reserve(
+            kernels::weights_size(entries_.lanes, sizes_.keys, out_.weights != nullptr));
+        tile.scratch = desk.scratch.data() + scratch * i;
+        tile.weights_room = desk.weights.data();
+    }
+
+    void describe_keys(const TilePlace& place, kernels::Tile<T>& tile, TilePlan& plan) const {
+        const KeyRange keys = grid_.parts == 1
+                                  ? KeyRange{0, sizes_.keys}
+                                  : KeyRange{place.part * part_keys,
+                                             std::min((place.part + 1) * part_keys, sizes_.keys)};
+        plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
+        tile.strips = plan.strips().data();
+        tile.strip_count = plan.strips().size();
     }
 
     /// Lane l works on the tile's row `row`.
-    void describe_lane(const TilePlace& place, std::size_t row, std::size_t l, Desk& desk) {
-        kernels::Tile<T>& tile = desk.tile;
+    void describe_lane(const TilePlace& place, std::size_t row, std::size_t l,
+                       kernels::Tile<T>& tile, std::vector<kernels::Step<T>>& steps, T* unwanted) {
         const std::size_t head = place.first_head + row / place.queries;
         const std::size_t query = place.first_query + row % place.queries;
         const std::size_t asked = call_.first_query + query;
@@ -205,7 +251,7 @@ private:
                               sizes_.heads, d_k(),       place.batch,
                               head,         asked,       tile.position[l]};
         for (std::size_t i = 0; i < steps_.size(); ++i)
-            describe_step(steps_[i], scores, l, desk.steps[i]);
+            describe_step(steps_[i], scores, l, steps[i]);
         const std::size_t written = (at - out_.first_row) * sizes_.keys;
         if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
         if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
@@ -215,7 +261,7 @@ private:
         else if (to.data != nullptr)
             tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
         else
-            tile.context[l] = desk.unwanted.data();
+            tile.context[l] = unwanted;
     }
 
     void describe_step(const StepUse& use, const ScoreRow& scores, std::size_t l,
@@ -332,7 +378,7 @@ private:
         Array<T> rows = Array<T>::from_shape({end - begin, call_->key.shape(2)});
         out_.first_row = begin;
         (scores_ ? out_.scores : out_.weights) = rows.data();
-        run_.run_tiles(first, tile_ - first);
+        run_.run_items(first, tile_ - first);
         return rows;
     }
 

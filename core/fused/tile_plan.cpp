@@ -16,6 +16,20 @@ std::size_t TileGrid::tiles() const {
     return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * parts;
 }
 
+std::size_t TileGrid::items_per_head() const {
+    return (query_blocks() * parts + together - 1) / together;
+}
+
+std::size_t TileGrid::items() const {
+    return sizes.batch * (sizes.heads / heads_per_tile) * items_per_head();
+}
+
+TileRange TileGrid::tiles_of(std::size_t item) const {
+    const std::size_t of_head = item % items_per_head() * together;
+    return {item / items_per_head() * query_blocks() * parts + of_head,
+            std::min(together, query_blocks() * parts - of_head)};
+}
+
 TilePlace TileGrid::place(std::size_t tile) const {
     const std::size_t part = tile % parts;
     std::size_t rest = tile / parts;

@@ -21,14 +21,22 @@ struct TilePlace {
     std::size_t part;  ///< of the keys
 };
 
+/// Tiles [first, first + count).
+struct TileRange {
+    std::size_t first, count;
+};
+
 /// All tiles of a question, numbered.
 struct TileGrid {
     TileSizes sizes{};
     std::size_t lanes = 0, heads_per_tile = 1, parts = 1;
     bool in_order = false;      ///< rows in the order of dropout's draws
     bool head_by_head = false;  ///< that order has the heads before the batch
+    std::size_t together = 1;   ///< tiles of one head that are one item of work; parts is 1 then
 
     std::size_t tiles() const;
+    std::size_t items() const;
+    TileRange tiles_of(std::size_t item) const;
     /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
     /// see the most keys, and heavy tiles at the end would leave threads idle.
     TilePlace place(std::size_t tile) const;
@@ -36,6 +44,7 @@ struct TileGrid {
 private:
     std::size_t queries_per_tile() const { return lanes / heads_per_tile; }
     std::size_t query_blocks() const;
+    std::size_t items_per_head() const;
 };
 
 /// The strips of one tile, see kernels::Strip. Blocks of keys that no lane sees are left out.

@@ -70,7 +70,10 @@ struct Tile {
     const T *key, *value;        ///< row k starts at k * stride
     std::size_t key_stride, value_stride;
 
-    const T* next_query;  ///< rows that a tile to come begins with, as many as lanes; null: none
+    /// What a tile to come begins with, for the caches: as many queries as lanes, and the keys and
+    /// values of a block; null, and 0 keys, where none is known.
+    const T *next_query, *next_key, *next_value;
+    std::size_t next_keys;
 
     const Strip* strips;
     std::size_t strip_count;
@@ -95,17 +98,25 @@ struct Tile {
     /// Of each lane: sum over keys of e^(score - shift), and the sink's; 0 where there is neither.
     T shift[most_lanes], sum[most_lanes];
 
-    T* scratch;  ///< scratch_size(...) elements, aligned to 64 bytes
+    T* scratch;       ///< scratch_size(...) elements, aligned to 64 bytes
+    T* weights_room;  ///< weights_size(...) elements; tiles that are computed together share it
 };
 
-/// Elements of scratch of a tile of `lanes` lanes: queries, context, the weights of a block, or of
-/// all keys where weights are written, with a shift for each of their blocks; shift, sum and peak,
-/// and partial sums.
-constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v,
-                                   std::size_t kv_len, bool weights) {
+/// Tiles of one head that are computed together, block by block, so that its keys and values come
+/// from beyond the second cache once for all of them.
+inline constexpr std::size_t tiles_together = 4;
+
+/// Elements of scratch of a tile of `lanes` lanes: queries, context, shift, sum and peak, and
+/// partial sums.
+constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v) {
+    return lanes * (d_k + d_v + 3 + partial_sums);
+}
+
+/// The weights of a block, or of all keys where weights are written, with a shift for each of their
+/// blocks.
+constexpr std::size_t weights_size(std::size_t lanes, std::size_t kv_len, bool weights) {
     const std::size_t blocks = (kv_len + block_keys - 1) / block_keys;
-    return lanes *
-           (d_k + d_v + (weights ? blocks * (block_keys + 1) : block_keys) + 3 + partial_sums);
+    return lanes * (weights ? blocks * (block_keys + 1) : block_keys);
 }
 
 /// Rows of x (each d_in long, x_stride apart) times one panel of a weight: out[r][c] for c below
@@ -121,16 +132,25 @@ struct Panel {
     std::size_t out_stride;
 };
 
+/// Of some numbers' absolute values: the largest, and the least above 0; 0 and infinite where there
+/// is none.
+template <class T>
+struct Magnitudes {
+    T least, most;
+    bool finite;  ///< none is infinite or NaN
+};
+
 /// Entry points for one element type.
 template <class T>
 struct Entries {
     std::size_t lanes;         ///< queries of a whole tile, and columns of a panel
     std::size_t vector_lanes;  ///< of one vector
-    void (*attend)(Tile<T>&) noexcept;
+    void (*attend)(Tile<T>* tiles, std::size_t count) noexcept;  ///< 1 or tiles_together
     void (*project)(const Panel<T>&) noexcept;
     /// packed[i][r] = factor * rows[r][i] for i below `length`; rows past `count` repeat the last.
     void (*pack)(const T* const* rows, std::size_t count, std::size_t length, T factor,
                  T* packed) noexcept;
+    Magnitudes<T> (*magnitudes)(const T* numbers, std::size_t count) noexcept;
 };
 
 /// Words of a block of MT19937, and room behind them.

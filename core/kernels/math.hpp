@@ -91,5 +91,33 @@ inline V tanh(V x) {
     return V::where_above(V::abs(x), V::set(T(0.625)), signed_large, small);
 }
 
+/// See Magnitudes.
+template <class V, class T = typename V::Scalar>
+Magnitudes<T> magnitudes(const T* numbers, std::size_t count) noexcept {
+    constexpr T infinity = T(__builtin_huge_val());
+    const V zero = V::set(0);
+    V less = V::set(-infinity), most = zero, zeros = zero;  // less: the largest of -|x|
+    const auto take = [&](V number) {
+        const V size = V::abs(number);
+        most = V::max(size, most);
+        less = V::max(V::where_above(size, zero, V::sub(zero, size), V::set(-infinity)), less);
+        zeros = V::fma(number, zero, zeros);
+    };
+    std::size_t i = 0;
+    for (; i + V::lanes <= count; i += V::lanes) take(V::load(numbers + i));
+    if (i < count) take(V::load_first(numbers + i, count - i));
+    T lesses[V::lanes], mosts[V::lanes], sums[V::lanes];
+    less.store(lesses);
+    most.store(mosts);
+    zeros.store(sums);
+    Magnitudes<T> all{infinity, 0, true};
+    for (std::size_t l = 0; l < V::lanes; ++l) {
+        all.least = -lesses[l] < all.least ? -lesses[l] : all.least;
+        all.most = mosts[l] > all.most ? mosts[l] : all.most;
+        all.finite = all.finite && sums[l] == 0;
+    }
+    return all;
+}
+
 }  // namespace
 }  // namespace attn::kernels

@@ -31,9 +31,7 @@ struct Vectors {
 };
 
 /// What is done with a tile of sums: after begin(row, rows) it starts from start(row, n) and ends
-/// in finish(row, sums). While a tile is summed, `chores` of the one before it are done one by one,
-/// by chore<N>(i): additions and loads hide between multiplications. This one writes the sums,
-/// added to what is there, to a bias, or to 0.
+/// in finish(row, sums). This one writes the sums, added to what is there, to a bias, or to 0.
 template <class V>
 struct Store {
     using T = typename V::Scalar;
@@ -54,11 +52,6 @@ struct Store {
                 sum[r][n].store(c + (row + r) * stride + n * V::lanes);
     }
     void begin(std::size_t, std::size_t) const {}
-    static constexpr std::size_t chores() {
-        return 0;
-    }
-    template <std::size_t N>
-    void chore(std::size_t) const {}
 };
 
 /// sum_s a[r][s] b[s][n] for the R rows from `row` on and N vectors, added in the order of s, so
@@ -76,31 +69,19 @@ inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b
     for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
         for (std::size_t n = 0; n < N; ++n) sum[r][n] = target.start(row + r, n);
-    const auto add = [&](std::size_t count) __attribute__((always_inline)) {
-        for (; count != 0; --count, left += next_step, b.start += b.stride) {
-            V right[N];
+    for (; steps != 0; --steps, left += next_step, b.start += b.stride) {
+        V right[N];
 #pragma GCC unroll 16
-            for (std::size_t n = 0; n < N; ++n) {
-                right[n] = V::load(b.start + n * V::lanes);
-                right[n].pin();
-            }
+        for (std::size_t n = 0; n < N; ++n) right[n] = V::load(b.start + n * V::lanes);
+        // Rows side by side lie in another line at each step, which no processor foresees.
+        if constexpr (side_by_side) __builtin_prefetch(left + 8 * next_step, 0, 3);
 #pragma GCC unroll 16
-            for (std::size_t r = 0; r < R; ++r) {
-                const V one = V::set(left[r * next_row]);
+        for (std::size_t r = 0; r < R; ++r) {
+            const V one = V::set(left[r * next_row]);
 #pragma GCC unroll 16
-                for (std::size_t n = 0; n < N; ++n) sum[r][n] = V::fma(one, right[n], sum[r][n]);
-            }
+            for (std::size_t n = 0; n < N; ++n) sum[r][n] = V::accumulate(sum[r][n], one, right[n]);
         }
-    };
-    if (const std::size_t chores = target.chores(); chores != 0) {
-        const std::size_t between = steps / chores;
-        for (std::size_t i = 0; i < chores; ++i) {
-            target.template chore<N>(i);
-            add(between);
-        }
-        steps -= between * chores;
     }
-    add(steps);
     target.finish(row, sum);
 }
 
@@ -218,7 +199,7 @@ void project(const Panel<T>& p) noexcept {
         return multiply<V>(vectors, p.rows, Rows<T, false>{p.x, p.x_stride}, weight, p.d_in,
                            Store<V>{p.out, p.out_stride, p.bias, 0});
     // The last vector reaches past the columns: rows go through a buffer.
-    constexpr std::size_t most = V::tile_rows;
+    constexpr std::size_t most = 2 * V::tile_rows;
     T buffer[most * L];
     for (std::size_t row = 0; row < p.rows; row += most) {
         const std::size_t rows = p.rows - row < most ? p.rows - row : most;

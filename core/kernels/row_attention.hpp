@@ -26,7 +26,7 @@ class RowAttention {
 public:
     explicit RowAttention(Tile<T>& tile)
         : t_(tile), d_k_((t_.d_k + parts - 1) / parts * parts), query_(tile.scratch),
-          weights_(query_ + d_k_) {}
+          weights_(tile.weights_room) {}
 
     void run() {
         for (std::size_t row = 0; row < t_.lanes; ++row) {

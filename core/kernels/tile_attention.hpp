@@ -27,17 +27,22 @@ class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
     static constexpr T blocked = blocked_score<T>;
+    /// Of the product for the scores: queries of so many stay in the first cache.
+    static constexpr std::size_t steps_at_once = 32 * 1024 / (L * sizeof(T));
 
 public:
-    explicit Attention(Tile<T>& tile)
+    Attention(Tile<T>& tile)
         : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
-          softmax_(context_ + t_.d_v * L), weights_(context_ + t_.d_v * L + OnlineSoftmax<V>::size),
-          kept_shifts_(weights_ + blocks() * block_keys * L) {}
+          softmax_(context_ + t_.d_v * L), weights_(tile.weights_room),
+          kept_shifts_(weights_ + blocks() * block_keys * L), next_(tile.strips) {}
 
-    void run() {
-        if (t_.scores[0] != nullptr) write_scores();
-        attend();
-        finish();
+    /// Block by block, each for all that see it. `count`: of tiles, which differ in their queries.
+    static void run(Attention* tiles, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) tiles[i].start(i, count);
+        for (std::size_t block; (block = first_block(tiles, count)) != no_block;)
+            for (std::size_t i = 0; i < count; ++i)
+                if (tiles[i].next_block() == block) tiles[i].attend_block();
+        for (std::size_t i = 0; i < count; ++i) tiles[i].finish();
     }
 
 private:
@@ -79,30 +84,73 @@ private:
         }
     }
 
-    void attend() {
+    void start(std::size_t share, std::size_t shares) {
+        if (t_.scores[0] != nullptr) write_scores();
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
-        std::size_t blocks = 0, block = 0;
-        for (std::size_t i = 0; i < t_.strip_count; ++i) blocks += t_.strips[i].ends_block ? 1 : 0;
-        for (std::size_t first = 0; first < t_.strip_count; ++block) {
-            std::size_t end = first + 1;
-            while (!t_.strips[end - 1].ends_block) ++end;
-            for (std::size_t l = t_.lanes * block / blocks; l < t_.lanes * (block + 1) / blocks;
-                 ++l)
-                look_ahead(l);
-            attend_block(t_.strips + first, t_.strips + end);
-            first = end;
-        }
+        share_ = share;
+        shares_ = shares;
+        for (std::size_t i = 0; i < t_.strip_count; ++i) blocks_ += t_.strips[i].ends_block ? 1 : 0;
     }
 
-    /// Rows that would be waited for at the end of this tile and at the start of a next one.
-    void look_ahead(std::size_t lane) const {
+    static constexpr std::size_t no_block = ~std::size_t{0};
+
+    /// Of keys, that it attends to next.
+    std::size_t next_block() const {
+        return next_ == t_.strips + t_.strip_count ? no_block : next_->first_key / block_keys;
+    }
+
+    static std::size_t first_block(const Attention* tiles, std::size_t count) {
+        std::size_t first = no_block;
+        for (std::size_t i = 0; i < count; ++i)
+            if (tiles[i].next_block() < first) first = tiles[i].next_block();
+        return first;
+    }
+
+    void attend_block() {
+        const Strip* first = next_;
+        while (!next_++->ends_block) {
+        }
+        const std::size_t lane = t_.lanes * block_ / blocks_;
+        ++block_;
+        for (std::size_t l = lane; l < t_.lanes * block_ / blocks_; ++l) fetch_rows(l);
+        choose_ahead();
+        attend_strips(first, next_);
+    }
+
+    /// Asks for rows that would be waited for at the end of this tile and at the start of a next
+    /// one.
+    void fetch_rows(std::size_t lane) const {
         prefetch_row<true>(t_.context[lane], t_.d_v);
         if (t_.next_query != nullptr) prefetch_row(t_.next_query + lane * t_.d_k, t_.d_k);
     }
 
-    void attend_block(const Strip* first, const Strip* end) {
+    /// The keys and values that are asked for while a block is computed: the next block's, or those
+    /// that a tile to come begins with.
+    void choose_ahead() {
+        if (next_block() == no_block) {
+            ahead_ = {t_.next_key, t_.next_value, t_.next_keys};
+            return;
+        }
+        const std::size_t key = next_block() * block_keys;
+        ahead_ = {t_.key + key * t_.key_stride, t_.value + key * t_.value_stride,
+                  t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys};
+    }
+
+    /// Each of the tiles that are computed together asks for its share of a block. Keys [first,
+    /// end) of a block are about to be computed.
+    void fetch_ahead(std::size_t first, std::size_t end) const {
+        const std::size_t begin = share_ * block_keys;
+        std::size_t last = (begin + end) / shares_;
+        if (last > ahead_.keys) last = ahead_.keys;
+        for (std::size_t k = (begin + first) / shares_; k < last; ++k) {
+            prefetch_row(ahead_.key + k * t_.key_stride, t_.d_k);
+            prefetch_row(ahead_.value + k * t_.value_stride, t_.d_v);
+        }
+    }
+
+    void attend_strips(const Strip* first, const Strip* end) {
         const bool whole = first->keys == block_keys && first->first_vector == 0 &&
                            first->end_vector == used_vectors();
         if (keeps_weights() && !whole) clear_block(first->first_key / block_keys * block_keys);
@@ -127,81 +175,79 @@ private:
         return softmax_.holds(used_vectors() * W);
     }
 
-    /// The target of a product that turns scores into weights: each tile's while the next one is
-    /// summed.
+    /// The target of a product that turns a tile's scores into weights while they are in registers.
     template <bool masked>
     struct Weigh {
         const Attention& in;
         const Strip& strip;
-        std::size_t key = 0, waiting = 0;  // first key and vectors of the tile that waits
-        T* scores = nullptr;
+        bool begun;  ///< the first steps' sums lie where the weights will
 
-        /// The values of these keys are needed next, then the keys of the next block.
         void begin(std::size_t row, std::size_t rows) const {
-            const Tile<T>& t = in.t_;
-            for (std::size_t k = strip.first_key + row; k < strip.first_key + row + rows; ++k) {
-                prefetch_row(t.value + k * t.value_stride, t.d_v);
-                if (k + block_keys < t.kv_len)
-                    prefetch_row(t.key + (k + block_keys) * t.key_stride, t.d_k);
-            }
+            const std::size_t key = (strip.first_key + row) % block_keys;
+            in.fetch_ahead(key, key + rows);
         }
-        V start(std::size_t, std::size_t) const { return V::set(0); }
+        V start(std::size_t row, std::size_t n) const {
+            return begun ? V::load(in.weights_of(strip.first_key + row) +
+                                   (strip.first_vector + n) * W)
+                         : V::set(0);
+        }
 
         template <std::size_t R, std::size_t M>
-        void finish(std::size_t row, V (&score)[R][M]) {
-            key = strip.first_key + row;
-            waiting = R * M;
-            scores = in.weights_of(key) + strip.first_vector * W;
+        void finish(std::size_t row, V (&score)[R][M]) const {
+            const std::size_t key = strip.first_key + row, first_lane = strip.first_vector * W;
+            T* tile = in.weights_of(key) + first_lane;
 #pragma GCC unroll 16
-            for (std::size_t n = 0; n < M; ++n) {
-                const std::size_t lane = (strip.first_vector + n) * W;
-                V peak = V::load(in.softmax_.peak() + lane);
-                const V shift = V::load(in.softmax_.shift() + lane);
+            for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
-                for (std::size_t r = 0; r < R; ++r) {
-                    if (masked && strip.visible != nullptr)
-                        score[r][n] =
-                            V::where(strip.visible[row + r] >> lane, score[r][n], V::set(blocked));
-                    peak = V::max(score[r][n], peak);
-                    V::sub(score[r][n], shift).store(scores + r * L + n * W);
-                }
-                peak.store(in.softmax_.peak() + lane);
+                for (std::size_t n = 0; n < M; ++n) score[r][n].store(tile + r * L + n * W);
+                    // From memory, where registers do not hold scores and sums and constants.
+#pragma GCC unroll 1
+            for (std::size_t n = 0; n < M; ++n)
+                weigh<R>(row, key, first_lane + n * W, tile + n * W);
+        }
+
+        /// One vector of lanes, R keys.
+        template <std::size_t R>
+        void weigh(std::size_t row, std::size_t key, std::size_t lane, T* column) const {
+            constexpr std::size_t sums = R < partial_sums ? R : partial_sums;
+            const V shift = V::load(in.softmax_.shift() + lane);
+            V peak = V::load(in.softmax_.peak() + lane), sum[sums];
+#pragma GCC unroll 16
+            for (std::size_t i = 0; i < sums; ++i)
+                sum[i] = V::load(in.softmax_.block_sum(key + i) + lane);
+#pragma GCC unroll 16
+            for (std::size_t r = 0; r < R; ++r) {
+                V score = V::load(column + r * L);
+                if (masked && strip.visible != nullptr)
+                    score = V::where(strip.visible[row + r] >> lane, score, V::set(blocked));
+                peak = V::max(score, peak);
+                V weight = exponential(V::sub(score, shift));
+                sum[r % sums] = V::add(sum[r % sums], weight);
+                if (masked && in.t_.keep != nullptr)
+                    weight = V::where(in.t_.keep[key + r] >> lane, weight, V::set(0));
+                weight.store(column + r * L);
             }
-        }
-
-        std::size_t chores() const {
-            return waiting;
-        }
-
-        template <std::size_t M>
-        void chore(std::size_t i) const {
-            const std::size_t row = i / M, n = i % M, lane = (strip.first_vector + n) * W;
-            T* at = scores + row * L + n * W;
-            V weight = exponential(V::load(at));
-            T* sum = in.softmax_.block_sum(key + row) + lane;
-            V::add(V::load(sum), weight).store(sum);
-            if (masked && in.t_.keep != nullptr)
-                weight = V::where(in.t_.keep[key + row] >> lane, weight, V::set(0));
-            weight.store(at);
-        }
-
-        /// The chores of the last tile.
-        template <std::size_t M = N>
-        void end(std::size_t vectors) const {
-            if constexpr (M > 1) {
-                if (vectors != M) return end<M - 1>(vectors);
-            }
-            for (std::size_t i = 0; i < waiting; ++i) chore<M>(i);
+            peak.store(in.softmax_.peak() + lane);
+#pragma GCC unroll 16
+            for (std::size_t i = 0; i < sums; ++i)
+                sum[i].store(in.softmax_.block_sum(key + i) + lane);
         }
     };
 
     template <bool masked>
     void guess(const Strip& s) {
         const std::size_t vectors = s.end_vector - s.first_vector;
-        Weigh<masked> weigh{*this, s};
-        multiply<V>(vectors, s.keys, keys_from(s.first_key),
-                    Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, weigh);
-        weigh.end(vectors);
+        const std::size_t pieces = (t_.d_k + steps_at_once - 1) / steps_at_once;
+        const std::size_t piece = (t_.d_k + pieces - 1) / pieces;
+        T* scores = weights_of(s.first_key) + s.first_vector * W;
+        Rows<T, false> keys = keys_from(s.first_key);
+        Vectors<T> queries{query_ + s.first_vector * W, L};
+        std::size_t steps = t_.d_k;
+        for (; steps > piece; steps -= piece, keys.start += piece, queries.start += piece * L)
+            multiply<V>(vectors, s.keys, keys, queries, piece,
+                        Store<V>{scores, L, steps == t_.d_k ? nullptr : scores, L});
+        multiply<V>(vectors, s.keys, keys, queries, steps,
+                    Weigh<masked>{*this, s, steps != t_.d_k});
     }
 
     /// Weights of a block step by step: scores, shifts, powers.
@@ -276,15 +322,18 @@ private:
     /// Bit l: lane l holds a number that is not finite, or its sum is 0: what it sees lies out of
     /// T's range, or is NaN or infinite, or has met a value that is while it is blocked.
     std::uint64_t lanes_out_of_range() const {
+        V zeros[N];  // side by side, as each is a chain
+        for (std::size_t v = 0; v < N; ++v)
+            zeros[v] = V::mul(V::load(softmax_.sum() + v * W), V::set(0));
+        for (std::size_t c = 0; c < t_.d_v; ++c)
+#pragma GCC unroll 16
+            for (std::size_t v = 0; v < N; ++v)
+                zeros[v] = V::fma(V::load(context_ + c * L + v * W), V::set(0), zeros[v]);
         std::uint64_t lanes = 0;
         for (std::size_t v = 0; v < used_vectors(); ++v) {
-            const V sum = V::load(softmax_.sum() + v * W);
-            V zeros = V::mul(sum, V::set(0));
-            for (std::size_t c = 0; c < t_.d_v; ++c)
-                zeros = V::fma(V::load(context_ + c * L + v * W), V::set(0), zeros);
             T zero[W], total[W];
-            zeros.store(zero);
-            sum.store(total);
+            zeros[v].store(zero);
+            V::load(softmax_.sum() + v * W).store(total);
             for (std::size_t l = 0; l < W; ++l)
                 if (zero[l] != 0 || !(total[l] > 0)) lanes |= std::uint64_t{1} << (v * W + l);
         }
@@ -356,23 +405,36 @@ private:
         write_zeros(t_.kv_len);
     }
 
+    struct Ahead {
+        const T *key, *value;
+        std::size_t keys;
+    };
+
     Tile<T>& t_;
+    Ahead ahead_{};
     T *query_, *context_;
     OnlineSoftmax<V> softmax_;
     T *weights_, *kept_shifts_;
+    const Strip* next_;                   // that is not done yet
+    std::size_t block_ = 0, blocks_ = 0;  // done, and in all
+    std::size_t share_ = 0, shares_ = 1;
 };
 
 template <class V>
-void attend(Tile<typename V::Scalar>& tile) noexcept {
-    if (tile.by_rows)
-        RowAttention<V>(tile).run();
-    else
-        Attention<V>(tile).run();
+void attend(Tile<typename V::Scalar>* tiles, std::size_t count) noexcept {
+    if (tiles->by_rows) return RowAttention<V>(*tiles).run();
+    if (count == 1) {
+        Attention<V> alone(*tiles);
+        return Attention<V>::run(&alone, 1);
+    }
+    static_assert(tiles_together == 4);
+    Attention<V> together[] = {tiles[0], tiles[1], tiles[2], tiles[3]};
+    Attention<V>::run(together, tiles_together);
 }
 
 template <class V>
 constexpr Entries<typename V::Scalar> entries() {
-    return {V::lanes * V::tile_vectors, V::lanes, attend<V>, project<V>, pack<V>};
+    return {V::lanes * V::tile_vectors, V::lanes, attend<V>, project<V>, pack<V>, magnitudes<V>};
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ struct Float {
     void store(float* p) const { _mm256_storeu_ps(p, v); }
     void store_once(float* p) const { store(p); }
     void store_first(float* p, std::size_t count) const { _mm256_maskstore_ps(p, first(count), v); }
-    void pin() { asm("" : "+x"(v)); }
     static void finish_stores() {}
 
     static Float add(Float a, Float b) { return {_mm256_add_ps(a.v, b.v)}; }
@@ -31,6 +30,10 @@ struct Float {
     static Float mul(Float a, Float b) { return {_mm256_mul_ps(a.v, b.v)}; }
     static Float div(Float a, Float b) { return {_mm256_div_ps(a.v, b.v)}; }
     static Float fma(Float a, Float b, Float c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+    static Float accumulate(Float sum, Float a, Float b) {
+        asm("vfmadd231ps %2, %1, %0" : "+x"(sum.v) : "x"(a.v), "x"(b.v));
+        return sum;
+    }
     static Float max(Float a, Float b) { return {_mm256_max_ps(a.v, b.v)}; }
     static Float abs(Float a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
     static Float unit_power_of_eighths(Float rounded) {
@@ -104,7 +107,6 @@ struct Double {
     void store_first(double* p, std::size_t count) const {
         _mm256_maskstore_pd(p, first(count), v);
     }
-    void pin() { asm("" : "+x"(v)); }
     static void finish_stores() {}
 
     static Double add(Double a, Double b) { return {_mm256_add_pd(a.v, b.v)}; }
@@ -112,6 +114,10 @@ struct Double {
     static Double mul(Double a, Double b) { return {_mm256_mul_pd(a.v, b.v)}; }
     static Double div(Double a, Double b) { return {_mm256_div_pd(a.v, b.v)}; }
     static Double fma(Double a, Double b, Double c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+    static Double accumulate(Double sum, Double a, Double b) {
+        asm("vfmadd231pd %2, %1, %0" : "+x"(sum.v) : "x"(a.v), "x"(b.v));
+        return sum;
+    }
     static Double max(Double a, Double b) { return {_mm256_max_pd(a.v, b.v)}; }
     static Double abs(Double a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
     static Double scale(Double a, Double e) {

@@ -31,7 +31,6 @@ struct Float {
         else
             store(p);
     }
-    void pin() { asm("" : "+v"(v)); }
     static void finish_stores() { _mm_sfence(); }
 
     static Float add(Float a, Float b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -39,6 +38,10 @@ struct Float {
     static Float mul(Float a, Float b) { return {_mm512_mul_ps(a.v, b.v)}; }
     static Float div(Float a, Float b) { return {_mm512_div_ps(a.v, b.v)}; }
     static Float fma(Float a, Float b, Float c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+    static Float accumulate(Float sum, Float a, Float b) {
+        asm("vfmadd231ps %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+        return sum;
+    }
     static Float max(Float a, Float b) { return {_mm512_max_ps(a.v, b.v)}; }
     static Float abs(Float a) { return {_mm512_abs_ps(a.v)}; }
     static Float unit_power_of_eighths(Float rounded) {
@@ -112,7 +115,6 @@ struct Double {
         else
             store(p);
     }
-    void pin() { asm("" : "+v"(v)); }
     static void finish_stores() { _mm_sfence(); }
 
     static Double add(Double a, Double b) { return {_mm512_add_pd(a.v, b.v)}; }
@@ -120,6 +122,10 @@ struct Double {
     static Double mul(Double a, Double b) { return {_mm512_mul_pd(a.v, b.v)}; }
     static Double div(Double a, Double b) { return {_mm512_div_pd(a.v, b.v)}; }
     static Double fma(Double a, Double b, Double c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+    static Double accumulate(Double sum, Double a, Double b) {
+        asm("vfmadd231pd %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+        return sum;
+    }
     static Double max(Double a, Double b) { return {_mm512_max_pd(a.v, b.v)}; }
     static Double abs(Double a) { return {_mm512_abs_pd(a.v)}; }
     static Double scale(Double a, Double e) {

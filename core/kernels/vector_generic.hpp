@@ -43,8 +43,6 @@ struct GenericVector {
     void store_first(T* p, std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i) p[i] = v[i];
     }
-    /// Keeps the compiler from reading the vector from memory again at each use.
-    void pin() {}
 
     static GenericVector add(GenericVector a, GenericVector b) { return {a.v + b.v}; }
     static GenericVector sub(GenericVector a, GenericVector b) { return {a.v - b.v}; }
@@ -53,6 +51,11 @@ struct GenericVector {
     /// a b + c, rounded once where the processor fuses the two; here it is not.
     static GenericVector fma(GenericVector a, GenericVector b, GenericVector c) {
         return {a.v * b.v + c.v};
+    }
+    /// fma(a, b, sum). In assembler where there is one instruction for it: compilers read operands
+    /// from memory again at each use, or move sums between registers.
+    static GenericVector accumulate(GenericVector sum, GenericVector a, GenericVector b) {
+        return fma(a, b, sum);
     }
     /// a > b ? a : b, so b where either is NaN.
     static GenericVector max(GenericVector a, GenericVector b) { return where_above(a, b, a, b); }

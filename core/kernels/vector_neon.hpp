@@ -30,13 +30,16 @@ struct Float {
         store(all);
         for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
     }
-    void pin() { asm("" : "+w"(v)); }
     static void finish_stores() {}
 
     static Float add(Float a, Float b) { return {vaddq_f32(a.v, b.v)}; }
     static Float sub(Float a, Float b) { return {vsubq_f32(a.v, b.v)}; }
     static Float mul(Float a, Float b) { return {vmulq_f32(a.v, b.v)}; }
     static Float div(Float a, Float b) { return {vdivq_f32(a.v, b.v)}; }
+    static Float accumulate(Float sum, Float a, Float b) {
+        asm("fmla %0.4s, %1.4s, %2.4s" : "+w"(sum.v) : "w"(a.v), "w"(b.v));
+        return sum;
+    }
     static Float fma(Float a, Float b, Float c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
     static Float max(Float a, Float b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
     static Float abs(Float a) { return {vabsq_f32(a.v)}; }
@@ -104,13 +107,16 @@ struct Double {
         store(all);
         for (std::size_t i = 0; i < count; ++i) p[i] = all[i];
     }
-    void pin() { asm("" : "+w"(v)); }
     static void finish_stores() {}
 
     static Double add(Double a, Double b) { return {vaddq_f64(a.v, b.v)}; }
     static Double sub(Double a, Double b) { return {vsubq_f64(a.v, b.v)}; }
     static Double mul(Double a, Double b) { return {vmulq_f64(a.v, b.v)}; }
     static Double div(Double a, Double b) { return {vdivq_f64(a.v, b.v)}; }
+    static Double accumulate(Double sum, Double a, Double b) {
+        asm("fmla %0.2d, %1.2d, %2.2d" : "+w"(sum.v) : "w"(a.v), "w"(b.v));
+        return sum;
+    }
     static Double fma(Double a, Double b, Double c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
     static Double max(Double a, Double b) { return {vbslq_f64(vcgtq_f64(a.v, b.v), a.v, b.v)}; }
     static Double abs(Double a) { return {vabsq_f64(a.v)}; }

@@ -166,10 +166,10 @@ private:
         const double rows = product({plan_.batch, plan_.heads, plan_.rows}) + more_rows;
         const double used =
             std::min(rows, static_cast<double>(std::max<std::size_t>(1, ask_.threads) * lanes));
-        const double desk = element_ *
-                            static_cast<double>(kernels::scratch_size(1, plan_.d_k, plan_.d_v,
-                                                                      plan_.kv_len, writes)) *
-                            used;
+        const std::size_t a_row =
+            kernels::tiles_together * kernels::scratch_size(1, plan_.d_k, plan_.d_v) +
+            kernels::weights_size(1, plan_.kv_len, writes);
+        const double desk = element_ * static_cast<double>(a_row) * used;
         constexpr double streamed = 3 * 0x1p24;
         return desk + (plan_.streams ? std::min(scores, streamed) : 0);
     }

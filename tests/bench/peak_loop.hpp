@@ -11,14 +11,15 @@ template <class V>
 double multiply_add(std::size_t rounds) {
     constexpr std::size_t sums = 10;
     V sum[sums];
-    for (std::size_t i = 0; i < sums; ++i) sum[i] = V::set(1.0f);
-    V factor = V::set(0.999999f), summand = V::set(1e-9f);
-    for (std::size_t r = 0; r < rounds; ++r) {
-        factor.pin();
 #pragma GCC unroll 16
-        for (std::size_t i = 0; i < sums; ++i) sum[i] = V::fma(sum[i], factor, summand);
+    for (std::size_t i = 0; i < sums; ++i) sum[i] = V::set(1.0f);
+    const V a = V::set(0.999999f), b = V::set(1e-9f);
+    for (std::size_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < sums; ++i) sum[i] = V::accumulate(sum[i], a, b);
     }
     float lanes[V::lanes];
+#pragma GCC unroll 16
     for (std::size_t i = 1; i < sums; ++i) sum[0] = V::add(sum[0], sum[i]);
     sum[0].store(lanes);
     // The result goes into the answer, so that the loop is not left out.
