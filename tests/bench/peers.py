@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Attention side by side: attn_bench against ONNX Runtime and PyTorch on the same shapes.
+"""Attention side by side: attn_bench against PyTorch, ONNX Runtime and oneDNN on the same shapes.
 
     peers.py                              every shape, on one thread and on two
     peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
+    peers.py --table                      then the table of `attn help speed`
 
 Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
 peer straight after each other, their order turned round in every other pair, so that a machine
@@ -10,9 +11,9 @@ whose speed drifts favours neither. A run is a process of its own; it times insi
 warm-up, and checks a few rows of the answer against plain float64 arithmetic.
 
 A peer that is not installed is left out, and the script says what would bring it in:
-    ONNX Runtime  node, `npm install --ignore-scripts onnxruntime-node` in any folder outside the
-                  repository (--onnxruntime-node names it), and Python's onnx to write the models
-    PyTorch       torch in this Python or in the one that --torch-python names
+    PyTorch, ONNX Runtime   torch, onnxruntime and onnx (to write its models) by pip in this Python
+                            or in the one that --python names
+    oneDNN                  Debian's libdnnl-dev and a C++ compiler
 
 com.microsoft.Attention is not among them: it projects its input first, which is another question.
 attn asks the system for large pages; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 gives them to peers too.
@@ -22,6 +23,7 @@ import contextlib
 import json
 import os
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
@@ -62,136 +64,60 @@ def ask(command, **more_environment):
     return json.loads(done.stdout)
 
 
-def attn_seconds(bench, shape, threads, seconds):
+def attn_run(bench, shape, threads, seconds):
     dimensions = f"{shape['heads']},{shape['keys']},{shape['width']}"
     command = [bench, "--shape", dimensions, "--queries", shape["queries"],
                "--threads", threads, "--seconds", seconds, "--json"]
     try:
-        return ask(command + ["--causal"] * shape["causal"])["seconds"]
+        return ask(command + ["--causal"] * shape["causal"])
     except Failed as failed:
         sys.exit(f"peers.py: {bench}: {failed}")
 
 
-# ONNX Runtime: a model of one node, run by onnxruntime_peer.js.
+# Peers in Python: this script again, in a Python that has them, as `peers.py --job JOB`. An empty
+# shape asks which ones there are.
 
-class OnnxRuntime:
-    # operator: its domain, and where the heads are: rows (1, tokens, heads * width) or
-    # heads (1, heads, tokens, width)
-    OPERATORS = {
-        "MultiHeadAttention": ("com.microsoft", "rows"),
-        "Attention": ("", "heads"),
-        "GroupQueryAttention": ("com.microsoft", "rows"),  # always causal
-    }
-
-    def __init__(self, operator, version, modules, folder):
-        self.name = f"ONNX Runtime {version}, {operator}"
-        self.operator, self.modules, self.folder = operator, modules, folder
-        self.domain, self.layout = self.OPERATORS[operator]
+class InPython:
+    def __init__(self, name, job, python):
+        self.name, self.job, self.python = name, job, python
+        self.family = name.split(",")[0]
 
     def takes(self, shape):
-        return shape["causal"] or self.operator != "GroupQueryAttention"
+        return shape["causal"] or self.job["method"] != "GroupQueryAttention"  # always causal
 
     def run(self, shape, threads, seconds):
-        job = dict(shape, threads=threads, seconds=seconds, tolerance=TOLERANCE, layout=self.layout,
-                   model=self.model(shape["heads"], shape["causal"]))
-        script = HERE.with_name("onnxruntime_peer.js")
-        return ask(["node", script, json.dumps(job)], NODE_PATH=self.modules)
-
-    def model(self, heads, causal):
-        from onnx import TensorProto, helper
-        inputs = {name: (TensorProto.FLOAT, [1, None, None]) for name in "qkv"}
-        names, outputs = list("qkv"), ["out"]
-        if self.operator == "Attention":
-            attributes = dict(is_causal=int(causal))
-            inputs = {name: (TensorProto.FLOAT, [1, heads, None, None]) for name in "qkv"}
-        elif self.operator == "MultiHeadAttention":
-            attributes = dict(num_heads=heads, unidirectional=int(causal))
-        else:
-            attributes = dict(num_heads=heads, kv_num_heads=heads)
-            inputs.update(last=(TensorProto.INT32, [1]), total=(TensorProto.INT32, [1]))
-            names, outputs = [*"qkv", "", "", "last", "total"], ["out", "", ""]
-        node = helper.make_node(self.operator, names, outputs, domain=self.domain, **attributes)
-        graph = helper.make_graph(
-            [node], "attention",
-            [helper.make_tensor_value_info(name, *of) for name, of in inputs.items()],
-            [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)])
-        opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
-        # Not checked by onnx, which may be older than the operator; ONNX Runtime checks it.
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-        path = pathlib.Path(self.folder, f"{self.operator}-{heads}-{int(causal)}.onnx")
-        path.write_bytes(model.SerializeToString())
-        return str(path)
-
-
-def find_onnxruntime(installed, folder):
-    modules = [os.environ.get("NODE_PATH", "")]
-    if installed:
-        modules = [str(pathlib.Path(installed).resolve() / "node_modules"), *modules]
-    modules = os.pathsep.join(modules)
-    try:
-        version = ask(["node", HERE.with_name("onnxruntime_peer.js")], NODE_PATH=modules)["version"]
-    except Failed:
-        print("left out: ONNX Runtime. Install node, run `npm install --ignore-scripts "
-              "onnxruntime-node` in a folder of its own, then --onnxruntime-node FOLDER",
-              file=sys.stderr)
-        return []
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        print("left out: ONNX Runtime. This Python has no onnx to write its models with: "
-              "python3-onnx in Debian, with Debian's python3", file=sys.stderr)
-        return []
-    return [OnnxRuntime(operator, version, modules, folder) for operator in OnnxRuntime.OPERATORS]
-
-
-# PyTorch: this script again, as `peers.py --torch-job JOB`.
-
-class Torch:
-    def __init__(self, version, method, python):
-        self.name, self.method, self.python = f"PyTorch {version}, {method}", method, python
-
-    def takes(self, _):
-        return True
-
-    def run(self, shape, threads, seconds):
-        job = dict(shape, threads=threads, seconds=seconds, tolerance=TOLERANCE, method=self.method)
+        job = dict(self.job, **shape, threads=threads, seconds=seconds)
         count = str(threads)  # for OpenBLAS, which torch.set_num_threads may not reach
-        return ask([self.python, HERE, "--torch-job", json.dumps(job)],
+        return ask([self.python, HERE, "--job", json.dumps(job)],
                    OMP_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count)
 
 
-def find_torch(python):
+def find_in_python(peer, title, python, advice):
     try:
-        found = ask([python, HERE, "--torch-job", "{}"])
-    except Failed:
-        print("left out: PyTorch. Install torch 2 with pip, or python3-torch in Debian, and name "
-              "its Python: --torch-python PYTHON", file=sys.stderr)
+        found = ask([python, HERE, "--job", json.dumps(dict(peer=peer))])
+    except Failed as failed:
+        print(f"left out: {title} ({failed}). {advice}", file=sys.stderr)
         return []
-    if not found["fast"]:
-        print("note: this PyTorch multiplies with the reference BLAS, many times slower than "
-              "OpenBLAS: install libopenblas0 in Debian", file=sys.stderr)
-    return [Torch(found["version"], method, python) for method in found["methods"]]
+    return [InPython(f"{title} {found['version']}, {method}", dict(peer=peer, method=method), python)
+            for method in found["methods"]]
 
 
 def torch_job(job):
+    import numpy
     import torch
-    if not job:
+    if "method" not in job:
         fused = hasattr(torch.nn.functional, "scaled_dot_product_attention")
-        torch.ones(64, 64) @ torch.ones(64, 64)
-        maps = pathlib.Path("/proc/self/maps")  # what this process has loaded, on Linux
-        fast = (torch.backends.mkl.is_available() or not maps.exists()
-                or any(name in maps.read_text() for name in ("openblas", "blis", "mkl")))
-        return dict(version=".".join(torch.__version__.split(".")[:2]), fast=fast,
+        return dict(version=".".join(torch.__version__.split(".")[:2]),
                     methods=["fused kernel", "math kernel"] if fused else ["matmul and softmax"])
     torch.set_num_threads(job["threads"])
-    causal, scale = job["causal"], job["width"] ** -0.5
-    q, k, v = (2 * torch.rand(1, job["heads"], job[tokens], job["width"]) - 1
-               for tokens in ("queries", "keys", "keys"))
+    causal = job["causal"]
+    operands = random_operands(job)
+    q, k, v = (torch.from_numpy(x[None]) for x in operands)
     if causal:
         blocked = torch.full((job["queries"], job["keys"]), float("-inf")).triu_(1)
 
     def matmul_and_softmax():
-        scores = (q * scale) @ k.transpose(-2, -1)
+        scores = (q * job["width"] ** -0.5) @ k.transpose(-2, -1)
         if causal:
             scores += blocked
         return torch.softmax(scores, -1) @ v
@@ -199,27 +125,11 @@ def torch_job(job):
     def scaled_dot_product_attention():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    def timed():
-        start = time.perf_counter()
-        compute()
-        return time.perf_counter() - start
-
-    def times(seconds):
-        taken = [timed()]
-        while sum(taken) < seconds:
-            taken.append(timed())
-        return taken
-
     compute, choice = matmul_and_softmax, contextlib.nullcontext()
     if job["method"] != "matmul and softmax":
         compute, choice = scaled_dot_product_attention, torch_kernel(job["method"])
     with torch.no_grad(), choice:
-        answer = compute()
-        error = torch_error(job, q, k, v, answer)
-        if not error < job["tolerance"]:
-            raise ArithmeticError(f"its answer is wrong by {error}")
-        times(job["seconds"] / 4)  # warm-up
-        return dict(seconds=statistics.median(times(job["seconds"])), error=error)
+        return timed(job, operands, compute, lambda answer: numpy.asarray(answer)[0])
 
 
 def torch_kernel(method):
@@ -234,18 +144,141 @@ def torch_kernel(method):
             enable_flash=fused, enable_math=not fused, enable_mem_efficient=False)
 
 
-def torch_error(job, q, k, v, answer):
+# operator: its domain, and where the heads are: rows (1, tokens, heads * width) or heads
+# (1, heads, tokens, width)
+ONNX_OPERATORS = {
+    "MultiHeadAttention": ("com.microsoft", "rows"),
+    "Attention": ("", "heads"),
+    "GroupQueryAttention": ("com.microsoft", "rows"),
+}
+
+
+def onnxruntime_job(job):
+    import numpy
+    import onnx  # noqa: F401
+    import onnxruntime
+    if "method" not in job:
+        return dict(version=".".join(onnxruntime.__version__.split(".")[:2]),
+                    methods=list(ONNX_OPERATORS))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = job["threads"], 1
+    session = onnxruntime.InferenceSession(onnx_model(job), options, ["CPUExecutionProvider"])
+    operands = random_operands(job)
+    heads, rows = job["heads"], ONNX_OPERATORS[job["method"]][1] == "rows"
+
+    def laid_out(x):
+        x = x.transpose(1, 0, 2).reshape(x.shape[1], -1) if rows else x
+        return numpy.ascontiguousarray(x[None])
+
+    def by_head(answer):
+        x = answer[0][0]
+        return x.reshape(len(x), heads, -1).transpose(1, 0, 2) if rows else x
+
+    feeds = dict(zip("qkv", map(laid_out, operands)))
+    if job["method"] == "GroupQueryAttention":  # counts its keys
+        feeds["last"] = numpy.array([job["keys"] - 1], numpy.int32)
+        feeds["total"] = numpy.array([job["keys"]], numpy.int32)
+    return timed(job, operands, lambda: session.run(["out"], feeds), by_head)
+
+
+def onnx_model(job):
+    from onnx import TensorProto, helper
+    operator, heads, causal = job["method"], job["heads"], int(job["causal"])
+    inputs = {name: (TensorProto.FLOAT, [1, None, None]) for name in "qkv"}
+    names, outputs = list("qkv"), ["out"]
+    if operator == "Attention":
+        attributes = dict(is_causal=causal)
+        inputs = {name: (TensorProto.FLOAT, [1, heads, None, None]) for name in "qkv"}
+    elif operator == "MultiHeadAttention":
+        attributes = dict(num_heads=heads, unidirectional=causal)
+    else:
+        attributes = dict(num_heads=heads, kv_num_heads=heads)
+        inputs.update(last=(TensorProto.INT32, [1]), total=(TensorProto.INT32, [1]))
+        names, outputs = [*"qkv", "", "", "last", "total"], ["out", "", ""]
+    node = helper.make_node(operator, names, outputs, domain=ONNX_OPERATORS[operator][0],
+                            **attributes)
+    graph = helper.make_graph(
+        [node], "attention",
+        [helper.make_tensor_value_info(name, *of) for name, of in inputs.items()],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)])
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+    # Not checked by onnx, which may be older than the operator; ONNX Runtime checks it.
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def random_operands(job):
+    """q, k and v, each (heads, tokens, width)."""
+    import numpy
+    random = numpy.random.default_rng(1)
+    return [random.uniform(-1, 1, (job["heads"], job[tokens], job["width"])).astype("float32")
+            for tokens in ("queries", "keys", "keys")]
+
+
+def timed(job, operands, compute, by_head):
+    """Median seconds of `compute`; its answer, (heads, queries, width) by `by_head`, is checked."""
+    error = worst_error(job, operands, by_head(compute()))
+    if not error < TOLERANCE:
+        raise ArithmeticError(f"its answer is wrong by {error}")
+
+    def times(seconds):
+        taken = []
+        while sum(taken) < seconds or not taken:
+            start = time.perf_counter()
+            compute()
+            taken.append(time.perf_counter() - start)
+        return taken
+
+    times(job["seconds"] / 4)  # warm-up
+    return dict(seconds=statistics.median(times(job["seconds"])), error=error)
+
+
+def worst_error(job, operands, answer):
     """The largest error in a few rows of the first and the last head."""
-    import torch
-    errors = []
+    import numpy
+    worst = 0.0
     for head in (0, job["heads"] - 1):
+        q, k, v = (x[head].astype("float64") for x in operands)
         for t in (0, job["queries"] // 3, job["queries"] - 1):
             visible = t + 1 if job["causal"] else job["keys"]
-            scores = k[0, head, :visible].double() @ q[0, head, t].double() / job["width"] ** 0.5
-            weights = torch.exp(scores) / torch.exp(scores).sum()
-            row = weights @ v[0, head, :visible].double()
-            errors.append((row - answer[0, head, t]).abs().max())
-    return float(torch.stack(errors).max())
+            weights = numpy.exp(k[:visible] @ q[t] / job["width"] ** 0.5)
+            row = weights / weights.sum() @ v[:visible]
+            worst = max(worst, float(abs(row - answer[head, t]).max()))
+    return worst
+
+
+JOBS = {"torch": torch_job, "onnxruntime": onnxruntime_job}
+
+
+# oneDNN has no attention: two products with a softmax between, by a program that is compiled here.
+
+class OneDnn:
+    def __init__(self, program):
+        self.program = program
+        self.name = f"oneDNN {ask([program])['version']}, products and softmax"
+        self.family = self.name.split(",")[0]
+
+    def takes(self, shape):
+        return shape["heads"] * shape["queries"] * shape["keys"] <= 1 << 28  # scores in memory
+
+    def run(self, shape, threads, seconds):
+        numbers = [shape["heads"], shape["queries"], shape["keys"], shape["width"],
+                   int(shape["causal"]), seconds]
+        run = ask([self.program, *numbers], OMP_NUM_THREADS=str(threads))
+        if not run["error"] < TOLERANCE:
+            raise Failed(f"its answer is wrong by {run['error']}")
+        return run
+
+
+def find_onednn(folder):
+    program = pathlib.Path(folder, "onednn_peer")
+    build = [os.environ.get("CXX", "c++"), "-O2", "-std=c++20", HERE.with_name("onednn_peer.cpp"),
+             "-o", program, "-ldnnl"]
+    try:
+        subprocess.run(build, check=True, stderr=subprocess.DEVNULL)
+        return [OneDnn(program)]
+    except (OSError, subprocess.CalledProcessError, Failed):
+        print("left out: oneDNN. Install libdnnl-dev and a C++ compiler", file=sys.stderr)
+        return []
 
 
 # The comparison.
@@ -259,24 +292,59 @@ def name_of(shape):
 
 
 def compare(peer, shape, threads, options):
-    """A row of the table."""
+    """A row: the peer beside attn."""
     attn, other = [], []
     for pair in range(options.pairs):
-        turns = [lambda: attn.append(attn_seconds(options.bench, shape, threads, options.seconds)),
+        turns = [lambda: attn.append(attn_run(options.bench, shape, threads, options.seconds)),
                  lambda: other.append(peer.run(shape, threads, options.seconds))]
         for turn in turns if pair % 2 == 0 else reversed(turns):
             turn()
-    ratios = [run["seconds"] / own for run, own in zip(other, attn)]
-    return dict(case=name_of(shape), threads=threads, peer=peer.name,
+    ratios = [run["seconds"] / own["seconds"] for run, own in zip(other, attn)]
+    return dict(case=name_of(shape), threads=threads, peer=peer.name, family=peer.family,
                 peer_seconds=statistics.median(run["seconds"] for run in other),
-                attn_seconds=statistics.median(attn), ratio=statistics.median(ratios),
-                ratios=ratios, error=max(run["error"] for run in other))
+                attn_seconds=statistics.median(run["seconds"] for run in attn),
+                percent=statistics.median(run["percent_of_peak"] for run in attn),
+                ratio=statistics.median(ratios), ratios=ratios,
+                error=max(run["error"] for run in other))
 
 
 def line_of(row):
     return (f"{row['case']:<26} {row['threads']:>7}  {row['peer']:<40} "
             f"{row['peer_seconds'] * 1e3:>10.3f} {row['attn_seconds'] * 1e3:>10.3f} "
             f"{row['ratio']:>11.2f}  ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})")
+
+
+def table_of(rows, threads):
+    """Markdown: a line for each shape; of a peer's methods the fastest one."""
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    titles = ["heads, tokens, width", "`attn`, % of peak", *families]
+    lines = [f"{processor()}, {' / '.join(map(str, threads))} threads:", "",
+             "| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    for case in dict.fromkeys(row["case"] for row in rows):
+        of_case = [row for row in rows if row["case"] == case]
+
+        def cell(figure):
+            return " / ".join(figure([row for row in of_case if row["threads"] == count])
+                              for count in threads)
+
+        def percent(found):
+            return f"{statistics.median(row['percent'] for row in found):.0f}" if found else "-"
+
+        def best(family):
+            return lambda found: min((f"{row['ratio']:.2f}" for row in found
+                                      if row["family"] == family), key=float, default="-")
+
+        lines.append("| " + " | ".join([case.strip("()").replace(")", ""), cell(percent),
+                                        *(cell(best(family)) for family in families)]) + " |")
+    return "\n".join(lines)
+
+
+def processor():
+    info = pathlib.Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def main():
@@ -288,16 +356,21 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="time of one run (default 1)")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs a row (default 5)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only peers with this in a name")
-    parser.add_argument("--bench", default=bench, help="attn_bench (default the ci build's)")
-    parser.add_argument("--onnxruntime-node", metavar="DIR",
-                        help="where `npm install onnxruntime-node` was run (default NODE_PATH)")
-    parser.add_argument("--torch-python", default=sys.executable, metavar="PYTHON",
-                        help="a Python that has torch (default this one)")
+    parser.add_argument("--bench", default=bench, help="attn_bench (default the release build's)")
+    parser.add_argument("--python", default=sys.executable, metavar="PYTHON",
+                        help="a Python that has torch, onnxruntime and onnx (default this one)")
     parser.add_argument("--json", action="store_true", help="one line of JSON a row")
+    parser.add_argument("--table", action="store_true", help="a table in Markdown at the end")
     options = parser.parse_args()
+    threads = [int(count) for count in options.threads.split(",")]
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        peers = [*find_onnxruntime(options.onnxruntime_node, folder),
-                 *find_torch(options.torch_python)]
+        peers = [*find_in_python("torch", "PyTorch", options.python,
+                                 "Install torch by pip and name its Python: --python PYTHON"),
+                 *find_in_python("onnxruntime", "ONNX Runtime", options.python,
+                                 "Install onnxruntime and onnx by pip and name their Python: "
+                                 "--python PYTHON"),
+                 *find_onednn(folder)]
         peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
         if not peers:
             sys.exit("peers.py: no peer to compare with")
@@ -305,18 +378,22 @@ def main():
             print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
                   "peer / attn")
         for shape in cases([SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES):
-            for threads in map(int, options.threads.split(",")):
+            for count in threads:
                 for peer in (peer for peer in peers if peer.takes(shape)):
                     try:
-                        row = compare(peer, shape, threads, options)
-                        print(json.dumps(row) if options.json else line_of(row), flush=True)
+                        rows.append(compare(peer, shape, count, options))
+                        print(json.dumps(rows[-1]) if options.json else line_of(rows[-1]),
+                              flush=True)
                     except Failed as failed:
                         print(f"left out: {name_of(shape)}, {peer.name}: {failed}",
                               file=sys.stderr, flush=True)
+    if options.table:
+        print("\n" + table_of(rows, threads))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--torch-job"]:
-        print(json.dumps(torch_job(json.loads(sys.argv[2]))))
+    if sys.argv[1:2] == ["--job"]:
+        asked = json.loads(sys.argv[2])
+        print(json.dumps(JOBS[asked["peer"]](asked)))
     else:
         main()
