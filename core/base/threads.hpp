@@ -1,6 +1,10 @@
 // Threads, as many as the machine gives.
 #pragma once
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <cstddef>
 #include <exception>
@@ -9,9 +13,17 @@
 
 namespace attn {
 
-/// The processors that there are; the system is asked once, as it reads a file to answer.
+/// The processors that this program may run on, as `taskset` and container runtimes set them. The
+/// system is asked once.
 inline std::size_t processors() {
-    static const std::size_t count = std::max(1u, std::thread::hardware_concurrency());
+    static const std::size_t count = [] {
+#if defined(__linux__)
+        cpu_set_t allowed;
+        if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+            return static_cast<std::size_t>(CPU_COUNT(&allowed));
+#endif
+        return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    }();
     return count;
 }
 

@@ -1,15 +1,16 @@
 // One timing of attention by oneDNN, for peers.py, which compiles it: scores, softmax, context.
 //
 //   onednn_peer                                             prints the version
-//   onednn_peer HEADS QUERIES KEYS WIDTH CAUSAL SECONDS     prints seconds and the largest error
+//   onednn_peer HEADS QUERIES KEYS WIDTH SECONDS     prints seconds and the largest error
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <random>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -18,7 +19,6 @@ using dnnl::memory;
 
 struct Job {
     memory::dim heads, queries, keys, width;
-    bool causal;
     double seconds;
 };
 
@@ -26,25 +26,16 @@ class Attention {
 public:
     explicit Attention(const Job& job)
         : job_(job), q_(filled(job.queries)), k_(filled(job.keys)), v_(filled(job.keys)),
-          blocked_(static_cast<std::size_t>(job.queries * job.keys), 0.0f),
           out_(static_cast<std::size_t>(job.heads * job.queries * job.width)) {
-        for (memory::dim i = 0; i < job.queries; ++i)
-            for (memory::dim j = i + 1; j < job.keys; ++j)
-                blocked_[static_cast<std::size_t>(i * job.keys + j)] =
-                    -std::numeric_limits<float>::infinity();
         const auto plain = memory::format_tag::abc;
         const auto [h, n, m, d] = std::tuple{job.heads, job.queries, job.keys, job.width};
         const memory::desc rows({h, n, d}, memory::data_type::f32, plain);
         const memory::desc values({h, m, d}, memory::data_type::f32, plain);
         const memory::desc keys({h, d, m}, memory::data_type::f32, memory::format_tag::acb);
         const memory::desc scores({h, n, m}, memory::data_type::f32, plain);
-        const memory::desc blocked({1, n, m}, memory::data_type::f32, plain);
 
         dnnl::primitive_attr scaled;
         scaled.set_output_scales(0, {1 / std::sqrt(static_cast<float>(d))});
-        dnnl::post_ops masked;
-        if (job.causal) masked.append_binary(dnnl::algorithm::binary_add, blocked);
-        scaled.set_post_ops(masked);
         const dnnl::matmul::primitive_desc first({rows, keys, scores}, scaled, engine_);
         const dnnl::softmax_forward::primitive_desc second(
             {dnnl::prop_kind::forward_inference, scores, 2}, engine_);
@@ -57,9 +48,6 @@ public:
         const memory q(rows, engine_, q_.data()), k(keys, engine_, k_.data());
         const memory v(values, engine_, v_.data()), out(rows, engine_, out_.data());
         multiplied_ = {{DNNL_ARG_SRC, q}, {DNNL_ARG_WEIGHTS, k}, {DNNL_ARG_DST, weights}};
-        if (job.causal)
-            multiplied_.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
-                                memory(blocked, engine_, blocked_.data())});
         softened_ = {{DNNL_ARG_SRC, weights}, {DNNL_ARG_DST, weights}};
         mixed_ = {{DNNL_ARG_SRC, weights}, {DNNL_ARG_WEIGHTS, v}, {DNNL_ARG_DST, out}};
     }
@@ -107,7 +95,7 @@ private:
     const Job& job_;
     std::mt19937 random_{1};
     std::uniform_real_distribution<float> uniform_{-1, 1};
-    std::vector<float> q_, k_, v_, blocked_, out_;
+    std::vector<float> q_, k_, v_, out_;
     dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
     dnnl::stream stream_{engine_};
     dnnl::matmul multiply_, mix_;
@@ -118,13 +106,13 @@ private:
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 7) {
+    if (argc != 6) {
         const dnnl::version_t* version = dnnl::version();
         std::printf("{\"version\": \"%d.%d\"}\n", version->major, version->minor);
         return 0;
     }
-    const Job job{std::atol(argv[1]), std::atol(argv[2]),      std::atol(argv[3]),
-                  std::atol(argv[4]), std::atol(argv[5]) != 0, std::atof(argv[6])};
+    const Job job{std::atol(argv[1]), std::atol(argv[2]), std::atol(argv[3]), std::atol(argv[4]),
+                  std::atof(argv[5])};
     Attention attention(job);
     std::vector<double> times;
     attention.run();
