@@ -20,31 +20,30 @@ struct ThreadPool::Team {
         : threads(start_threads(others, [this](std::size_t i) { serve(i + 1); })) {}
 
     ~Team() {
-        work = nullptr;
+        ended = true;
         call();
         for (std::thread& thread : threads) thread.join();
     }
 
     /// Wakes the others for the next piece of work, or for the end.
     void call() {
-        busy.store(threads.size(), std::memory_order_relaxed);
         calls.fetch_add(1, std::memory_order_release);
         calls.notify_all();
     }
 
     void serve(std::size_t worker) {
-        for (std::uint64_t seen = 0;; ++seen) {
+        for (std::uint64_t seen = 0;;) {
             wait_while(calls, seen);
-            if (work == nullptr) return;
+            seen = calls.load(std::memory_order_acquire);
+            if (ended) return;
             take_items(worker);
-            if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) busy.notify_one();
         }
     }
 
     /// Work comes in quick succession, so a thread looks on for some microseconds before it sleeps.
     template <class Value>
     static void wait_while(std::atomic<Value>& value, Value old) {
-        for (int i = 0; i < 20000; ++i) {
+        for (int i = 0; i < 1000; ++i) {
             if (value.load(std::memory_order_acquire) != old) return;
             pause();
         }
@@ -59,31 +58,40 @@ struct ThreadPool::Team {
 #endif
     }
 
+    /// Items that are left, taken one by one. Who takes one holds the caller back until it is done,
+    /// so `work` and `items` are those of the call at hand; a thread that comes late, as its
+    /// processor was busy with others, finds none and holds nobody back.
     void take_items(std::size_t worker) {
-        try {
-            for (std::size_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;)
-                (*work)(item, worker);
-        } catch (...) {
-            next.store(items, std::memory_order_relaxed);
-            const std::lock_guard lock(failing);
-            if (!failure) failure = std::current_exception();
+        for (std::size_t left = untaken.load(std::memory_order_acquire); left != 0;) {
+            if (!untaken.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;
+            std::size_t done = 1;
+            try {
+                (*work)(items - left, worker);
+            } catch (...) {
+                done += untaken.exchange(0, std::memory_order_acq_rel);
+                const std::lock_guard lock(failing);
+                if (!failure) failure = std::current_exception();
+            }
+            if (undone.fetch_sub(done, std::memory_order_acq_rel) == done) undone.notify_one();
+            left = untaken.load(std::memory_order_acquire);
         }
     }
 
     void run(std::size_t count, const Work& wanted) {
         work = &wanted;
         items = count;
-        next.store(0, std::memory_order_relaxed);
+        undone.store(count, std::memory_order_relaxed);
+        untaken.store(count, std::memory_order_release);
         call();
         take_items(0);
-        for (std::size_t left; (left = busy.load(std::memory_order_acquire)) != 0;)
-            wait_while(busy, left);
+        for (std::size_t left; (left = undone.load(std::memory_order_acquire)) != 0;)
+            wait_while(undone, left);
         if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
     }
 
     std::atomic<std::uint64_t> calls{0};
-    std::atomic<std::size_t> busy{0};
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> untaken{0}, undone{0};
+    std::atomic<bool> ended{false};
     std::size_t items = 0;
     const Work* work = nullptr;
     std::mutex failing;
