@@ -2,7 +2,6 @@
 #include "cli/request/inputs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
@@ -14,7 +13,10 @@
 #include "cli/request/document.hpp"
 #include "cli/request/model_input.hpp"
 #include "cli/request/notes.hpp"
+#include "cli/request/numeric_masks.hpp"
+#include "cli/request/operand_rules.hpp"
 #include "cli/request/schemas.hpp"
+#include "cli/request/sources.hpp"
 #include "cli/request/text_input.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -23,63 +25,25 @@
 namespace attn::cli {
 namespace {
 
-/// Where a mask goes, of which true and false are taken.
-struct MaskFields {
-    Array<double> Operands::*values;
-    bool Operands::*is_boolean;
-};
-
-constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
-    key_padding_fields{&Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean};
-
-/// An operand that may have a file of its own or stand in the request.
-struct OperandRule {
-    const char* key;
-    Modes modes;
-    bool required;
-    RealArray Operands::*reals;
-    const MaskFields* mask;  // in their stead
-    std::size_t lowest_rank, highest_rank;
-    bool nonfinite;  // masks hold infinities, and blocked keys and values may hold anything
-};
-
-constexpr Modes anywhere = ~Modes{0};
-constexpr OperandRule operand_rules[] = {
-    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false},
-    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true},
-    {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
-    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
-    {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
-    {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
-    {"mask", anywhere, false, nullptr, &mask_fields, 1, 4, true},
-    {"key_padding_mask", anywhere, false, nullptr, &key_padding_fields, 1, 2, true},
-};
-
-bool is_operand(std::string_view key, Mode mode) {
-    return std::any_of(
-        std::begin(operand_rules), std::end(operand_rules),
-        [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
-}
-
 class OperandReader {
 public:
     OperandReader(Request& request, Inputs& inputs, ThreadPool& workers, io::LoadedModels& models)
         : request_(request), inputs_(inputs), operands_(inputs.operands), workers_(workers),
-          models_(models) {}
+          models_(models), masks_(request, operands_) {}
 
     void read(void (*check)(const Request&), std::optional<io::InputFile> input) {
-        check_standard_input();
+        check_standard_input(request_);
         const bool is_line = input.has_value();
         if (input)
             input_ = std::move(input);
-        else if (reads_input())
+        else if (reads_input(request_))
             input_ = io::open_input_file(request_.input.empty() ? "-" : request_.input,
                                          request_.input_format, request_.access);
         if (input_) take_input();
         if (input_ && input_->source) count_text(input_->source->text, is_line);
         if (check != nullptr) check(request_);
         if (request_.threads) workers_.set_threads(*request_.threads);
-        check_sources();
+        check_sources(request_, mode(), input_ ? &*input_ : nullptr, document_);
         const bool names_model = request_.has_file("weights") || request_.model_config;
         const bool of_request =
             names_model && !(is_from_flag(request_, "weights") &&
@@ -89,7 +53,7 @@ public:
         read_operands();
         if (!request_.token_ids.empty()) read_named(of_request, [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->check_input();
-        settle_numeric_masks();
+        masks_.settle();
         check_tokens();
         inputs_.text_while_reading += largest_text_ + largest_unrounded_;
     }
@@ -102,13 +66,13 @@ public:
                 document_.members[member.key] = &member;
         if (mode().projects) read_inputs();
         read_operands();
-        settle_numeric_masks();
+        masks_.settle();
         check_tokens();
     }
 
 private:
     void read_operands() {
-        for (const OperandRule& rule : operand_rules)
+        for (const OperandRule& rule : operand_rules())
             if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
     }
 
@@ -137,8 +101,6 @@ private:
             throw;
         }
     }
-
-    bool reads_input() const { return !request_.input.empty() || !request_.names_input(); }
 
     /// INPUT's settings; its arrays wait until the dtype is known.
     void take_input() {
@@ -179,66 +141,6 @@ private:
         if (!head.contains("tokens")) return;
         store_tokens(request_, head["tokens"], file.name);
         document_.one_row_of_many = file.config().contains("token");
-    }
-
-    void check_standard_input() const {
-        std::size_t from_stdin = io::split_data_path(request_.input).file == "-" ? 1 : 0;
-        for (const auto& [key, path] : request_.operand_files)
-            if (io::split_data_path(path).file == "-") ++from_stdin;
-        if (from_stdin > 1)
-            throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
-    }
-
-    /// Two sources for the same matrix contradict each other; settings of a source that is not
-    /// there would be ignored.
-    void check_sources() const {
-        const char* source = nullptr;
-        for (const char* key : {"inputs", "example", "text", "token_ids"}) {
-            if (!request_.has(key)) continue;
-            if (source != nullptr)
-                throw Error(
-                    ErrorKind::usage, place_of(request_, key),
-                    "a second input beside " + place_of(request_, source) + "; expected one");
-            source = key;
-        }
-        if (!mode().projects && request_.has("inputs"))
-            throw Error(ErrorKind::usage, place_of(request_, "inputs"), about_operator_input());
-        const bool reads_tokens = reads_input() || mode().context;
-        for (const char* key : {"input_format", "csv_header", "csv_labels"})
-            if (request_.has(key) && !reads_tokens)
-                throw Error(ErrorKind::usage, place_of(request_, key),
-                            "no file of tokens is read; expected INPUT beside it");
-        const bool text = request_.text || request_.example == "sentence";
-        for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
-            if (request_.has(key) && !text)
-                throw Error(ErrorKind::usage, place_of(request_, key),
-                            "there is no text to embed; expected --text beside it");
-    }
-
-    /// One matrix is not enough for a mode without projections; a layer's result may hold all
-    /// three.
-    std::string about_operator_input() const {
-        const auto holds = [&](const char* name) {
-            return input_->arrays ? input_->arrays->find(name) != nullptr
-                                  : input_->holds_object() && input_->document->find(name);
-        };
-        const std::string file = input_->name == "<stdin>" ? "FILE" : input_->name;
-        std::string flags;
-        std::size_t found = 0;
-        for (const auto& [flag, names] : {std::pair(" --query ", std::array{"queries", "queries"}),
-                                          {" --key ", {"present_key", "keys"}},
-                                          {" --value ", {"present_value", "values"}}}) {
-            const auto name = std::find_if(names.begin(), names.end(), holds);
-            if (name == names.end()) continue;
-            flags += flag + file + ":" + *name;
-            ++found;
-        }
-        if (request_.document && document_.members.contains("inputs"))
-            return "a matrix of inputs; sdpa has no projections, expected query, key and value";
-        if (found == 3) return "a layer's result, no request; expected" + flags;
-        return "one matrix, and sdpa takes three; expected --query, --key and --value, or a "
-               "request "
-               "with them (attn self takes one matrix)";
     }
 
     /// The model's settings come before the arrays, its numbers once the dtype is known.
@@ -333,12 +235,13 @@ private:
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*member->second, allowed);
             else
-                take_mask(rule, input_->document->read_array(*member->second, allowed, &workers_));
+                masks_.take(rule,
+                            input_->document->read_array(*member->second, allowed, &workers_));
         } else if (stored != stored_operands_.end()) {
             if (rule.mask == nullptr)
                 operands_.*rule.reals = io::read_reals(*stored->second, allowed, &workers_);
             else
-                take_mask(rule, io::read_numbers(*stored->second, allowed, &workers_));
+                masks_.take(rule, io::read_numbers(*stored->second, allowed, &workers_));
         } else {
             const std::string key = rule.key;
             const std::string expected =
@@ -356,8 +259,8 @@ private:
         if (rule.mask == nullptr)
             operands_.*rule.reals = rounded(io::read_reals(file, allowed, &workers_, style), file);
         else
-            take_mask(rule, io::read_one_array(file, allowed, &workers_, style),
-                      !file.format->booleans);
+            masks_.take(rule, io::read_one_array(file, allowed, &workers_, style),
+                        !file.format->booleans);
     }
 
     RealArray read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
@@ -370,39 +273,6 @@ private:
         if (file.source && request_.settings.dtype == Dtype::float32)
             largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
         return read;
-    }
-
-    /// `cannot_say`: the format has no booleans.
-    void take_mask(const OperandRule& rule, io::NumberArray read, bool cannot_say = false) {
-        if (cannot_say || read.integers) check_polarity(read, rule);
-        operands_.*rule.mask->is_boolean = read.boolean;
-        if (!read.boolean && is_0_or_1(read)) numeric_masks_.push_back(&rule);
-        operands_.*rule.mask->values = std::move(read.values);
-    }
-
-    /// Masks of 0 and 1, as formats without booleans write them. Where a polarity is named and no
-    /// mask of true and false is there to explain it, they are boolean.
-    void settle_numeric_masks() {
-        const bool is_explained =
-            operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
-        if (is_explained) return;
-        for (const OperandRule* rule : numeric_masks_)
-            if (request_.settings.mask_true)
-                operands_.*rule->mask->is_boolean = true;
-            else if (holds_1(operands_.*rule->mask->values))
-                request_.notes.push_back(
-                    place_of(request_, rule->key) +
-                    " holds 0 and 1, which are added to the scores; --mask-true "
-                    "keep or drop takes them for a boolean mask");
-    }
-
-    static bool holds_1(const Array<double>& array) {
-        return std::find(array.begin(), array.end(), 1.0) != array.end();
-    }
-
-    static bool is_0_or_1(const io::NumberArray& array) {
-        return std::all_of(array.values.begin(), array.values.end(),
-                           [](double value) { return value == 0 || value == 1; });
     }
 
     /// Where an operand's file is: a request's paths start from the request's folder.
@@ -430,17 +300,6 @@ private:
         return file;
     }
 
-    /// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
-    void check_polarity(const io::NumberArray& read, const OperandRule& rule) const {
-        if (request_.settings.mask_true) return;
-        const bool has_one =
-            std::find(read.values.begin(), read.values.end(), 1.0) != read.values.end();
-        if (has_one && !read.boolean && is_0_or_1(read))
-            throw Error(ErrorKind::usage, place_of(request_, rule.key),
-                        "a mask of 0 and 1, which may be boolean or additive; expected mask_true "
-                        "keep or drop beside it, or booleans (json, npy)");
-    }
-
     void check_tokens() {
         if (!request_.has("tokens")) return;
         // In sdpa the labels are those of the keys, and of the queries where there are as many.
@@ -463,7 +322,7 @@ private:
     DocumentArrays document_;
     std::map<std::string, const io::StoredArray*, std::less<>> stored_operands_;
     std::unique_ptr<ModelInput> model_;
-    std::vector<const OperandRule*> numeric_masks_;
+    NumericMasks masks_;
     // Of an operand's file, and of its numbers before they are rounded, in bytes: one is read after
     // the other.
     double largest_text_ = 0, largest_unrounded_ = 0;

@@ -312,7 +312,7 @@ constexpr Option table[] = {
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL"},
     {"threads", numerics, all_modes, kept<&R::threads>, {1, 1024}, "N",
-     "threads for large work (default: the processors that there are)", source},
+     "threads for large work (default: the processors it may use)", source},
 };
 // clang-format on
 

@@ -1,0 +1,37 @@
+// The table of operands; see operand_rules.hpp.
+#include "cli/request/operand_rules.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace attn::cli {
+namespace {
+
+constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
+    key_padding_fields{&Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean};
+
+constexpr Modes anywhere = ~Modes{0};
+constexpr OperandRule rules_of_operands[] = {
+    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false},
+    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true},
+    {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
+    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
+    {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
+    {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
+    {"mask", anywhere, false, nullptr, &mask_fields, 1, 4, true},
+    {"key_padding_mask", anywhere, false, nullptr, &key_padding_fields, 1, 2, true},
+};
+
+}  // namespace
+
+std::span<const OperandRule> operand_rules() {
+    return rules_of_operands;
+}
+
+bool is_operand(std::string_view key, Mode mode) {
+    return std::any_of(
+        std::begin(rules_of_operands), std::end(rules_of_operands),
+        [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+}
+
+}  // namespace attn::cli
