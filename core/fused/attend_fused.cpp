@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "core/base/memory.hpp"
+#include "core/fused/row_parts.hpp"
 #include "core/fused/tile_dropout.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/kernels/dispatch.hpp"
@@ -51,12 +52,8 @@ public:
     }
 
     void run() {
-        if (grid_.parts > 1) {
-            const std::size_t rows = sizes_.batch * sizes_.heads * sizes_.queries * grid_.parts;
-            part_contexts_.resize(rows * d_v());
-            part_shifts_.resize(rows);
-            part_sums_.resize(rows);
-        }
+        if (grid_.parts > 1)
+            parts_.reserve(sizes_.batch * sizes_.heads * sizes_.queries, grid_.parts, d_v());
         run_items(0, grid_.items());
         if (grid_.parts > 1) join_parts();
     }
@@ -64,8 +61,11 @@ public:
     void run_items(std::size_t first, std::size_t count) {
         const std::vector<std::size_t> ends = dropout_.runs(count, workers_.threads());
         workers_.run(ends.size(), [&](std::size_t run, std::size_t worker) {
-            for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item)
-                attend_item(first + item, desks_[worker]);
+            for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item) {
+                const bool is_last = item + 1 == ends[run];
+                const std::size_t next = item + (is_last ? workers_.threads() : 1);
+                attend_item(first + item, first + next, desks_[worker]);
+            }
         });
     }
 
@@ -136,10 +136,11 @@ private:
         return grid;
     }
 
-    void attend_item(std::size_t item, Desk& desk) {
+    /// `next`: what this worker is likely to get then.
+    void attend_item(std::size_t item, std::size_t next, Desk& desk) {
         const TileRange range = grid_.tiles_of(item);
         for (std::size_t i = 0; i < range.count; ++i) describe(range.first + i, i, desk);
-        describe_next(item, desk.tiles[range.count - 1]);
+        describe_next(next, desk.tiles[range.count - 1]);
         if (range.count == kernels::tiles_together)
             entries_.attend(desk.tiles, range.count);
         else
@@ -150,11 +151,8 @@ private:
 
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile) {
         if (grid_.parts == 1) return write_logsumexp(place, tile);
-        for (std::size_t l = 0; l < tile.lanes; ++l) {
-            const std::size_t row = part_row(place, l);
-            part_shifts_[row] = tile.shift[l];
-            part_sums_[row] = tile.sum[l];
-        }
+        for (std::size_t l = 0; l < tile.lanes; ++l)
+            parts_.set_sum(row_of(place, l), place.part, tile.shift[l], tile.sum[l]);
     }
 
     /// Several tiles where a head's keys and values are too many for most second caches, and where
@@ -167,9 +165,8 @@ private:
         return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;
     }
 
-    /// What the item begins with that this worker is likely to get next.
-    void describe_next(std::size_t item, kernels::Tile<T>& tile) const {
-        const std::size_t next = item + workers_.threads();
+    /// What the next item begins with.
+    void describe_next(std::size_t next, kernels::Tile<T>& tile) const {
         if (grid_.parts > 1 || next >= grid_.items()) return;
         const TilePlace place = grid_.place(grid_.tiles_of(next).first);
         if (place.queries == grid_.lanes)
@@ -257,7 +254,7 @@ private:
         if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
         const HeadRows<T>& to = out_.context;
         if (grid_.parts > 1)
-            tile.context[l] = part_contexts_.data() + part_row(place, row) * d_v();
+            tile.context[l] = parts_.context(at, place.part);
         else if (to.data != nullptr)
             tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
         else
@@ -280,57 +277,25 @@ private:
         return (place.batch * sizes_.heads + head) * sizes_.queries + query;
     }
 
-    /// The same among the rows of all parts.
-    std::size_t part_row(const TilePlace& place, std::size_t lane) const {
-        return row_of(place, lane) * grid_.parts + place.part;
-    }
-
-    static T logsumexp_of(double shift, double sum) {
-        return sum == 0 ? -std::numeric_limits<T>::infinity()
-                        : static_cast<T>(shift + std::log(sum));
-    }
-
     void write_logsumexp(const TilePlace& place, const kernels::Tile<T>& tile) {
         if (out_.logsumexp == nullptr) return;
         for (std::size_t l = 0; l < tile.lanes; ++l)
-            out_.logsumexp[part_row(place, l)] =
-                logsumexp_of(static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l]));
+            out_.logsumexp[row_of(place, l)] = logsumexp_of<T>(static_cast<double>(tile.shift[l]),
+                                                               static_cast<double>(tile.sum[l]));
     }
 
-    /// Parts of a row as one: each has a shift of its own.
     void join_parts() {
-        std::vector<double> context(d_v());
         for (std::size_t b = 0; b < sizes_.batch; ++b)
             for (std::size_t h = 0; h < sizes_.heads; ++h)
                 for (std::size_t q = 0; q < sizes_.queries; ++q) {
                     const std::size_t row = (b * sizes_.heads + h) * sizes_.queries + q;
                     const HeadRows<T>& to = out_.context;
-                    join_row(row, h, context, to.data + b * to.batch + h * to.head + q * to.row);
+                    const double sink =
+                        call_.sink.empty() ? no_sink : static_cast<T>(call_.sink[h]);
+                    const T logsumexp =
+                        parts_.join(row, sink, to.data + b * to.batch + h * to.head + q * to.row);
+                    if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp;
                 }
-    }
-
-    void join_row(std::size_t row, std::size_t head, std::vector<double>& context, T* to) {
-        const T* shifts = part_shifts_.data() + row * grid_.parts;
-        const T* sums = part_sums_.data() + row * grid_.parts;
-        const T* contexts = part_contexts_.data() + row * grid_.parts * d_v();
-        const bool has_sink = !call_.sink.empty();
-        const double sink = has_sink ? static_cast<double>(static_cast<T>(call_.sink[head])) : 0;
-        double shift = has_sink ? sink : -std::numeric_limits<double>::infinity();
-        for (std::size_t part = 0; part < grid_.parts; ++part)
-            if (sums[part] != 0) shift = std::max(shift, static_cast<double>(shifts[part]));
-        double sum = has_sink ? std::exp(sink - shift) : 0;
-        std::fill(context.begin(), context.end(), 0.0);
-        for (std::size_t part = 0; part < grid_.parts; ++part) {
-            if (sums[part] == 0) continue;
-            const double part_sum = static_cast<double>(sums[part]) *
-                                    std::exp(static_cast<double>(shifts[part]) - shift);
-            sum += part_sum;
-            for (std::size_t c = 0; c < d_v(); ++c)
-                context[c] += part_sum * static_cast<double>(contexts[part * d_v() + c]);
-        }
-        for (std::size_t c = 0; c < d_v(); ++c)
-            to[c] = static_cast<T>(sum == 0 ? 0 : context[c] / sum);
-        if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp_of(shift, sum);
     }
 
     const kernels::Entries<T>& entries_;
@@ -346,7 +311,7 @@ private:
     bool folds_scale_;
     std::vector<std::vector<T>> biases_;
     std::vector<Desk> desks_;
-    std::vector<T> part_contexts_, part_shifts_, part_sums_;  // (batch, heads, q_len, parts, ...)
+    RowParts<T> parts_;
 };
 
 /// Weights or scores, some tiles at a time.

@@ -8,13 +8,6 @@
 namespace attn::kernels {
 namespace {
 
-/// Asks for a row's cache lines ahead of their use, for reading or for writing.
-template <bool writes = false, class T>
-inline void prefetch_row(const T* row, std::size_t length) {
-    for (std::size_t i = 0; i < length; i += 64 / sizeof(T))
-        __builtin_prefetch(row + i, writes ? 1 : 0, 2);
-}
-
 /// The left factor, a[r][s]: rows lie `stride` apart and are read along, or rows lie side by side
 /// and steps are `stride` apart.
 template <class T, bool side_by_side>

@@ -12,6 +12,7 @@
 // arXiv 2205.14135 (blocks of keys).
 #pragma once
 
+#include "core/kernels/fetch_ahead.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/online_softmax.hpp"
 #include "core/kernels/plain_row.hpp"
@@ -32,7 +33,7 @@ class Attention {
 
 public:
     Attention(Tile<T>& tile)
-        : t_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
+        : t_(tile), fetch_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
           softmax_(context_ + t_.d_v * L), weights_(tile.weights_room),
           kept_shifts_(weights_ + blocks() * block_keys * L), next_(tile.strips) {}
 
@@ -89,9 +90,7 @@ private:
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
         for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
         softmax_.start();
-        share_ = share;
-        shares_ = shares;
-        for (std::size_t i = 0; i < t_.strip_count; ++i) blocks_ += t_.strips[i].ends_block ? 1 : 0;
+        fetch_.start(share, shares);
     }
 
     static constexpr std::size_t no_block = ~std::size_t{0};
@@ -112,42 +111,8 @@ private:
         const Strip* first = next_;
         while (!next_++->ends_block) {
         }
-        const std::size_t lane = t_.lanes * block_ / blocks_;
-        ++block_;
-        for (std::size_t l = lane; l < t_.lanes * block_ / blocks_; ++l) fetch_rows(l);
-        choose_ahead();
+        fetch_.start_block(next_);
         attend_strips(first, next_);
-    }
-
-    /// Asks for rows that would be waited for at the end of this tile and at the start of a next
-    /// one.
-    void fetch_rows(std::size_t lane) const {
-        prefetch_row<true>(t_.context[lane], t_.d_v);
-        if (t_.next_query != nullptr) prefetch_row(t_.next_query + lane * t_.d_k, t_.d_k);
-    }
-
-    /// The keys and values that are asked for while a block is computed: the next block's, or those
-    /// that a tile to come begins with.
-    void choose_ahead() {
-        if (next_block() == no_block) {
-            ahead_ = {t_.next_key, t_.next_value, t_.next_keys};
-            return;
-        }
-        const std::size_t key = next_block() * block_keys;
-        ahead_ = {t_.key + key * t_.key_stride, t_.value + key * t_.value_stride,
-                  t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys};
-    }
-
-    /// Each of the tiles that are computed together asks for its share of a block. Keys [first,
-    /// end) of a block are about to be computed.
-    void fetch_ahead(std::size_t first, std::size_t end) const {
-        const std::size_t begin = share_ * block_keys;
-        std::size_t last = (begin + end) / shares_;
-        if (last > ahead_.keys) last = ahead_.keys;
-        for (std::size_t k = (begin + first) / shares_; k < last; ++k) {
-            prefetch_row(ahead_.key + k * t_.key_stride, t_.d_k);
-            prefetch_row(ahead_.value + k * t_.value_stride, t_.d_v);
-        }
     }
 
     void attend_strips(const Strip* first, const Strip* end) {
@@ -184,7 +149,7 @@ private:
 
         void begin(std::size_t row, std::size_t rows) const {
             const std::size_t key = (strip.first_key + row) % block_keys;
-            in.fetch_ahead(key, key + rows);
+            in.fetch_.rows(key, key + rows);
         }
         V start(std::size_t row, std::size_t n) const {
             return begun ? V::load(in.weights_of(strip.first_key + row) +
@@ -405,19 +370,12 @@ private:
         write_zeros(t_.kv_len);
     }
 
-    struct Ahead {
-        const T *key, *value;
-        std::size_t keys;
-    };
-
     Tile<T>& t_;
-    Ahead ahead_{};
+    FetchAhead<T> fetch_;
     T *query_, *context_;
     OnlineSoftmax<V> softmax_;
     T *weights_, *kept_shifts_;
-    const Strip* next_;                   // that is not done yet
-    std::size_t block_ = 0, blocks_ = 0;  // done, and in all
-    std::size_t share_ = 0, shares_ = 1;
+    const Strip* next_;  // that is not done yet
 };
 
 template <class V>
