@@ -359,8 +359,8 @@ void run(const Options& options) {
         ThreadPool workers(count);
         const Machine machine(peak_of(*kernel), workers, count);
         if (!options.json)
-            std::printf("kernel %s, %zu threads, peak %.0f GFLOP/s, memory %.1f GB/s\n",
-                        kernel->name, count, machine.peak() / 1e9, machine.bandwidth() / 1e9);
+            std::printf("kernel %s, %zu threads, memory %.1f GB/s\n", kernel->name, count,
+                        machine.bandwidth() / 1e9);
         if (!options.json)
             std::printf(
                 "%-38s threads, time, rate, %% of the peak measured beside it, least memory "

@@ -3,7 +3,7 @@
 
     peers.py                              every shape, on one thread and on two
     peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
-    peers.py --table                      then the table of `attn help speed`
+    peers.py --table                      then a table like that of `attn help speed`
 
 Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
 peer straight after each other, their order turned round in every other pair, so that a machine
@@ -348,14 +348,32 @@ def processor():
     return platform.processor() or platform.machine()
 
 
+def positive(kind):
+    """An argument's type: numbers above 0."""
+    def parse(text):
+        number = kind(text)
+        if not number > 0:
+            raise ValueError(text)
+        return number
+    parse.__name__ = f"{kind.__name__} above 0"
+    return parse
+
+
+def numbers_of_threads(text):
+    return list(map(positive(int), text.split(",")))
+
+
 def main():
     bench = HERE.parents[2] / "build/release/tests/attn_bench"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the first size and the last two")
-    parser.add_argument("--threads", default="1,2", help="numbers of threads (default 1,2)")
-    parser.add_argument("--seconds", type=float, default=1, help="time of one run (default 1)")
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs a row (default 5)")
+    parser.add_argument("--threads", type=numbers_of_threads, default=[1, 2], metavar="N,...",
+                        help="numbers of threads (default 1,2)")
+    parser.add_argument("--seconds", type=positive(float), default=1,
+                        help="time of one run (default 1)")
+    parser.add_argument("--pairs", type=positive(int), default=5,
+                        help="pairs of runs a row (default 5)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only peers with this in a name")
     parser.add_argument("--bench", default=bench, help="attn_bench (default the release build's)")
     parser.add_argument("--python", default=sys.executable, metavar="PYTHON",
@@ -363,8 +381,10 @@ def main():
     parser.add_argument("--json", action="store_true", help="one line of JSON a row")
     parser.add_argument("--table", action="store_true", help="a table in Markdown at the end")
     options = parser.parse_args()
-    threads = [int(count) for count in options.threads.split(",")]
-    rows = []
+    if not pathlib.Path(options.bench).exists():
+        sys.exit(f"peers.py: {options.bench}: no attn_bench; expected the release preset's build, "
+                 "with its tests")
+    threads, rows = options.threads, []
     with tempfile.TemporaryDirectory() as folder:
         peers = [*find_in_python("torch", "PyTorch", options.python,
                                  "Install torch by pip and name its Python: --python PYTHON"),
@@ -372,9 +392,10 @@ def main():
                                  "Install onnxruntime and onnx by pip and name their Python: "
                                  "--python PYTHON"),
                  *find_onednn(folder)]
+        found = "; ".join(peer.name for peer in peers)
         peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
         if not peers:
-            sys.exit("peers.py: no peer to compare with")
+            sys.exit(f"peers.py: no peer to compare with; found: {found or 'none'}")
         if not options.json:
             print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
                   "peer / attn")
