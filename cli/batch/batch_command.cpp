@@ -143,7 +143,7 @@ constexpr Option batch_options[] = {
     {.key = "jobs",
      .limits = {1, 1024, "a whole number from 1 to 1024"},
      .argument = "N",
-     .help = "records answered at the same time (default: the processors that there are); the "
+     .help = "records answered at the same time (default: the processors it may use); the "
              "bytes are the same",
      .letter = 'j'},
     {.key = "shard",
