@@ -2,6 +2,7 @@
 #pragma once
 
 #if defined(__linux__)
+#include <pthread.h>
 #include <sched.h>
 #endif
 
@@ -27,11 +28,42 @@ inline std::size_t processors() {
     return count;
 }
 
+/// While it lives, threads start with stacks of at most 2 MiB: 8 MiB for each of many threads would
+/// be taken from a limited address space. Other systems' stacks are small already.
+class SmallStacks {
+public:
+#if defined(__GLIBC__)
+    SmallStacks() {
+        constexpr std::size_t enough = std::size_t{2} << 20;
+        known_ = pthread_getattr_default_np(&attributes_) == 0;
+        changed_ = known_ && pthread_attr_getstacksize(&attributes_, &size_) == 0 && size_ > enough;
+        if (changed_) set(enough);
+    }
+    ~SmallStacks() {
+        if (changed_) set(size_);
+        if (known_) pthread_attr_destroy(&attributes_);
+    }
+    SmallStacks(const SmallStacks&) = delete;
+    SmallStacks& operator=(const SmallStacks&) = delete;
+
+private:
+    void set(std::size_t size) {
+        if (pthread_attr_setstacksize(&attributes_, size) == 0)
+            pthread_setattr_default_np(&attributes_);
+    }
+
+    pthread_attr_t attributes_{};
+    std::size_t size_ = 0;
+    bool known_ = false, changed_ = false;
+#endif
+};
+
 /// Up to `count` threads, each of which calls its copy of work(i), i from 0 on. Where the machine
 /// gives no more threads, or no memory for one, there are fewer, which do the same work.
 template <class Work>
 std::vector<std::thread> start_threads(std::size_t count, const Work& work) {
     std::vector<std::thread> threads;
+    [[maybe_unused]] const SmallStacks small;
     try {
         threads.reserve(count);  // a thread that has started must find its place
         for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);

@@ -155,11 +155,12 @@ private:
             parts_.set_sum(row_of(place, l), place.part, tile.shift[l], tile.sum[l]);
     }
 
-    /// Several tiles where a head's keys and values are too many for most second caches, and where
-    /// enough items are left to share out.
+    /// Several tiles where keys and values outgrow the cache and enough items are left to share
+    /// out.
     std::size_t tiles_together(const TileGrid& grid) const {
-        constexpr std::size_t cached = std::size_t{1} << 20, items_per_thread = 4;
-        const bool many = sizes_.keys * (d_k() + d_v()) * sizeof(T) > cached;
+        constexpr std::size_t items_per_thread = 4;
+        const bool many = outgrow_cache(static_cast<double>(sizes_.keys) *
+                                        static_cast<double>((d_k() + d_v()) * sizeof(T)));
         const bool enough =
             grid.tiles() >= kernels::tiles_together * items_per_thread * workers_.threads();
         return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;

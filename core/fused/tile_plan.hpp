@@ -21,6 +21,12 @@ struct TilePlace {
     std::size_t part;  ///< of the keys
 };
 
+/// Whether a head's keys and values, of `bytes` in all, are too many for most second caches, so
+/// that tiles share them while they are there.
+constexpr bool outgrow_cache(double bytes) {
+    return bytes > 0x1p20;
+}
+
 /// Tiles [first, first + count).
 struct TileRange {
     std::size_t first, count;

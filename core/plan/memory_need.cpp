@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "core/fused/tile_plan.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/product.hpp"
@@ -166,8 +167,11 @@ private:
         const double rows = product({plan_.batch, plan_.heads, plan_.rows}) + more_rows;
         const double used =
             std::min(rows, static_cast<double>(std::max<std::size_t>(1, ask_.threads) * lanes));
+        const double head =
+            element_ * (product({plan_.kv_len, plan_.d_k}) + product({plan_.kv_len, plan_.d_v}));
+        const bool share = !writes && outgrow_cache(head);
         const std::size_t a_row =
-            kernels::tiles_together * kernels::scratch_size(1, plan_.d_k, plan_.d_v) +
+            (share ? kernels::tiles_together : 1) * kernels::scratch_size(1, plan_.d_k, plan_.d_v) +
             kernels::weights_size(1, plan_.kv_len, writes);
         const double desk = element_ * static_cast<double>(a_row) * used;
         constexpr double streamed = 3 * 0x1p24;
