@@ -29,7 +29,7 @@ class Attention {
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
     static constexpr T blocked = blocked_score<T>;
     /// Of the product for the scores: queries of so many stay in the first cache.
-    static constexpr std::size_t steps_at_once = 32 * 1024 / (L * sizeof(T));
+    static constexpr std::size_t steps_at_once = (std::size_t{32} << 10) / (L * sizeof(T));
 
 public:
     Attention(Tile<T>& tile)

@@ -345,7 +345,8 @@ TEST_CASE("NaN and infinity in blocked keys and values do not reach the result")
     Operands poisoned = clean;
     for (std::size_t b = 0; b < batch; ++b)
         for (std::size_t h = 0; h < kv_heads; ++h) {
-            for (std::size_t i = 0; i < d_k; ++i) poisoned.key.in<double>()(b, h, 3, i) = i % 2 == 0 ? NAN : inf;
+            for (std::size_t i = 0; i < d_k; ++i)
+                poisoned.key.in<double>()(b, h, 3, i) = i % 2 == 0 ? NAN : inf;
             for (std::size_t i = 0; i < d_v; ++i) poisoned.value.in<double>()(b, h, 3, i) = NAN;
         }
     Settings settings = settings_of({"attention_weights", "context_vectors", "logsumexp"});
