@@ -18,13 +18,6 @@ namespace {
 /// Of lines and answers: beyond it the memory that there is may matter.
 constexpr std::size_t longest_alike = std::size_t{1} << 20;
 
-/// A seed that `config` says as it is written here.
-bool is_plain_seed(std::string_view text) {
-    constexpr std::size_t always_fit = 18;  // digits, of 64 bits
-    return text.size() <= always_fit &&
-           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 Seed seed_of(std::string_view text) {
     Seed seed;
     std::from_chars(text.data(), text.data() + text.size(), seed.bits);
@@ -67,7 +60,8 @@ AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
     const io::JsonDocument& document = *line.document;
     const auto part_of = [&](const io::JsonMember& member) {
         if (member.key == "id") return Part::id;
-        if (member.key == "seed" && is_plain_seed(document.text(member))) return Part::seed;
+        // A seed that `config` says as it is written here.
+        if (member.key == "seed" && document.is_short_whole(member)) return Part::seed;
         const bool is_array = is_array_of(request_.settings.mode, document, member);
         return is_array ? Part::array : Part::setting;
     };
@@ -94,7 +88,7 @@ bool AlikeRecords::hold(const io::InputFile& line) const {
         if (a.key != b.key) return false;
         switch (a.part) {
             case Part::id: break;
-            case Part::seed: return is_plain_seed(document.text(b));
+            case Part::seed: return document.is_short_whole(b);
             case Part::array: return document.holds_array(b);
             case Part::setting: return a.text == document.text(b);
         }

@@ -217,16 +217,6 @@ void Mt19937::make_more() {
     next_ = first;
 }
 
-void Mt19937::fill(std::span<std::uint32_t> out) {
-    while (!out.empty()) {
-        if (next_ == made_) make_more();
-        const std::size_t taken = std::min(out.size(), made_ - next_);
-        std::copy_n(outputs_.begin() + static_cast<std::ptrdiff_t>(next_), taken, out.begin());
-        next_ += taken;
-        out = out.subspan(taken);
-    }
-}
-
 void Mt19937::skip(std::uint64_t count) {
     if (count >= least_jump) {
         Mt19937Words words = next_words();

@@ -33,9 +33,6 @@ public:
         return outputs_[next_++];
     }
 
-    /// The next out.size() outputs.
-    void fill(std::span<std::uint32_t> out);
-
     /// Passes over `count` outputs: steps where they are few, else jumps.
     void skip(std::uint64_t count);
 

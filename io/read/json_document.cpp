@@ -135,9 +135,13 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
     return JsonArrayReader(source_, member.begin, rules).read();
 }
 
+bool JsonDocument::is_short_whole(const JsonMember& member) const {
+    return io::is_short_whole(text(member));
+}
+
 bool JsonDocument::is_plain(const JsonMember& member) const {
     const std::string_view value = text(member);
-    return is_short_whole(value) ||
+    return io::is_short_whole(value) ||
            (plain_text(value) &&
             std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }));
 }
@@ -252,7 +256,7 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         // Lists and objects may be large and are checked when they are read; the rest is now.
         const bool is_large = text[member.begin] == '[' || text[member.begin] == '{';
         const std::string_view value = this->text(member);
-        if (!is_large && !plain_text(value) && !is_short_whole(value)) read_value(member);
+        if (!is_large && !plain_text(value) && !io::is_short_whole(value)) read_value(member);
         members_.push_back(std::move(member));
         at = skip_space(at);
         if (at < text.size() && text[at] == '}') return at + 1;

@@ -67,6 +67,10 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
+    /// Whether the value is a whole number without a sign that fits into 64 bits whatever its
+    /// digits are.
+    bool is_short_whole(const JsonMember& member) const;
+
     /// Whether the value is written as JSON writers agree on: a short whole number, or a text of
     /// printable ASCII without escapes.
     bool is_plain(const JsonMember& member) const;
