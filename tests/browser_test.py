@@ -3,8 +3,11 @@
 What the pages hold is told by tests/support/make_page.cpp.
 """
 
+import os
 import re
 import sys
+import time
+from xml.etree import ElementTree
 
 sys.dont_write_bytecode = True
 from support.browser import Browser  # noqa: E402
@@ -101,27 +104,78 @@ class PageTest:
 
     def heads(self):
         self.point_at(4, 2)
-        self.choose_with_keys("head", "ArrowDown")
+        self.choose_with_keys("axis-0", "ArrowDown")
         self.check_says("head 1 by the list", f"query 4 “</script><!-- &”, key 2 “{SCRIPT}”: 0.242")
-        self.click_on("element('thumbnails').children[2]")
+        self.click_on("thumbnailsIn('strip')[2]")
         self.check_says("head 2 by its picture",
                         f"query 4 “</script><!-- &”, key 2 “{SCRIPT}”: 0.342")
         self.check("the chosen picture is marked", self.browser.evaluate(
-            "[...element('thumbnails').children].map((e) => e.ariaPressed)"),
-            ["false", "false", "true"])
+            "thumbnailsIn('strip').map((e) => e.ariaPressed)"), ["false", "false", "true", "false"])
         self.point_at(5, 0)
         self.check_says("no number", "query 5 “step”, key 0 “Your”: no number")
         self.check("its colour", self.color_at(5, 0), [255, 0, 255, 255])
         self.click_on("element('previous')")
         self.click_on("element('previous')")
-        self.check("back at head 0", self.browser.evaluate("panel"), 0)
+        self.check("back at head 0", self.browser.evaluate("chosen.panel"), 0)
+
+    def mean_of_heads(self):
+        self.click_on("thumbnailsIn('strip')[3]")
+        self.point_at(3, 1)
+        self.check_says("the mean", "query 3 “(empty)”, key 1 “journey”: 0.231, mean of 3 heads")
+        self.check("in the list", self.browser.evaluate("element('axis-0').value"), "mean")
+        self.click_on("element('strip').querySelectorAll('input')[1]")
+        self.check_says("of two", "query 3 “(empty)”, key 1 “journey”: 0.231, mean of 2 heads")
+        self.click_on("element('strip').querySelectorAll('input')[2]")
+        self.check_says("of one", "query 3 “(empty)”, key 1 “journey”: 0.131, mean of 1 head")
+        self.click_on("element('strip').querySelectorAll('input')[3]")
+        self.check("all again", self.browser.evaluate("chosen.without.size"), 0)
+        self.point_at(5, 0)
+        self.check_says("a number that is none stays one",
+                        "query 5 “step”, key 0 “Your”: no number, mean of 3 heads")
+        self.click_on("thumbnailsIn('strip')[0]")
+
+    def lines(self):
+        self.browser.click(*self.place_of(4, 1))
+        self.check("title of the lines", self.text("lines-title"), "What “</script><!-- &” attends to")
+        self.check("in words", self.text("lines-say"),
+                   "Most: </script><!-- & 0.24, (empty) 0.24, <script>alert(1)</script> 0.24,"
+                   " mean of the heads")
+        self.check("they are drawn", self.browser.evaluate(
+            "linesCanvas.getContext('2d').getImageData(0, 0, linesCanvas.width, linesCanvas.height)"
+            ".data.some((byte) => byte)"), True)
+        self.browser.point(*self.middle_of("buttonOf('row', 1)"))
+        self.check("below the pointer", self.text("lines-title"), "What “journey” attends to")
+        self.check("what it does not see", self.browser.evaluate(
+            "[2, 3, 4, 5].every((i) => buttonOf('column', i).classList.contains('dim'))"), True)
+        self.browser.point(5, 5)
+        self.check("and back", self.text("lines-title"), "What “</script><!-- &” attends to")
+        self.click_on("buttonOf('column', 5)")
+        self.check("who attends", self.text("lines-title"), "Who attends to “step”")
+        self.check("only itself", self.text("lines-say"), "Most: step 0.2, mean of the heads")
+        self.click_on("element('swap')")
+        self.check("swapped", self.text("lines-title"), "What “step” attends to")
+        self.browser.press("Tab", 9)
+        self.browser.press("Tab", 9)
+        self.check("Tab reaches the tokens", self.browser.evaluate(
+            "document.activeElement === buttonOf('row', 5)"), True)
+        self.browser.press("ArrowUp", 38)
+        self.check("an arrow shows the one above", self.text("lines-title"),
+                   "What “</script><!-- &” attends to")
+        self.browser.press("ArrowRight", 39)
+        self.browser.press("Enter", 13, "\r")
+        self.check("Enter chooses", self.text("lines-title"), "Who attends to “</script><!-- &”")
+        self.click_on("element('this-head')")
+        self.check("of one head", self.text("lines-say"), "Most: step 0.15, </script><!-- & 0.14")
+        self.click_on("element('this-head')")
 
     def bars(self):
         self.browser.click(*self.place_of(2, 1))
         self.check("title of the bars", self.text("bars-title"), f"query 2 “{SCRIPT}”")
         self.check("numbers of the bars", self.browser.evaluate(
             "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)"),
-            ["0.12", "0.121", "0.122", "blocked", "blocked", "blocked"])
+            ["0.12", "0.121", "0.122"])
+        self.check("what they mean", self.text("bars-note"),
+                   "A full bar is 0.12, the largest here. 3 blocked.")
         self.check("the longest fills its track", self.browser.evaluate(
             "document.querySelectorAll('#bar-list .bar')[2].style.width"), "100%")
         x, y = self.place_of(4, 0)
@@ -130,28 +184,118 @@ class PageTest:
         self.click_on("element('largest-first')")
         self.check("largest first", self.browser.evaluate(
             "document.querySelector('#bar-list .number').textContent"), "0.144")
+        self.click_on("element('largest-first')")
+        x, y = self.place_of(0, 4)
+        self.browser.click(x, y - 20)
+        self.check("by the label of a column", self.text("bars-title"), "key 4 “</script><!-- &”")
+        self.check("its numbers", self.browser.evaluate(
+            "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)"),
+            ["0.144", "0.154"])
+        self.browser.click(*self.place_of(4, 0))
 
     def arrays(self):
-        self.check("one batch entry is no choice", self.browser.evaluate(
-            "element('batch').parentElement.hidden"), True)
         self.choose_with_keys("array", "ArrowDown")
+        self.check("the row stays", self.text("bars-title"), "query 4 “</script><!-- &”")
+        self.check("no lines of scores", self.browser.evaluate("element('lines').hidden"), True)
         self.point_at(3, 3)
         self.check_says("another array", "query 3 “(empty)”, key 3 “(empty)”: -1.5")
         self.check("its title", self.text("title"), "multihead  scores (2, 3, 6, 6)")
-        self.check("its end of the scale", self.text("high"), "10")
-        self.choose_with_keys("batch", "ArrowDown")
+        self.check("its ends of the scale", self.browser.evaluate(
+            "[...element('ticks').children].map((e) => e.textContent)"), ["-10", "10"])
+        self.choose_with_keys("axis-0", "ArrowDown")
         self.check_says("another batch entry", "query 3 “(empty)”, key 3 “(empty)”: 1.5")
-        self.choose_with_keys("head", "ArrowDown")
+        self.choose_with_keys("axis-1", "ArrowDown")
         self.check_says("its second head", "query 3 “(empty)”, key 3 “(empty)”: 2.5")
         self.check("its name", self.browser.evaluate("view.ariaLabel"), "scores batch 1, head 1")
-        self.choose_with_keys("batch", "ArrowUp")
+        self.choose_with_keys("axis-0", "ArrowUp")
         self.check_says("the same head before", "query 3 “(empty)”, key 3 “(empty)”: -0.5")
-        self.choose_with_keys("head", "ArrowUp")
+        self.choose_with_keys("axis-1", "ArrowUp")
         self.choose_with_keys("array", "ArrowUp")
+
+    def arrays_while_thumbnails_are_drawn(self):
+        self.browser.evaluate(
+            "for (let i = 0; i < 40; ++i) choose({array: i % 2, view: i % 3 ? 'grid' : 'map',"
+            " scale: contents.scales[i % contents.scales.length]})")
+        self.browser.evaluate(
+            "(async () => { for (let i = 0; i < 20; ++i) { choose({array: i % 2, view: 'grid'});"
+            " await new Promise((go) => setTimeout(go, i)); } })()")
+        self.browser.evaluate("choose({array: 0, panel: 0, view: 'map', scale: 'fixed'})")
+        self.browser.settle()
+        self.check("back", self.text("title"), "multihead  attention_weights (3, 6, 6)")
+
+    def grid(self):
+        self.browser.evaluate("choose({array: 1, panel: 4, view: 'map'}); view.focus()")
+        self.browser.press("Escape", 27)
+        self.check("Escape shows all matrices", self.browser.evaluate(
+            "[element('overview').hidden, element('columns').hidden]"), [False, True])
+        self.check("with names", self.browser.evaluate(
+            "[...element('grid').querySelectorAll('span')].map((e) => e.textContent)"),
+            ["", "head 0", "head 1", "head 2", "batch 0", "batch 1"])
+        focused = "thumbnailsIn('grid').indexOf(document.activeElement)"
+        self.check("the focus is on the one that was shown", self.browser.evaluate(focused), 4)
+        for key, code, there in (("ArrowUp", 38, 1), ("ArrowRight", 39, 2), ("PageDown", 34, 3),
+                                 ("ArrowLeft", 37, 2), ("ArrowUp", 38, 2), ("Home", 36, 0),
+                                 ("ArrowDown", 40, 3), ("End", 35, 5)):
+            self.browser.press(key, code)
+            self.check(f"{key} in the grid", self.browser.evaluate(focused), there)
+        self.check("they are drawn", self.browser.evaluate(
+            "thumbnailsIn('grid').every(({firstChild: {width, height}, firstChild}) =>"
+            " firstChild.getContext('2d').getImageData(0, 0, width, height).data.some((b) => b))"), True)
+        self.browser.press("Enter", 13, "\r")
+        self.check("Enter opens it", self.browser.evaluate("view.ariaLabel"), "scores batch 1, head 2")
+        self.check("there is a map again", self.browser.evaluate("element('columns').hidden"), False)
+        self.browser.evaluate("choose({array: 0, panel: 0})")
+
+    def follow(self, address):
+        self.browser.evaluate(f"location.hash = {address!r}")
+        self.browser.settle()
+        return self.browser.evaluate(
+            "[map.array, nameOfShown(), element('bars-title').textContent, chosen.scale, chosen.view]")
+
+    def addresses(self):
+        weights, scores = "attention_weights", "scores"
+        opening = [weights, "head 0", "query 5 “step”", "fixed", "map"]
+        self.check("an address", self.follow("array=scores&batch=1&head=2&row=3&scale=row"),
+                   [scores, "batch 1, head 2", "query 3 “(empty)”", "row", "map"])
+        self.check("another", self.follow("head=mean&column=1&scale=log"),
+                   [weights, "mean of 3 heads", "key 1 “journey”", "log", "map"])
+        self.browser.evaluate("history.back()")
+        self.browser.settle()
+        self.check("back", self.browser.evaluate("[map.array, nameOfShown(), chosen.row]"),
+                   [scores, "batch 1, head 2", 3])
+        for bad in ("", "x", "array=none&head=99&row=-1&scale=loud&view=3", "head=1e1&row=%ff%", "&&==&",
+                    "row=99999999999999999999", "head=%3Cscript%3E&column=x", "head", "__proto__=1&constructor=2"):
+            self.check(f"nothing that there is: {bad}", self.follow(bad), opening)
+        self.click_on("thumbnailsIn('strip')[1]")
+        self.browser.click(*self.place_of(2, 1))
+        self.check("what is chosen is in the address", self.browser.evaluate("location.hash"),
+                   "#array=attention_weights&head=1&row=2&scale=fixed&view=map")
+        self.browser.evaluate("choose({panel: 0})")
+
+    def saves(self):
+        self.browser.evaluate(
+            "saved = []; savedNames = []; URL.createObjectURL = (blob) => (saved.push(blob), 'blob:none');"
+            " HTMLAnchorElement.prototype.click = function () { savedNames.push(this.download); }")
+        self.browser.evaluate("choose({panel: 1})")
+        self.click_on("element('save-svg')")
+        self.click_on("element('save-png')")
+        self.browser.evaluate("new Promise((go) => setTimeout(go, 100))")
+        self.check("names of the files", self.browser.evaluate("savedNames"),
+                   ["attention_weights-head-1.svg", "attention_weights-head-1.png"])
+        text = self.browser.evaluate("saved[0].text()")
+        tree = ElementTree.fromstring(text)
+        words = [e.text for e in tree.iter("{http://www.w3.org/2000/svg}text")]
+        self.check("labels, numbers, blocked", all(
+            word in words for word in ("journey", SCRIPT, "</script><!-- &", "(empty)", "0.23", "blocked")), True)
+        self.check("title", any("multihead" in word for word in words), True)
+        self.check("a PNG as large", self.browser.evaluate(
+            "createImageBitmap(saved[1]).then(({width, height}) => [width, height])"),
+            [2 * int(tree.get("width")), 2 * int(tree.get("height"))])
+        self.browser.evaluate("choose({panel: 0})")
 
     def keyboard(self):
         self.browser.evaluate("document.activeElement.blur()")
-        for _ in range(20):
+        for _ in range(30):
             self.browser.press("Tab", 9)
             if self.browser.evaluate("document.activeElement.id") == "view":
                 break
@@ -166,6 +310,7 @@ class PageTest:
         self.browser.press("ArrowDown", 40)
         self.browser.press("ArrowRight", 39)
         self.check_says("down and right", "query 1 “journey”, key 1 “journey”: 0.111")
+        self.check("the lines follow", self.text("lines-title"), "What “journey” attends to")
         self.browser.press("PageDown", 34)
         self.check_says("the next head", "query 1 “journey”, key 1 “journey”: 0.211")
         self.browser.press("Enter", 13, "\r")
@@ -184,10 +329,40 @@ class PageTest:
         self.browser.prefer("light")
 
     def narrow(self):
-        for width in (320, 390, 768):
+        for width in (20, 60, 61, 68, 76, 100, 200, 320, 390, 400, 768, 1000):
+            begin = time.monotonic()
             self.browser.resize(width, 800)
-            self.check(f"nothing beside a window of {width} pixels", self.browser.evaluate(
-                "document.documentElement.scrollWidth"), width)
+            self.check(f"{width} pixels are laid out at once", time.monotonic() - begin < 2, True)
+            if width >= 320:
+                self.check(f"nothing beside a window of {width} pixels", self.browser.evaluate(
+                    "document.documentElement.scrollWidth"), width)
+            self.check(f"cells of a window of {width} pixels", self.browser.evaluate(
+                "layout.cellWidth > 0 && layout.cellHeight > 0"), True)
+        self.browser.resize(1280, 900)
+
+    def hidden_frame(self, path):
+        """In a frame that is not shown, then is."""
+        self.browser.evaluate(
+            "new Promise((done) => { const frame = document.createElement('iframe');"
+            f" frame.id = 'frame'; frame.style.display = 'none'; frame.src = 'file://{path}';"
+            " frame.onload = () => done(); document.body.append(frame); setTimeout(done, 3000); })")
+        begin = time.monotonic()
+        self.browser.evaluate("element('frame').style.display = 'block'; element('frame').style.width = '0'")
+        self.browser.settle()
+        self.browser.evaluate("element('frame').style.width = '600px'")
+        self.browser.settle()
+        self.check("a hidden frame is shown at once", time.monotonic() - begin < 2, True)
+        self.browser.evaluate("element('frame').remove()")
+
+    def touches(self):
+        """The first tap hits what is below it, though a text above changes."""
+        self.browser.resize(390, 800)
+        self.browser.evaluate("isPointing = false; say(); scrollTo(0, 0);"
+                              " view.scrollIntoView({block: 'center'})")
+        for row, column in ((3, 2), (0, 0), (5, 5), (2, 0)):
+            self.browser.tap(*self.place_of(row, column))
+            self.check(f"a tap on row {row}", self.browser.evaluate(
+                "[chosen.row, cursor.row, cursor.column]"), [row, row, column])
         self.browser.resize(1280, 900)
 
     def means(self):
@@ -199,7 +374,8 @@ class PageTest:
         self.browser.press("End", 35)
         self.check_says("all of it is blocked", "query 2, key 1028: blocked")
         self.check("the note", self.text("note"), "each cell is the mean of 2 x 2 elements")
-        self.check("the end of the scale", self.text("high"), "1 and more")
+        self.check("the end of the scale", self.browser.evaluate(
+            "element('ticks').lastChild.textContent"), "1 and more")
         before = self.browser.evaluate("layout.cellWidth")
         for _ in range(3):
             self.browser.press("+")
@@ -207,6 +383,22 @@ class PageTest:
         x, y = self.place_of(1, 514)
         self.browser.point(x - 3, y - 3)
         self.check_says("the pointer, where the map is scrolled", "query 2, key 1028: blocked")
+
+    def windows(self):
+        """Of lists too long for the lines: what is near, and what is heaviest."""
+        self.browser.evaluate("choose({row: 300})")
+        self.browser.settle()
+        self.check("tokens about the chosen one", self.browser.evaluate(
+            "[placeIn.row.size, placeIn.row.has(290), placeIn.row.has(319)]"), [40, True, True])
+        self.check("and before them", self.browser.evaluate(
+            "element('queries').firstChild.textContent"), "↑ 280 more")
+        self.check("the rest", self.browser.evaluate(
+            "element('key-tokens').lastChild.textContent"), "475 others, 300 at most")
+        self.browser.evaluate("buttonOf('row', 300).focus()")
+        for _ in range(3):
+            self.browser.press("ArrowDown", 40)
+        self.check("arrows go on", self.browser.evaluate(
+            "[chosen.row, document.activeElement.dataset.index]"), [303, "303"])
 
     def is_quiet(self):
         loud = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled",
@@ -223,15 +415,19 @@ def main():
     browser = Browser(sys.argv[1])
     try:
         small = PageTest(browser, sys.argv[2])
-        for step in (small.loads, small.hovers, small.colors, small.heads, small.bars,
-                     small.arrays, small.keyboard, small.dark, small.narrow, small.is_quiet):
+        for step in (small.loads, small.hovers, small.colors, small.heads, small.mean_of_heads,
+                     small.lines, small.bars, small.arrays, small.arrays_while_thumbnails_are_drawn,
+                     small.grid, small.addresses, small.keyboard, small.dark, small.narrow,
+                     small.touches, small.saves, small.is_quiet):
             step()
         large = PageTest(browser, sys.argv[3])
-        for step in (large.means, large.dark, large.narrow, large.is_quiet):
+        for step in (large.means, large.windows, large.dark, large.narrow, large.is_quiet):
             step()
+        framed = PageTest(browser, sys.argv[2])
+        framed.hidden_frame(os.path.abspath(sys.argv[3]))
     finally:
         browser.close()
-    failures = small.failures + large.failures
+    failures = small.failures + large.failures + framed.failures
     print("browser test:", "ok" if failures == 0 else f"{failures} failures")
     return min(failures, 1)
 

@@ -183,7 +183,6 @@ TEST_CASE("page: several arrays, nothing from elsewhere") {
     for (const char* part : {"http:", "https:", "://", "\"//", "'//", "url(", "@import",
                              " src=", " href=", "fetch(", "XMLHttpRequest", "innerHTML", "unsafe"})
         CHECK_MESSAGE(count_of(page, part) == 0, part);
-    // The grounds of blocked cells in the style are those of the other formats.
-    CHECK(count_of(page, "--blocked-ground: " + hex_text(blocked_ground)) == 1);
-    CHECK(count_of(page, "--blocked-line: " + hex_text(blocked_line)) == 1);
+    // The ground of blocked cells in the style is that of the other formats.
+    CHECK(count_of(page, "--blocked: " + hex_text(blocked_ground)) == 1);
 }

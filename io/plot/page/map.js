@@ -1,9 +1,27 @@
 
 // ---- The map: sizes
 
-/// Whole pixels of the screen a cell, so that all cells look the same.
-function wholePixels(size) {
-    return size < 1 ? size : Math.floor(size * devicePixelRatio) / devicePixelRatio;
+const view = element('view');
+const canvas = element('map');
+const pen = canvas.getContext('2d');
+const raster = document.createElement('canvas');  // what is shown, a pixel a cell
+
+const widestLabel = 110, biggestCell = 64, labelRoom = 14;
+const overhang = 7;  // of the labels of small cells at the edges
+const leastMap = 48, leastChart = 300;
+const font = '12px system-ui, "DejaVu Sans", sans-serif';
+
+let shown = null;  // the numbers of what is chosen: of one matrix, or the mean of several
+let cursor = {row: 0, column: 0};
+let isPointing = false;  // the cursor has been somewhere
+let zoom = 0;            // cells are 2^zoom times as large as they fit
+let layout = null;
+
+/// Whole pixels of the screen a cell, so that all cells look the same; of smaller cells, for all.
+function wholePixels(size, cells) {
+    const pixels = size * devicePixelRatio;
+    return pixels < 1 ? Math.floor(pixels * cells) / cells / devicePixelRatio
+                      : Math.floor(pixels) / devicePixelRatio;
 }
 
 function widestOf(side) {
@@ -14,29 +32,35 @@ function widestOf(side) {
     return widest;
 }
 
+/// Nothing where the page has no width, as in a frame that is not shown.
 function layOut() {
-    const room = element('chart').clientWidth;
-    const heightRoom = Math.max(260, Math.min(0.8 * innerHeight, 1000));
+    const chart = element('chart'), columnsOf = element('columns').style;
+    columnsOf.setProperty('--map-width', '100%');
+    const room = chart.clientWidth;
+    if (room === 0) return;
+    const heightRoom = Math.max(260, Math.min(0.74 * innerHeight, 1000));
     const rows = map.rows.size, columns = map.columns.size;
     const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 3.5) + 10));
-    const upright = Math.ceil(Math.max(44, Math.min(map.widestColumn, widestLabel) + 12));
-    let width = Math.min(biggestCell, (room - left - overhang) / columns);
-    let height = Math.min(biggestCell, (heightRoom - upright - overhang) / rows);
+    const upright = Math.ceil(Math.max(52, Math.min(map.widestColumn, widestLabel) + 12));
+    // However narrow the window is: the map scrolls below this.
+    let width = Math.min(biggestCell, Math.max(leastMap, room - left - overhang) / columns);
+    let height = Math.min(biggestCell, Math.max(leastMap, heightRoom - upright - overhang) / rows);
     // Square unless one side is so much longer that cells would vanish.
     const square = Math.min(width, height);
     width = Math.max(square, Math.min(width, rows > 4 * columns ? 16 : square));
     height = Math.max(square, Math.min(height, columns > 4 * rows ? 16 : square));
     const grown = 2 ** zoom;
-    const cellWidth = wholePixels(Math.min(biggestCell, width * grown));
-    const cellHeight = wholePixels(Math.min(biggestCell, height * grown));
+    const cellWidth = wholePixels(Math.min(biggestCell, width * grown), columns);
+    const cellHeight = wholePixels(Math.min(biggestCell, height * grown), rows);
     const isFlat = !map.columns.tokens || map.widestColumn + 8 <= cellWidth;
-    const top = isFlat ? 44 : upright;
+    const top = isFlat ? 52 : upright;
 
     const whole = left + columns * cellWidth + overhang, deep = top + rows * cellHeight + overhang;
+    columnsOf.setProperty('--map-width', `${Math.max(whole, leastChart)}px`);
     element('extent').style.width = `${whole}px`;
     element('extent').style.height = `${deep}px`;
     view.style.maxHeight = `${heightRoom}px`;
-    layout = {left, top, cellWidth, cellHeight, isFlat};
+    layout = {left, top, cellWidth, cellHeight, isFlat, room};
     layout.width = Math.min(view.clientWidth, whole);
     layout.height = Math.min(view.clientHeight, deep);
     canvas.style.width = `${layout.width}px`;
@@ -45,6 +69,17 @@ function layOut() {
     canvas.height = Math.round(layout.height * devicePixelRatio);
     element('smaller').disabled = zoom === 0;
     element('larger').disabled = Math.max(cellWidth, cellHeight) * 2 > biggestCell;
+    paint();
+}
+
+/// What is shown, in the colours of the scale, as large as the map.
+function paint() {
+    if (!shown || !layout) return;
+    const width = map.columns.size * layout.cellWidth * devicePixelRatio;
+    const height = map.rows.size * layout.cellHeight * devicePixelRatio;
+    drawRaster(raster, map, shown, width, height);
+    const isPooled = raster.width < map.columns.size || raster.height < map.rows.size;
+    element('pooled').hidden = !isPooled;
     draw();
 }
 
@@ -52,14 +87,14 @@ function layOut() {
 const leftOf = (column) => layout.left + column * layout.cellWidth - view.scrollLeft;
 const topOf = (row) => layout.top + row * layout.cellHeight - view.scrollTop;
 
-/// The cell below a point of the window; null outside of the map.
+/// The cell below a point of the window, null outside of the map; on labels its row or column is null.
 function cellAt(event) {
     const box = canvas.getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top;
-    const row = Math.floor((y - topOf(0)) / layout.cellHeight);
-    const column = Math.floor((x - leftOf(0)) / layout.cellWidth);
-    if (y < layout.top || row < 0 || row >= map.rows.size || column >= map.columns.size) return null;
-    return x < layout.left ? {row, column: null} : {row, column};
+    const row = y < layout.top ? null : Math.floor((y - topOf(0)) / layout.cellHeight);
+    const column = x < layout.left ? null : Math.floor((x - leftOf(0)) / layout.cellWidth);
+    if (row >= map.rows.size || column >= map.columns.size || (row === null && column === null)) return null;
+    return {row, column};
 }
 
 // ---- The map: drawing
@@ -70,7 +105,7 @@ function draw() {
     isDrawing = true;
     requestAnimationFrame(() => {
         isDrawing = false;
-        drawMap();
+        if (shown && layout) drawMap();
     });
 }
 
@@ -83,25 +118,25 @@ function drawMap() {
     pen.beginPath();
     pen.rect(left, top, width - left, height - top);
     pen.clip();
-    if (numbersOf(panel).hasBlocked) {
-        pen.fillStyle = hatching(pen, 7);
+    if (shown.hasBlocked) {
+        pen.fillStyle = cssColor('--blocked');
         pen.fillRect(leftOf(0), topOf(0), columns * cellWidth, rows * cellHeight);
     }
-    pen.imageSmoothingEnabled = cellWidth < 1 || cellHeight < 1;
-    pen.imageSmoothingQuality = 'high';
+    pen.imageSmoothingEnabled = false;
     pen.drawImage(raster, leftOf(0), topOf(0), columns * cellWidth, rows * cellHeight);
-    const shown = {
+    const inView = {
         firstRow: Math.max(0, Math.floor((top - topOf(0)) / cellHeight)),
         endRow: Math.min(rows, Math.ceil((height - topOf(0)) / cellHeight)),
         firstColumn: Math.max(0, Math.floor((left - leftOf(0)) / cellWidth)),
         endColumn: Math.min(columns, Math.ceil((width - leftOf(0)) / cellWidth)),
     };
-    if (Math.min(cellWidth, cellHeight) >= 12) drawGaps(shown);
-    if (cellWidth >= 38 && cellHeight >= 16) drawNumbers(shown);
+    if (Math.min(cellWidth, cellHeight) >= 12) drawGaps(inView);
+    if (cellWidth >= 38 && cellHeight >= 16) drawNumbers(inView);
+    drawChosen();
     if (isPointing) drawCursor();
     pen.restore();
-    drawRowLabels(shown);
-    drawColumnLabels(shown);
+    drawRowLabels(inView);
+    drawColumnLabels(inView);
     drawAxes();
 }
 
@@ -123,19 +158,32 @@ function shortText(value) {
 }
 
 function drawNumbers({firstRow, endRow, firstColumn, endColumn}) {
-    const part = numbersOf(panel);
     pen.font = font;
     pen.textAlign = 'center';
     pen.textBaseline = 'middle';
     for (let row = firstRow; row < endRow; ++row) {
-        const full = fullOf(part, row);
+        const full = fullOf(map, shown, row);
         for (let column = firstColumn; column < endColumn; ++column) {
             const i = row * map.columns.size + column;
-            if (part.flags[i] || !Number.isFinite(part.numbers[i])) continue;
-            pen.fillStyle = inkOn(colorAt(positionOf(part.numbers[i], full)));
-            pen.fillText(shortText(part.numbers[i]), leftOf(column) + layout.cellWidth / 2,
+            if (shown.flags[i] || !Number.isFinite(shown.numbers[i])) continue;
+            pen.fillStyle = inkOn(colorAt(map, positionOf(map, shown.numbers[i], full)));
+            pen.fillText(shortText(shown.numbers[i]), leftOf(column) + layout.cellWidth / 2,
                          topOf(row) + layout.cellHeight / 2, layout.cellWidth - 4);
         }
+    }
+}
+
+/// Around the row of the chosen query, or the column of the chosen key.
+function drawChosen() {
+    if (chosen.row === null) return;
+    const isRow = chosen.by === 'row';
+    const x = isRow ? leftOf(0) : leftOf(chosen.column), y = isRow ? topOf(chosen.row) : topOf(0);
+    const width = isRow ? map.columns.size * layout.cellWidth : layout.cellWidth;
+    const height = isRow ? layout.cellHeight : map.rows.size * layout.cellHeight;
+    for (const [color, line] of [['#fff', 3], [cssColor('--chosen'), 1.5]]) {
+        pen.strokeStyle = color;
+        pen.lineWidth = line;
+        pen.strokeRect(x - 1, y - 1, width + 2, height + 2);
     }
 }
 
@@ -164,20 +212,31 @@ function fitted(label, room) {
     return characters.join('') + '…';
 }
 
-/// As many labels as there is room for, `room` pixels apart, and always the cursor's, instead of
-/// those near it.
-function labelsToDraw(first, end, size, current, room = labelRoom) {
+/// As many labels as there is room for, `room` pixels apart, and always those of `wanted`, instead
+/// of those near them.
+function labelsToDraw(first, end, size, wanted, room = labelRoom) {
     const step = Math.ceil(room / size), apart = room / size;
+    const taken = [];
+    for (const index of wanted)
+        if (index >= first && index < end && taken.every((other) => Math.abs(index - other) >= apart))
+            taken.push(index);
     const indices = [];
     for (let i = Math.ceil(first / step) * step; i < end; i += step)
-        if (!isPointing || i === current || Math.abs(i - current) >= apart) indices.push(i);
-    if (isPointing && current >= first && current < end && current % step) indices.push(current);
-    return indices;
+        if (taken.every((other) => Math.abs(i - other) >= apart)) indices.push(i);
+    return indices.concat(taken);
 }
 
-function setLabelStyle(isCurrent) {
-    pen.font = isCurrent ? `bold ${font}` : font;
-    pen.fillStyle = cssColor(isCurrent ? '--ink' : '--muted');
+/// The cursor's place on a side, and the chosen one.
+function wantedOn(side) {
+    const wanted = isPointing ? [cursor[side]] : [];
+    return chosen.by === side && chosen.row !== null ? [...wanted, chosen[side]] : wanted;
+}
+
+function setLabelStyle(side, index) {
+    const isChosen = chosen.by === side && chosen[side] === index;
+    const isCurrent = isPointing && cursor[side] === index;
+    pen.font = isChosen || isCurrent ? `bold ${font}` : font;
+    pen.fillStyle = cssColor(isChosen ? '--accent' : isCurrent ? '--ink' : '--muted');
 }
 
 function drawRowLabels({firstRow, endRow}) {
@@ -188,8 +247,8 @@ function drawRowLabels({firstRow, endRow}) {
     pen.clip();
     pen.textAlign = 'right';
     pen.textBaseline = 'middle';
-    for (const row of labelsToDraw(firstRow, endRow, cellHeight, cursor.row)) {
-        setLabelStyle(isPointing && row === cursor.row);
+    for (const row of labelsToDraw(firstRow, endRow, cellHeight, wantedOn('row'))) {
+        setLabelStyle('row', row);
         pen.fillText(fitted(map.rows.labels[row], left - 8), left - 6, topOf(row) + cellHeight / 2);
     }
     pen.restore();
@@ -204,8 +263,8 @@ function drawColumnLabels({firstColumn, endColumn}) {
     pen.textBaseline = 'middle';
     pen.textAlign = isFlat ? 'center' : 'left';
     const apart = isFlat ? map.widestColumn + 8 : labelRoom;
-    for (const column of labelsToDraw(firstColumn, endColumn, cellWidth, cursor.column, apart)) {
-        setLabelStyle(isPointing && column === cursor.column);
+    for (const column of labelsToDraw(firstColumn, endColumn, cellWidth, wantedOn('column'), apart)) {
+        setLabelStyle('column', column);
         const text = fitted(map.columns.labels[column], isFlat ? apart : top - 10);
         pen.save();
         pen.translate(leftOf(column) + cellWidth / 2, isFlat ? top - 10 : top - 5);
@@ -216,30 +275,31 @@ function drawColumnLabels({firstColumn, endColumn}) {
     pen.restore();
 }
 
+/// In the corner, above the first label of the rows.
 function drawAxes() {
     pen.textAlign = 'right';
     pen.textBaseline = 'alphabetic';
     pen.font = `italic ${font}`;
     pen.fillStyle = cssColor('--muted');
     const room = layout.left - overhang - 4;
-    pen.fillText(`${map.columns.axis} →`, room, layout.top - overhang - 19, room);
-    pen.fillText(`${map.rows.axis} ↓`, room, layout.top - overhang - 4, room);
+    pen.fillText(`${map.columns.axis} →`, room, layout.top - 34, room);
+    pen.fillText(`${map.rows.axis} ↓`, room, layout.top - 17, room);
 }
 
 // ---- What the cursor is on
 
 function say() {
-    if (!isPointing) {
+    if (!isPointing || !shown) {
         element('value').textContent = 'Point at a cell, or go to it with Tab and the arrow keys.';
         return;
     }
-    const number = document.createElement('span');
-    number.className = 'number';
-    number.textContent = numberText(cursor.row * map.columns.size + cursor.column);
-    const isMean = map.rows.step * map.columns.step > 1 && number.textContent !== 'blocked';
+    const number = made('span', 'number', numberText(cursor.row * map.columns.size + cursor.column));
+    const isBlocked = number.textContent === 'blocked';
+    const isPooled = map.rows.step * map.columns.step > 1 && !isBlocked;
     element('value').replaceChildren(...nameOf(map.rows, cursor.row), ', ',
                                      ...nameOf(map.columns, cursor.column),
-                                     isMean ? ': mean ' : ': ', number);
+                                     isPooled ? ': mean ' : ': ', number,
+                                     shown.meanOf && !isBlocked ? `, ${headCount(shown.meanOf)}` : '');
 }
 
 function moveTo(row, column) {
@@ -250,9 +310,9 @@ function moveTo(row, column) {
     draw();
 }
 
-function scrollToCursor() {
+function scrollToCell(row, column) {
     const {left, top, width, height, cellWidth, cellHeight} = layout;
-    const x = leftOf(cursor.column), y = topOf(cursor.row);
+    const x = leftOf(column), y = topOf(row);
     if (x < left) view.scrollLeft -= left - x;
     if (x + cellWidth > width) view.scrollLeft += x + cellWidth - width;
     if (y < top) view.scrollTop -= top - y;

@@ -1,0 +1,63 @@
+
+// ---- The address: what comes after # says what is shown, for Back and for those who share it
+
+/// `#array=attention_weights&layer=3&head=2&row=5&scale=row`: what is chosen, by name.
+function addressOf() {
+    const words = new URLSearchParams();
+    if (contents.arrays.length > 1) words.set('array', map.array);
+    placesOf(chosen.panel).forEach((place, i) => {
+        const isMean = chosen.isMean && i === map.axes.length - 1;
+        words.set(map.axes[i].name, isMean ? 'mean' : place);
+    });
+    if (chosen.row !== null) {
+        const side = chosen.by === 'row' ? map.rows : map.columns;
+        words.set(chosen.by, placeOf(side, chosen[chosen.by]));
+    }
+    words.set('scale', chosen.scale);
+    if (map.panels.length > 1) words.set('view', chosen.view);
+    return `#${words}`;
+}
+
+/// What an address names; where it names nothing, or what is not there, as the page opens.
+function choiceOf(address) {
+    const words = new URLSearchParams(address.replace(/^#/, ''));
+    const among = (names, word, other) => names.includes(words.get(word)) ? words.get(word) : other;
+    const array = contents.arrays.indexOf(among(contents.arrays, 'array', contents.arrays[0]));
+    const of = mapAt(array);
+    const number = (word, size, first = 0, step = 1) => {
+        const text = words.get(word) ?? '';
+        const index = /^\d{1,9}$/.test(text) ? Math.floor((Number(text) - first) / step) : -1;
+        return index >= 0 && index < size ? index : null;
+    };
+    const places = of.axes.map((axis) => number(axis.name, axis.size) ?? 0);
+    const row = number('row', of.rows.size, of.rows.first, of.rows.step);
+    const column = number('column', of.columns.size, of.columns.first, of.columns.step);
+    const isColumn = row === null && column !== null;
+    return {
+        array, panel: of.axes.reduce((at, axis, i) => at * axis.size + places[i], 0),
+        isMean: of.axes.at(-1)?.name === 'head' && words.get('head') === 'mean',
+        by: isColumn ? 'column' : 'row', row: isColumn ? 0 : row, column: column ?? 0,
+        scale: among(contents.scales, 'scale', contents.scale),
+        view: among(['map', 'grid'], 'view', of.axes[0]?.name === 'layer' ? 'grid' : 'map'),
+    };
+}
+
+/// Back goes through arrays, matrices and views; rows and scales change the address alone.
+function writeAddress(before) {
+    const address = addressOf();
+    if (before.array === null || address === location.hash) return;
+    const isStep = ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
+    try {
+        history[isStep ? 'pushState' : 'replaceState'](null, '', address);
+    } catch {
+        // A frame without an address, or more changes than the browser counts.
+    }
+}
+
+let isFollowing = false;  // an address that is there already
+onChange((before) => isFollowing || writeAddress(before));
+addEventListener('popstate', () => {
+    isFollowing = true;
+    choose(choiceOf(location.hash));
+    isFollowing = false;
+});

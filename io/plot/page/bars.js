@@ -1,0 +1,60 @@
+
+// ---- The chosen row or column as bars, with exact numbers
+
+/// The cells of a row, or of a column, of the map.
+function cellsOf(by, index) {
+    const columns = map.columns.size;
+    return by === 'row' ? Array.from({length: columns}, (_, column) => index * columns + column)
+                        : Array.from({length: map.rows.size}, (_, row) => row * columns + index);
+}
+
+/// What stands across of rows or columns, and where a cell is on it.
+const sideAcross = (by) => by === 'row' ? map.columns : map.rows;
+const placeAcross = (by, cell) =>
+    by === 'row' ? cell % map.columns.size : Math.floor(cell / map.columns.size);
+
+const isNumber = (cell) => !shown.flags[cell] && Number.isFinite(shown.numbers[cell]);
+
+function barOf(cell, full, hasBelow) {
+    const across = sideAcross(chosen.by), place = placeAcross(chosen.by, cell);
+    const track = made('span', 'track');
+    const value = shown.numbers[cell];
+    if (isNumber(cell) && full > 0) {
+        const length = Math.abs(value) / full * (hasBelow ? 50 : 100);
+        const bar = made('span', !map.diverging ? 'bar' : value < 0 ? 'bar below' : 'bar above');
+        bar.style.width = `${length}%`;
+        bar.style.left = !hasBelow ? '0' : `${value < 0 ? 50 - length : 50}%`;
+        track.append(bar);
+    }
+    return made('li', '', tokenOf(across, place),
+                made('span', 'index', across.tokens ? placeOf(across, place) : ''),
+                track, made('span', 'number', numberText(cell)));
+}
+
+/// `query 3 “next”`, as a title of what it attends to, or of what attends to it.
+function titleOfChosen() {
+    const side = chosen.by === 'row' ? map.rows : map.columns;
+    return nameOf(side, chosen[chosen.by]);
+}
+
+function showBars() {
+    if (!shown || chosen.row === null) return;
+    element('bars-title').replaceChildren(...titleOfChosen());
+    const all = cellsOf(chosen.by, chosen[chosen.by]);
+    const open = all.filter((cell) => !shown.flags[cell]);
+    const numbers = open.filter(isNumber).map((cell) => shown.numbers[cell]);
+    const full = numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    if (element('largest-first').checked) {
+        const rank = (cell) => isNumber(cell) ? shown.numbers[cell] : -Infinity;
+        open.sort((a, b) => rank(b) - rank(a) || a - b);
+    }
+    const list = element('bar-list'), hasBelow = numbers.some((value) => value < 0);
+    const items = open.map((cell) => barOf(cell, full, hasBelow));
+    const digits = Math.max(1, ...items.map((item) => item.lastChild.textContent.length));
+    list.style.setProperty('--digits', `${digits}ch`);
+    list.replaceChildren(...items);
+    const notes = [];
+    if (full > 0) notes.push(`A full bar is ${briefText(full)}, the largest here.`);
+    if (open.length < all.length) notes.push(`${all.length - open.length} blocked.`);
+    element('bars-note').textContent = notes.join(' ');
+}

@@ -1,0 +1,96 @@
+
+// ---- Colours
+
+const partsOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+const viridis = contents.viridis.map(partsOf), redBlue = contents.red_blue.map(partsOf);
+const noNumber = partsOf(contents.no_number);
+
+/// What full colour stands for in a row of a matrix of `of`.
+function fullOf(of, part, row) {
+    if (chosen.scale === 'fixed' && !of.diverging) return 1;
+    if (chosen.scale !== 'row') return of.peak;
+    let peak = 0;
+    const begin = row * of.columns.size;
+    for (let i = begin; i < begin + of.columns.size; ++i) {
+        const size = Math.abs(part.numbers[i]);
+        if (size > peak && !part.flags[i]) peak = size;
+    }
+    return peak;
+}
+
+/// 0 to 1, or -1 to 1 where colours go both ways.
+function positionOf(of, value, full) {
+    if (full === 0) return 0;
+    const share = Math.min(Math.max(value / full, of.diverging ? -1 : 0), 1);
+    if (chosen.scale !== 'log' || share === 0) return share;
+    const size = 1 + Math.log(Math.abs(share)) / Math.log(contents.log_range);
+    return Math.sign(share) * Math.max(size, 0);
+}
+
+/// The cell colour nearest to `position`: red, green and blue.
+function colorAt(of, position) {
+    const colors = of.diverging ? redBlue : viridis;
+    const part = of.diverging ? (position + 1) / 2 : position;
+    return colors[Math.floor(part * (colors.length - 1) + 0.5)];
+}
+
+/// Of each cell; NaN: blocked, Infinity: no number.
+function positionsOf(of, part) {
+    const {numbers, flags} = part, columns = of.columns.size;
+    const positions = new Float32Array(numbers.length);
+    for (let i = 0, full = 0; i < numbers.length; ++i) {
+        if (i % columns === 0) full = fullOf(of, part, i / columns);
+        positions[i] = flags[i] ? NaN
+                     : Number.isFinite(numbers[i]) ? positionOf(of, numbers[i], full) : Infinity;
+    }
+    return positions;
+}
+
+/// The cells first, first + 1, ..., end - 1 that fall on each of `size` pixels.
+function rangesOn(size, cells) {
+    return Array.from({length: size}, (_, i) =>
+        [Math.floor(i * cells / size), Math.ceil((i + 1) * cells / size)]);
+}
+
+/// One pixel a cell, or at most `width` x `height`: then a pixel has the strongest colour of the cells
+/// that fall on it. Blocked cells are transparent.
+function drawRaster(target, of, part, width, height) {
+    const columns = of.columns.size, positions = positionsOf(of, part);
+    target.width = Math.max(1, Math.min(columns, Math.round(width)));
+    target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));
+    const context = target.getContext('2d');
+    const image = context.createImageData(target.width, target.height);
+    const across = rangesOn(target.width, columns);
+    let pixel = 0;
+    for (const [firstRow, endRow] of rangesOn(target.height, of.rows.size)) {
+        for (const [first, end] of across) {
+            let strongest = NaN;
+            for (let row = firstRow; row < endRow; ++row)
+                for (let i = row * columns + first; i < row * columns + end; ++i)
+                    if (!(Math.abs(positions[i]) <= Math.abs(strongest)) && !Number.isNaN(positions[i]))
+                        strongest = positions[i];
+            if (!Number.isNaN(strongest)) {
+                image.data.set(strongest === Infinity ? noNumber : colorAt(of, strongest), pixel);
+                image.data[pixel + 3] = 255;
+            }
+            pixel += 4;
+        }
+    }
+    context.putImageData(image, 0, 0);
+}
+
+const cssColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/// Black or white, whichever reads better on a colour.
+function inkOn(color) {
+    const [red, green, blue] = color.map((byte) => {
+        const x = byte / 255;
+        return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000' : '#fff';
+}
+
+/// Of heads: colours that are told apart on light and dark ground.
+const fewHeads = ['#3b82c4', '#e07b1f', '#3a9e5c', '#d1495b', '#8e6bbf', '#8c6d5a', '#d667a6',
+                  '#1fa3a3', '#a8a020', '#7a8694'];
+const headColor = (head) => fewHeads[head] ?? `hsl(${Math.round(head * 137.5) % 360} 55% 52%)`;

@@ -1,0 +1,200 @@
+
+// ---- Small pictures: the heads beside the chosen one, and the grid of all matrices
+
+const mostThumbnailPixels = 320;
+
+// They are drawn as they come into view, one after the other, with pauses in which the page answers.
+const waiting = new Set();
+let isDraining = false;
+
+async function drainThumbnails() {
+    if (isDraining) return;
+    isDraining = true;
+    for (let begin = performance.now(); waiting.size > 0;) {
+        const [button] = waiting;
+        waiting.delete(button);
+        if (button.isConnected) await drawThumbnail(button);
+        if (performance.now() - begin < 12) continue;
+        await new Promise((go) => setTimeout(go, 0));
+        begin = performance.now();
+    }
+    isDraining = false;
+}
+
+const sight = new IntersectionObserver((entries) => {
+    for (const {target, isIntersecting} of entries) {
+        if (!isIntersecting) continue;
+        sight.unobserve(target);
+        waiting.add(target);
+    }
+    drainThumbnails();
+}, {rootMargin: '100px'});
+
+const spare = document.createElement('canvas');
+
+async function drawThumbnail(button) {
+    const {of, panel} = button, target = button.firstChild;
+    const part = panel === null ? await meanOf(of, meanPanels()) : await numbersOf(of, panel);
+    if (!button.isConnected || of !== map) return;
+    const pixels = (size) => Math.min(mostThumbnailPixels, Math.max(1, Math.round(size * devicePixelRatio)));
+    const width = pixels(target.clientWidth), height = pixels(target.clientHeight);
+    drawRaster(spare, of, part, width, height);
+    target.width = width;
+    target.height = height;
+    const context = target.getContext('2d');
+    if (part.hasBlocked) {
+        context.fillStyle = cssColor('--blocked');
+        context.fillRect(0, 0, width, height);
+    }
+    context.imageSmoothingEnabled = false;
+    context.drawImage(spare, 0, 0, width, height);
+}
+
+/// A small picture of a matrix; null: of the mean of the heads beside the chosen one.
+function thumbnail(panel) {
+    const button = made('button', 'thumbnail', document.createElement('canvas'));
+    button.type = 'button';
+    button.of = map;
+    button.panel = panel;
+    button.ariaLabel = panel === null ? 'mean of heads' : map.panels[panel].title;
+    button.title = button.ariaLabel;
+    button.addEventListener('click', () =>
+        choose({panel: panel ?? chosen.panel, isMean: panel === null, view: 'map'}));
+    sight.observe(button);
+    return button;
+}
+
+const thumbnailsIn = (place) => [...element(place).querySelectorAll('.thumbnail')];
+
+/// Of another scale, or on other ground.
+function redrawThumbnails() {
+    for (const button of [...thumbnailsIn('strip'), ...thumbnailsIn('grid')]) {
+        sight.unobserve(button);
+        sight.observe(button);
+    }
+}
+
+// ---- The strip: one matrix a head, and which of them lines and mean are of
+
+function headSwitch(head, label) {
+    const box = made('input', '');
+    box.type = 'checkbox';
+    box.checked = !chosen.without.has(head);
+    box.style.accentColor = headColor(head);
+    box.ariaLabel = `${label} in lines and mean`;
+    box.addEventListener('change', () => {
+        const without = new Set(chosen.without);
+        if (box.checked) without.delete(head);
+        else without.add(head);
+        choose({without});
+    });
+    return box;
+}
+
+function fillStrip() {
+    const axis = map.axes.at(-1), panels = besides();
+    element('strip').hidden = panels.length < 2 || chosen.view !== 'map';
+    if (element('strip').hidden) return element('strip').replaceChildren();
+    const isHeads = hasHeads();
+    const items = panels.map((panel, i) => {
+        const label = `${axis.name} ${axisLabel(axis, i)}`;
+        const name = made('label', '', ...(isHeads ? [headSwitch(i, label)] : []), label);
+        return made('li', '', thumbnail(panel), name);
+    });
+    if (isHeads) {
+        const all = made('input', '');
+        all.type = 'checkbox';
+        all.checked = chosen.without.size === 0;
+        all.ariaLabel = 'all heads in lines and mean';
+        all.addEventListener('change', () =>
+            choose({without: new Set(all.checked ? [] : panels.map((_, i) => i))}));
+        items.push(made('li', '', thumbnail(null), made('label', '', all, 'mean')));
+    }
+    element('strip').replaceChildren(...items);
+}
+
+function markThumbnails() {
+    for (const button of [...thumbnailsIn('strip'), ...thumbnailsIn('grid')])
+        button.setAttribute('aria-pressed', String(chosen.isMean ? button.panel === null
+                                                                 : button.panel === chosen.panel));
+}
+
+function showHeads() {
+    const boxes = element('strip').querySelectorAll('input');
+    for (const [head, box] of boxes.entries())
+        box.checked = head < besides().length ? !chosen.without.has(head) : chosen.without.size === 0;
+    const mean = thumbnailsIn('strip').find((button) => button.panel === null);
+    if (mean) sight.observe(mean);
+}
+
+// ---- The grid: a row for each layer or batch entry, a column for each head
+
+/// How many stand in a row; as many as there is room for where there is only one axis.
+let gridAcross = 1;
+
+function fillGrid() {
+    const grid = element('grid'), axes = map.axes, isTable = axes.length > 1;
+    const last = axes.at(-1), across = last.size;
+    grid.classList.toggle('table', isTable);
+    grid.style.setProperty('--across', across);
+    grid.style.setProperty('--shape', Math.min(2, Math.max(0.5, map.columns.size / map.rows.size)));
+    const cells = [];
+    if (isTable) {
+        cells.push(made('span', ''));
+        for (let i = 0; i < across; ++i)
+            cells.push(made('span', 'above', `${last.name} ${axisLabel(last, i)}`));
+    }
+    for (let panel = 0; panel < map.panels.length; ++panel) {
+        if (isTable && panel % across === 0) {
+            const places = placesOf(panel);
+            cells.push(made('span', 'before', axes.slice(0, -1).map(
+                (axis, i) => `${axis.name} ${axisLabel(axis, places[i])}`).join(', ')));
+        }
+        const button = thumbnail(panel);
+        if (!isTable) button.append(made('span', '', map.panels[panel].title));
+        cells.push(button);
+    }
+    grid.replaceChildren(...cells);
+    gridAcross = isTable ? across : 0;
+}
+
+function focusInGrid(panel) {
+    const buttons = thumbnailsIn('grid');
+    for (const [i, button] of buttons.entries()) button.tabIndex = i === panel ? 0 : -1;
+    buttons[panel]?.focus();
+    buttons[panel]?.scrollIntoView({block: 'nearest'});
+}
+
+function pressInGrid(event) {
+    const buttons = thumbnailsIn('grid'), at = buttons.indexOf(event.target);
+    if (at < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
+    const top = buttons[0].offsetTop;
+    const across = gridAcross || Math.max(1, buttons.filter((button) => button.offsetTop === top).length);
+    const moves = {
+        ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across,
+        PageUp: at - 1, PageDown: at + 1, Home: at - at % across, End: at - at % across + across - 1,
+    };
+    if (!Object.hasOwn(moves, event.key)) return;
+    if (buttons[moves[event.key]]) focusInGrid(moves[event.key]);
+    event.preventDefault();
+}
+
+function showView(before) {
+    const isGrid = chosen.view === 'grid';
+    element('overview').hidden = !isGrid;
+    element('columns').hidden = isGrid;
+    element('all').hidden = map.panels.length < 2;
+    element('all').setAttribute('aria-pressed', String(isGrid));
+    if (isGrid && element('grid').of !== map) {
+        fillGrid();
+        element('grid').of = map;
+    }
+    if (isGrid && before.view !== 'grid') focusInGrid(chosen.panel);
+}
+
+element('grid').addEventListener('keydown', pressInGrid);
+element('all').addEventListener('click', () => choose({view: chosen.view === 'grid' ? 'map' : 'grid'}));
+document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.target.closest?.('select') || map.panels.length < 2) return;
+    if (chosen.view === 'map') choose({view: 'grid'});
+});

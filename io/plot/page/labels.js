@@ -1,0 +1,47 @@
+
+// ---- Labels and numbers as text
+
+/// Characters that would not be seen, or would break the line, as pictures of themselves.
+function visible(label) {
+    const text = label.replace(/[\0-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
+    return text === '' ? '(empty)' : text;
+}
+
+function made(name, className, ...content) {
+    const node = document.createElement(name);
+    if (className) node.className = className;
+    node.append(...content);
+    return node;
+}
+
+const placeOf = (side, index) => side.first + index * side.step;
+
+/// A token, or the place of what has no token. As an element of its own, so that its direction of
+/// writing changes nothing around it.
+const tokenOf = (side, index) =>
+    made('bdi', 'token', side.tokens ? visible(side.labels[index]) : String(placeOf(side, index)));
+
+/// `query 3 “next”`.
+function nameOf(side, index) {
+    const place = `${side.axis} ${placeOf(side, index)}`;
+    return side.tokens ? [`${place} “`, tokenOf(side, index), '”'] : [place];
+}
+
+/// The same for those who do not see.
+const spokenName = (side, index) => nameOf(side, index).map((part) => part.textContent ?? part).join('');
+
+/// The number of a cell of what is shown. What is computed here has no more than six digits.
+function numberText(index) {
+    if (shown.flags[index]) return 'blocked';
+    const value = shown.numbers[index];
+    if (!Number.isFinite(value)) return 'no number';
+    return shown.meanOf ? String(Number(value.toPrecision(6))) : shortest(value);
+}
+
+/// A weight in a few digits.
+function briefText(value) {
+    if (value === 0) return '0';
+    return Math.abs(value) >= 0.001 ? String(Number(value.toPrecision(2))) : value.toExponential(0);
+}
+
+const headCount = (count) => `mean of ${count} head${count === 1 ? '' : 's'}`;
