@@ -12,7 +12,7 @@ struct PlotRequest {
     std::string result;               ///< a path, or - for standard input
     std::string output;               ///< a path; empty: the terminal
     std::vector<std::string> arrays;  ///< that are drawn; empty: the weights, else all
-    io::ColorScale scale = io::ColorScale::fixed;
+    io::ColorScale scale = io::ColorScale::automatic;
 };
 
 /// Draws a result in any format that attn writes, or the one matrix of a file. Cells are blocked

@@ -129,7 +129,7 @@ void write_plot(io::Output& out, const io::Report& report,
 Pictures::Pictures(const Request& request, const io::Report& report,
                    const io::IsBlocked& is_blocked)
     : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
-    const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::fixed);
+    const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::automatic);
     const std::string where = place_of(request, request.has("plot_array") ? "plot_array"
                                                 : request.heatmap         ? "heatmap"
                                                                           : "plot");

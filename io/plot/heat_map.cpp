@@ -2,9 +2,7 @@
 #include "io/plot/heat_map.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -37,11 +35,16 @@ std::string axis_text(std::string_view axis) {
     return std::string(axis);
 }
 
-/// "0.0123": three digits that count.
-std::string rounded_text(double value) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", value);
-    return text.data();
+/// "What each word attends to", "Context vectors", "W_query".
+std::string subject_of(const std::string& array, bool of_words) {
+    if (array == "attention_weights")
+        return std::string("What each ") + (of_words ? "word" : "query") + " attends to";
+    if (array.size() > 1 && array[1] == '_') return array;
+    std::string words = array;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    if (!words.empty() && words[0] >= 'a' && words[0] <= 'z')
+        words[0] = static_cast<char>(words[0] - 'a' + 'A');
+    return words;
 }
 
 class Builder {
@@ -59,7 +62,7 @@ public:
                         "has rank " + std::to_string(rank) +
                             "; expected 2 to 4, that is one matrix or several");
         map_.array = array_.name;
-        map_.scale = scale;
+        map_.asked = scale;
         map_.is_diverging = drawing_of(array_.name) != Draw::up;
         map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
@@ -69,7 +72,6 @@ public:
         map_.rows = (rows_ + map_.row_step - 1) / map_.row_step;
         map_.columns = (columns_ + map_.column_step - 1) / map_.column_step;
         set_labels();
-        set_texts();
         std::size_t panels = 1;
         for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
             const bool is_heads = array_.axes[axis] == "heads";
@@ -81,6 +83,7 @@ public:
             throw Error(ErrorKind::unsupported, array_.name,
                         std::to_string(panels) + " matrices to draw; expected at most " +
                             std::to_string(most_panels));
+        set_texts();
         map_.panels.reserve(panels);
         std::visit(
             [&](const auto& values) {
@@ -88,8 +91,11 @@ public:
                     add_panel(values.data() + panel * rows_ * columns_, panel);
             },
             array_.values);
-        for (const HeatPanel& panel : map_.panels)
-            for (double peak : panel.row_peak) map_.peak = std::max(map_.peak, peak);
+        map_.peak = magnitudes_.peak();
+        map_.robust = magnitudes_.robust();
+        const bool by_row = !map_.is_diverging && map_.columns > 1 &&
+                            magnitudes_.leaves_most_rows_dark(map_.robust);
+        map_.automatic = by_row ? ColorScale::row : ColorScale::robust;
         return std::move(map_);
     }
 
@@ -128,8 +134,24 @@ private:
             label_text(report_.title_start + array_.name + " " + shape + ")" + report_.title_end,
                        widest_map_title);
         if (map_.row_step * map_.column_step > 1)
-            map_.note = "each cell is the mean of " + std::to_string(map_.row_step) + " x " +
-                        std::to_string(map_.column_step) + " elements";
+            map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
+                        std::to_string(map_.column_step) +
+                        (map_.is_diverging ? " elements, by magnitude" : " elements");
+        map_.heading = label_text(subject_of(array_.name, map_.tokens_on_rows) + circumstances(),
+                                  widest_map_title);
+    }
+
+    /// ": causal, 3 heads".
+    std::string circumstances() const {
+        const std::string& start = report_.title_start;
+        std::string text = start.substr(0, start.find_last_not_of(' ') + 1);
+        for (const PanelAxis& axis : map_.panel_axes) {
+            if (axis.size < 2) continue;
+            const bool is_batch = axis.name == "batch";
+            text += (text.empty() ? "" : ", ") + std::to_string(axis.size) + " " +
+                    (is_batch ? "batch entries" : axis.name + "s");
+        }
+        return text.empty() ? text : ": " + text;
     }
 
     /// "batch 0, head 3".
@@ -163,26 +185,31 @@ private:
         panel.row_peak.assign(map_.rows, 0);
         std::vector<std::uint8_t> blocked(map_.rows * map_.columns, 0);
         bool any_blocked = false;
-        for (std::size_t row = 0; row < map_.rows; ++row)
+        std::vector<double> seen;
+        for (std::size_t row = 0; row < map_.rows; ++row) {
+            seen.clear();
             for (std::size_t column = 0; column < map_.columns; ++column) {
                 const std::size_t cell = row * map_.columns + column;
-                const auto [mean, is_empty] = mean_of(values, number, row, column);
-                panel.values[cell] = mean;
+                const auto [value, is_empty] = largest_of(values, number, row, column);
+                panel.values[cell] = value;
                 blocked[cell] = is_empty ? 1 : 0;
                 any_blocked = any_blocked || is_empty;
-                if (!is_empty && std::isfinite(mean))
-                    panel.row_peak[row] = std::max(panel.row_peak[row], std::abs(mean));
+                if (!is_empty && std::isfinite(value)) seen.push_back(std::abs(value));
             }
+            magnitudes_.add_row(seen, map_.columns == 1);
+            if (!seen.empty()) panel.row_peak[row] = *std::max_element(seen.begin(), seen.end());
+        }
         if (any_blocked) panel.blocked = std::move(blocked);
         map_.panels.push_back(std::move(panel));
     }
 
-    /// Of a cell's elements that are not blocked; whether there are none.
+    /// Of a cell's elements that are not blocked the one of largest magnitude, NaN where one holds
+    /// no number; whether there are none.
     template <class T>
-    std::pair<double, bool> mean_of(const T* values, std::size_t panel, std::size_t row,
-                                    std::size_t column) const {
-        double sum = 0;
-        std::size_t count = 0;
+    std::pair<double, bool> largest_of(const T* values, std::size_t panel, std::size_t row,
+                                       std::size_t column) const {
+        double largest = 0;
+        bool is_empty = true;
         const std::size_t last_row = std::min(rows_, (row + 1) * map_.row_step);
         const std::size_t last_column = std::min(columns_, (column + 1) * map_.column_step);
         for (std::size_t r = row * map_.row_step; r < last_row; ++r)
@@ -191,13 +218,11 @@ private:
                 const bool is_marked =
                     marks_blocked_ && value == -std::numeric_limits<double>::infinity();
                 if (is_marked || (asks_mask_ && is_blocked(panel, r, c))) continue;
-                sum += value;
-                ++count;
+                if (!std::isfinite(value)) return {std::numeric_limits<double>::quiet_NaN(), false};
+                if (is_empty || std::abs(value) > std::abs(largest)) largest = value;
+                is_empty = false;
             }
-        if (count == 0) return {0.0, true};
-        const double mean = sum / static_cast<double>(count);
-        if (!std::isfinite(mean)) return {std::numeric_limits<double>::quiet_NaN(), false};
-        return {map_.is_float32 ? static_cast<double>(static_cast<float>(mean)) : mean, false};
+        return {largest, is_empty};
     }
 
     const Report& report_;
@@ -209,21 +234,48 @@ private:
     bool asks_mask_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;
+    Magnitudes magnitudes_;
 };
 
 }  // namespace
 
 double HeatMap::position(std::size_t panel, std::size_t row, std::size_t column) const {
     const double x = value(panel, row, column);
-    const bool by_one = scale == ColorScale::fixed && !is_diverging;
-    const double full = by_one                     ? 1.0
-                        : scale == ColorScale::row ? panels[panel].row_peak[row]
-                                                   : peak;
+    double full = full_color(asked);
+    if (full == 0) full = panels[panel].row_peak[row];
     if (full == 0) return 0;
     const double part = std::clamp(x / full, is_diverging ? -1.0 : 0.0, 1.0);
-    if (scale != ColorScale::log || part == 0) return part;
+    if (asked != ColorScale::log || part == 0) return part;
     const double size = 1 + std::log(std::abs(part)) / std::log(log_range);
     return std::copysign(std::max(size, 0.0), part);
+}
+
+double HeatMap::full_color(ColorScale of) const {
+    switch (resolved(of)) {
+        case ColorScale::row: return 0;
+        case ColorScale::robust: return robust;
+        case ColorScale::fixed:
+            if (!is_diverging) return 1;
+            break;
+        default: break;
+    }
+    return peak > 0 ? peak : 1;
+}
+
+std::vector<ScaleTick> HeatMap::ticks_of(ColorScale of) const {
+    const double full = full_color(of);
+    if (of == ColorScale::log) return log_ticks(full, is_diverging);
+    if (full > 0) return even_ticks(full, is_diverging);
+    if (is_diverging) return {{-1, "-largest"}, {0, "0"}, {1, "largest"}};
+    return {{0, "0"}, {0.5, "half"}, {1, "largest"}};
+}
+
+std::string HeatMap::words_of(ColorScale of) const {
+    const double full = full_color(of);
+    if (full == 0) return "full colour: the largest of each row";
+    const std::string words = "full colour: " + even_ticks(full, false).back().text;
+    if (of == ColorScale::log) return words + ", equal steps for equal ratios";
+    return peak > full ? words + " and more" : words;
 }
 
 std::string HeatMap::number_text(double value) const {
@@ -238,23 +290,6 @@ std::string HeatMap::number_text(double value) const {
 
 std::string HeatMap::peak_text() const {
     return rounded_text(peak);
-}
-
-ScaleEnds HeatMap::ends_of(ColorScale of) const {
-    const std::string least = rounded_text(peak / log_range) + " and less";
-    const std::string low = is_diverging ? "-" + peak_text() : "0";
-    switch (of) {
-        case ColorScale::row: return {is_diverging ? "-largest" : "0", "largest of each row"};
-        case ColorScale::log:
-            if (is_diverging) return {low, peak_text() + ", logarithmic; white: " + least};
-            return {least, peak_text() + ", logarithmic"};
-        case ColorScale::global: return {low, peak_text()};
-        case ColorScale::fixed: break;
-    }
-    if (is_diverging) return {low, peak_text()};
-    if (peak > 1) return {low, "1 and more"};
-    constexpr double dim = 0.5;  // a picture that needs another scale
-    return {low, peak < dim ? "1 (largest: " + peak_text() + ")" : "1"};
 }
 
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,

@@ -7,25 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/names.hpp"
+#include "io/plot/color_scale.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {
-
-/// What full colour stands for: 1 (of scores, the largest magnitude), the largest of each row, the
-/// largest of all, or the largest with equal steps for equal ratios.
-enum class ColorScale { fixed, row, log, global };
-inline constexpr Names<ColorScale, 4> color_scale_names{{{ColorScale::fixed, "fixed"},
-                                                         {ColorScale::row, "row"},
-                                                         {ColorScale::log, "log"},
-                                                         {ColorScale::global, "global"}}};
-
-inline constexpr const char* color_scale_help =
-    "what full colour stands for; fixed: 1 (of scores the largest); row: the largest of the row; "
-    "global: the largest of all; log: the same, with equal steps for equal ratios (default fixed)";
-
-/// Ratios that a logarithmic scale shows: four powers of ten.
-inline constexpr double log_range = 1e4;
 
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
@@ -41,17 +26,12 @@ struct PanelAxis {
     std::size_t size;
 };
 
-/// What the ends of a colour scale stand for: "0" and "1", "-0.27" and "0.27", "0.00002 and less"
-/// and "0.2, logarithmic".
-struct ScaleEnds {
-    std::string low, high;
-};
-
 /// The matrices of one array: heads side by side, batch entries below each other.
 struct HeatMap {
     std::string array;                  ///< "attention_weights"
+    std::string heading;                ///< "What each word attends to: causal, 3 heads"
     std::string title;                  ///< mode, array, shape, seed: one line
-    std::string note;                   ///< that cells are means of several elements, or empty
+    std::string note;                   ///< that cells stand for several elements, or empty
     std::string row_axis, column_axis;  ///< "query", "key", "token", "dimension"
     std::vector<std::string> row_labels, column_labels;      ///< one a cell; indices without tokens
     bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
@@ -63,8 +43,16 @@ struct HeatMap {
     bool is_float32 = false;  ///< the numbers, and so their decimals
 
     bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
-    ColorScale scale = ColorScale::fixed;
-    double peak = 0;  ///< largest magnitude of all cells that are drawn
+    ColorScale asked = ColorScale::automatic;
+    ColorScale automatic = ColorScale::robust;  ///< or row: what automatic is here
+    double peak = 0;                            ///< largest magnitude of all cells that are drawn
+    double robust = 1;                          ///< what few of them exceed, above 0
+
+    /// What the picture is drawn with; never automatic.
+    ColorScale scale() const { return resolved(asked); }
+    ColorScale resolved(ColorScale of) const {
+        return of == ColorScale::automatic ? automatic : of;
+    }
 
     /// Panels that stand side by side: the heads, or the entries of a batch without heads.
     std::size_t panel_columns() const { return panel_axes.empty() ? 1 : panel_axes.back().size; }
@@ -81,8 +69,18 @@ struct HeatMap {
     /// hold a finite number and not be blocked.
     double position(std::size_t panel, std::size_t row, std::size_t column) const;
 
-    /// The ends of a scale of this map.
-    ScaleEnds ends_of(ColorScale of) const;
+    /// The magnitude that a scale draws in full colour, above 0; 0: the largest of each row.
+    double full_color(ColorScale of) const;
+
+    /// The bar of a scale: 3 to 6 places with numbers.
+    std::vector<ScaleTick> ticks_of(ColorScale of) const;
+    std::vector<ScaleTick> ticks() const { return ticks_of(asked); }
+
+    /// What full colour stands for: "full colour: 0.06 and more".
+    std::string words_of(ColorScale of) const;
+    std::string scale_words() const { return words_of(asked); }
+
+    /// The largest magnitude to three digits.
     std::string peak_text() const;
 
     /// The shortest decimal that reads back as the same number, or "no number".
@@ -94,11 +92,12 @@ using IsBlocked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
 
 struct HeatMapLimits {
-    std::size_t rows = 1024, columns = 1024;  ///< more are averaged down to at most as many
+    std::size_t rows = 1024, columns = 1024;  ///< more are pooled to at most as many
 };
 
-/// The heat map of one array of rank 2 or more. Larger matrices are averaged down by whole steps;
-/// the mean leaves out blocked elements, and a cell is blocked where all of its elements are.
+/// The heat map of one array of rank 2 or more. Larger matrices are pooled by whole steps: a cell
+/// holds the element of largest magnitude, blocked ones left out, no number where one of them is
+/// none, and is blocked where all of its elements are.
 /// Errors: kind usage for arrays of rank 1 and of rank above 4; kind unsupported for more than 4096
 /// matrices.
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,

@@ -145,29 +145,38 @@ std::string side_of(const std::string& axis, const std::vector<std::string>& lab
                       {"tokens", script_text(of_tokens)}});
 }
 
+/// Each scale by its name: what full colour stands for, 0 where that is the row's largest; the
+/// ticks of its bar, a place and a text each; and its words.
+std::string scales_of(const HeatMap& map) {
+    std::vector<std::pair<std::string_view, std::string>> scales;
+    scales.reserve(color_scale_names.size());
+    for (const auto& [scale, name] : color_scale_names) {
+        std::string ticks;
+        for (const ScaleTick& tick : map.ticks_of(scale))
+            ticks += (ticks.empty() ? "[" : ",[") + script_text(tick.position) + "," +
+                     script_text(tick.text) + "]";
+        scales.emplace_back(name, object_of({{"full", script_text(map.full_color(scale))},
+                                             {"ticks", "[" + ticks + "]"},
+                                             {"words", script_text(map.words_of(scale))}}));
+    }
+    return object_of(scales);
+}
+
 void write_map(Output& out, const HeatMap& map) {
     std::string axes;
     for (const PanelAxis& axis : map.panel_axes)
         axes += (axes.empty() ? "" : ",") +
                 object_of({{"name", script_text(axis.name)}, {"size", script_text(axis.size)}});
-    std::vector<std::pair<std::string_view, std::string>> ends;
-    ends.reserve(color_scale_names.size());
-    for (const auto& [scale, name] : color_scale_names) {
-        const ScaleEnds of_scale = map.ends_of(scale);
-        ends.emplace_back(name,
-                          "[" + script_text(of_scale.low) + "," + script_text(of_scale.high) + "]");
-    }
-    std::sort(ends.begin(), ends.end());
     std::string text = object_of({{"axes", "[" + axes + "]"},
                                   {"columns", side_of(map.column_axis, map.column_labels,
                                                       map.tokens_on_columns, 0, map.column_step)},
                                   {"diverging", script_text(map.is_diverging)},
-                                  {"ends", object_of(ends)},
                                   {"float32", script_text(map.is_float32)},
+                                  {"heading", script_text(printable(map.heading))},
                                   {"note", script_text(map.note)},
-                                  {"peak", script_text(map.peak)},
                                   {"rows", side_of(map.row_axis, map.row_labels, map.tokens_on_rows,
                                                    map.first_row, map.row_step)},
+                                  {"scales", scales_of(map)},
                                   {"title", script_text(printable(map.title))}});
     text.back() = ',';
     out << text << "\"panels\":[";
@@ -197,7 +206,7 @@ std::string contents_of(const std::vector<HeatMap>& maps) {
          {"log_range", script_text(log_range)},
          {"no_number", script_text(hex_text(no_number))},
          {"red_blue", color_list(true)},
-         {"scale", script_text(std::string(name_of(color_scale_names, maps.front().scale)))},
+         {"scale", script_text(std::string(name_of(color_scale_names, maps.front().asked)))},
          {"scales", list_of(scales)},
          {"viridis", color_list(false)}});
 }

@@ -85,8 +85,7 @@ int draw_legend(Canvas* canvas, const HeatMap& map, const PictureStyle& style, i
         if (canvas != nullptr) canvas->text(x, y, words, Anchor::start, false);
         x += text_width(words, style);
     };
-    const ScaleEnds ends = map.ends_of(map.scale);
-    text(ends.low);
+    text(map.ticks().front().text);
     x += style.advance;
     for (int step = 0; step < bar_steps; ++step) {
         const double part = (step + 0.5) / bar_steps;
@@ -97,7 +96,7 @@ int draw_legend(Canvas* canvas, const HeatMap& map, const PictureStyle& style, i
         x += wide;
     }
     x += style.advance;
-    text(ends.high);
+    text(map.ticks().back().text + "   " + map.scale_words());
     const auto swatch = [&](const std::string& words, auto paint) {
         x += 3 * style.advance;
         if (canvas != nullptr) paint(Box{x, top, 2 * high, high});

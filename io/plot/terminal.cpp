@@ -258,8 +258,7 @@ private:
 
     void write_legend() {
         const bool plain = terminal_.depth == ColorDepth::none;
-        const ScaleEnds ends = map_.ends_of(map_.scale);
-        out_ << ends.low << " ";
+        out_ << map_.ticks().front().text << " ";
         constexpr int steps = 20;
         for (int i = 0; i < steps; ++i) {
             const double part = (i + 0.5) / steps;
@@ -272,7 +271,7 @@ private:
             }
         }
         end_colors();
-        out_ << " " << ends.high;
+        out_ << " " << map_.ticks().back().text << "   " << map_.scale_words();
         const bool any_blocked = std::any_of(map_.panels.begin(), map_.panels.end(),
                                              [](const HeatPanel& p) { return !p.blocked.empty(); });
         if (any_blocked) {

@@ -84,7 +84,7 @@ TEST_CASE("terminal: without colours there are shades, numbers, hatching and a l
           "     Your way\n"
           "Your █1.██╱╱╱╱╱\n"
           "way  ░25░░▓75▓▓\n"
-          "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   ╱╱ blocked   numbers: hundredths\n");
+          "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   full colour: 1   ╱╱ blocked   numbers: hundredths\n");
 }
 
 TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
@@ -122,19 +122,19 @@ TEST_CASE("terminal: wide, combining and hostile labels stay in their columns") 
     CHECK(display_width(lines[2]) == display_width(lines[3]));
 }
 
-TEST_CASE("terminal: large maps are half blocks, averaged down to the terminal, and say so") {
+TEST_CASE("terminal: large maps are half blocks, pooled to the terminal, and say so") {
     for (const std::size_t columns : {40u, 80u, 200u}) {
         const Terminal terminal{ColorDepth::rgb, columns};
         const std::vector<std::string> lines =
             lines_of(drawn(large_report(1000), terminal, nullptr));
-        CHECK(lines[1].find("each cell is the mean of ") == 0);
+        CHECK(lines[1].find("each cell is the largest of ") == 0);
         for (const std::string& line : lines) {
             if (line.find("▀") != std::string::npos) CHECK(display_width(plain(line)) <= columns);
         }
         CHECK(lines.size() < columns);
     }
     const std::string fits = drawn(large_report(30), {ColorDepth::ansi256, 80}, nullptr);
-    CHECK(fits.find("mean of") == std::string::npos);
+    CHECK(fits.find("largest of") == std::string::npos);
     CHECK(lines_of(fits).size() == 1 + 15 + 1 + 1);  // title, two rows a line, ticks, legend
     CHECK(fits.find("\033[38;5;53;48;5;53m▀") != std::string::npos);
 }
@@ -215,7 +215,7 @@ TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries 
         return lines_of(plain(drawn(report, {depth, columns}, nullptr)));
     };
     const std::string title = "attention_weights (2, 3, 1, 2)";
-    const std::string legend = "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1 (largest: 0.25)   numbers: hundredths";
+    const std::string legend = "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   full colour: 1   numbers: hundredths";
     CHECK(lines_at(32, ColorDepth::none) ==
           std::vector<std::string>{
               title, "batch 0, head 0  batch 0, head 1", "  0  1             0  1",

@@ -40,7 +40,7 @@ std::vector<HeatMap> small_maps() {
             make_heat_map(report, report.arrays[1], is_future, ColorScale::fixed, {})};
 }
 
-/// More cells than are listed, each the mean of 2 x 2 elements.
+/// More cells than are listed, each the largest of 2 x 2 elements.
 std::vector<HeatMap> large_maps() {
     constexpr std::size_t tokens = 1030;
     Report report;

@@ -7,8 +7,8 @@ const noNumber = partsOf(contents.no_number);
 
 /// What full colour stands for in a row of a matrix of `of`.
 function fullOf(of, part, row) {
-    if (chosen.scale === 'fixed' && !of.diverging) return 1;
-    if (chosen.scale !== 'row') return of.peak;
+    const {full} = of.scales[chosen.scale];
+    if (full > 0) return full;
     let peak = 0;
     const begin = row * of.columns.size;
     for (let i = begin; i < begin + of.columns.size; ++i) {

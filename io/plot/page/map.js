@@ -298,7 +298,7 @@ function say() {
     const isPooled = map.rows.step * map.columns.step > 1 && !isBlocked;
     element('value').replaceChildren(...nameOf(map.rows, cursor.row), ', ',
                                      ...nameOf(map.columns, cursor.column),
-                                     isPooled ? ': mean ' : ': ', number,
+                                     isPooled ? ': largest ' : ': ', number,
                                      shown.meanOf && !isBlocked ? `, ${headCount(shown.meanOf)}` : '');
 }
 

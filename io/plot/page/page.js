@@ -22,12 +22,12 @@ function strongestRow() {
 
 /// What stands along the bar of colours, from 0 at its left to 1 at its right.
 function ticksOf() {
-    const [low, high] = map.ends[chosen.scale];
-    return [{share: 0, text: low}, {share: 1, text: high}];
+    return map.scales[chosen.scale].ticks.map(
+        ([place, text]) => ({share: map.diverging ? (place + 1) / 2 : place, text}));
 }
 
 function showLegend() {
-    element('scale-words').textContent = '';
+    element('scale-words').textContent = map.scales[chosen.scale].words;
     element('ticks').replaceChildren(...ticksOf().map(({share, text}) => {
         const tick = made('span', '', text);
         tick.style.left = `${100 * share}%`;

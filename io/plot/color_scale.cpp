@@ -1,0 +1,191 @@
+// What the colours of a heat map stand for; see color_scale.hpp.
+#include "io/plot/color_scale.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+
+namespace attn::io {
+namespace {
+
+/// Magnitudes are counted by their exponent and so many bits behind it: to 2 %.
+constexpr int counted_bits = 6, dropped_bits = 52 - counted_bits;
+
+std::size_t bin_of(double magnitude) {
+    return static_cast<std::size_t>(std::bit_cast<std::uint64_t>(magnitude) >> dropped_bits);
+}
+
+/// The largest magnitude of a bin.
+double end_of_bin(std::size_t bin) {
+    const std::uint64_t next = (static_cast<std::uint64_t>(bin) + 1) << dropped_bits;
+    return std::bit_cast<double>(next - 1);
+}
+
+/// count * digit * 10^exponent, a round number.
+struct Steps {
+    int count, digit, exponent;
+};
+
+double power_of_ten(int exponent) {
+    return std::pow(10.0, exponent);
+}
+
+/// Rounded once.
+double value_of(const Steps& steps) {
+    const double whole = steps.count * steps.digit;
+    return steps.exponent < 0 ? whole / power_of_ten(-steps.exponent)
+                              : whole * power_of_ten(steps.exponent);
+}
+
+/// How often 10^exponent goes into the value; both may be next to nothing.
+double times(double value, int exponent) {
+    constexpr int far = 150;
+    return exponent < -far ? value * power_of_ten(far) / power_of_ten(exponent + far)
+                           : value / power_of_ten(exponent);
+}
+
+/// The least even division into 3 to 5 steps of 1, 2 or 5 that reaches `full`.
+Steps steps_to(double full) {
+    const int exponent = static_cast<int>(std::floor(std::log10(full)));
+    Steps best{0, 0, 0};
+    double least = std::numeric_limits<double>::infinity();
+    for (int power : {exponent - 1, exponent})
+        for (int digit : {1, 2, 5})
+            for (int count : {3, 4, 5}) {
+                const int whole = count * digit * (power == exponent ? 10 : 1);
+                constexpr double rounding = 1e-9;
+                if (whole < times(full, exponent - 1) * (1 - rounding) || whole >= least) continue;
+                least = whole;
+                best = {count, digit, power};
+            }
+    return best;
+}
+
+/// number * 10^exponent.
+std::string round_text(int number, int exponent, bool is_scientific) {
+    if (number == 0) return "0";
+    std::string digits = std::to_string(std::abs(number));
+    while (digits.size() > 1 && digits.back() == '0') {
+        digits.pop_back();
+        ++exponent;
+    }
+    const std::string sign = number < 0 ? "-" : "";
+    const auto places = static_cast<int>(digits.size());
+    if (is_scientific) {
+        if (places > 1) digits.insert(1, ".");
+        return sign + digits + "e" + std::to_string(exponent + places - 1);
+    }
+    if (exponent >= 0) return sign + digits + std::string(static_cast<std::size_t>(exponent), '0');
+    if (-exponent >= places) digits.insert(0, static_cast<std::size_t>(1 - exponent - places), '0');
+    digits.insert(digits.size() - static_cast<std::size_t>(-exponent), ".");
+    return sign + digits;
+}
+
+/// Where plain numbers take more room.
+bool is_scientific(double full) {
+    return full <= 0.001 || full >= 1e5;
+}
+
+}  // namespace
+
+Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
+
+void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
+    const double peak = cells.empty() ? 0 : *std::max_element(cells.begin(), cells.end());
+    peak_ = std::max(peak_, peak);
+    if (cells.size() < 2 && !is_narrow) return;
+    for (double cell : cells) ++counts_[bin_of(cell)];
+    cells_ += cells.size();
+    if (peak > 0) row_peaks_.push_back(peak);
+}
+
+double Magnitudes::robust() const {
+    double full = peak_;
+    std::size_t above = 2 * cells_ / 100;
+    if (cells_ > 0)
+        for (std::size_t bin = counts_.size(); bin-- > 0;) {
+            if (counts_[bin] > above) {
+                full = std::min(end_of_bin(bin), full);
+                break;
+            }
+            above -= counts_[bin];
+        }
+    if (!row_peaks_.empty()) {
+        std::vector<double> peaks = row_peaks_;
+        const auto middle = peaks.begin() + std::ssize(peaks) / 2;
+        std::nth_element(peaks.begin(), middle, peaks.end());
+        full = std::max(full, *middle / 10);
+    }
+    if (full == 0) full = peak_;
+    if (full == 0) return 1;
+    const double round = value_of(steps_to(full));
+    return std::isfinite(round) && round >= full ? round : full;
+}
+
+bool Magnitudes::leaves_most_rows_dark(double full) const {
+    const auto dark = std::count_if(row_peaks_.begin(), row_peaks_.end(),
+                                    [&](double peak) { return peak < full / 3; });
+    return 2 * dark > std::ssize(row_peaks_);
+}
+
+std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
+    const Steps steps = steps_to(full);
+    const bool plain = !is_scientific(full);
+    const auto text_at = [&](int step) {
+        return round_text(step * steps.digit, steps.exponent, !plain);
+    };
+    const double whole = times(full, steps.exponent) / steps.digit;
+    const bool is_even = std::abs(whole - steps.count) < 1e-6;
+    const std::string end = is_even ? text_at(steps.count) : rounded_text(full);
+    constexpr double last_inside = 0.8;  // else it touches the end's text
+    std::vector<ScaleTick> ticks{{0, "0"}};
+    for (int step = 1; step < steps.count; ++step)
+        if (is_even || step / whole <= last_inside) ticks.push_back({step / whole, text_at(step)});
+    ticks.push_back({1, end});
+    if (!is_diverging) return ticks;
+    const auto is_half = [](const ScaleTick& tick) {
+        return tick.position > 0.3 && tick.position < 0.7;
+    };
+    const auto inside = std::find_if(ticks.begin(), ticks.end(), is_half);
+    std::vector<ScaleTick> both{{-1, "-" + end}, {0, "0"}, {1, end}};
+    if (!is_even && inside == ticks.end()) return both;
+    const ScaleTick half =
+        is_even
+            ? ScaleTick{0.5, round_text(5 * steps.count * steps.digit, steps.exponent - 1, !plain)}
+            : *inside;
+    both.insert(both.begin() + 2, half);
+    both.insert(both.begin() + 1, {-half.position, "-" + half.text});
+    return both;
+}
+
+std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
+    const auto top = static_cast<int>(std::floor(std::log10(full) + 1e-9));
+    std::vector<ScaleTick> ticks;
+    for (int exponent = top - (is_diverging ? 2 : 4); exponent <= top;
+         exponent += is_diverging ? 2 : 1) {
+        const double position = 1 - std::log10(times(full, exponent)) / std::log10(log_range);
+        if (position < -1e-9) continue;
+        const bool plain = exponent >= -3 && exponent < 5;
+        ticks.push_back({std::clamp(position, 0.0, 1.0), round_text(1, exponent, !plain)});
+    }
+    if (!is_diverging) return ticks;
+    std::vector<ScaleTick> both;
+    both.reserve(2 * ticks.size() + 1);
+    for (auto tick = ticks.rbegin(); tick != ticks.rend(); ++tick)
+        both.push_back({-tick->position, "-" + tick->text});
+    both.push_back({0, "0"});
+    both.insert(both.end(), ticks.begin(), ticks.end());
+    return both;
+}
+
+std::string rounded_text(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+}
+
+}  // namespace attn::io
