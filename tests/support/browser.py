@@ -94,7 +94,8 @@ class Browser:
 
     def settle(self):
         """Until what has been done so far is drawn."""
-        self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout("
+                      "() => requestAnimationFrame(() => setTimeout(done, 10)), 10)))")
 
     def point(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

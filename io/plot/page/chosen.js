@@ -37,6 +37,9 @@ function choose(next) {
     for (const listener of listeners) listener(before);
 }
 
+/// Until what has been asked for by hand has been done.
+const pause = () => new Promise((go) => setTimeout(go, 0));
+
 /// The place of a matrix on each of the axes.
 function placesOf(panel) {
     const places = [];
@@ -57,11 +60,8 @@ function besides() {
     return Array.from({length: size}, (_, i) => first + i);
 }
 
-/// Those of them that lines are of.
-function headPanels() {
-    if (!hasHeads()) return [chosen.panel];
-    return besides().filter((_, head) => !chosen.without.has(head));
-}
+/// Those of them that are not left out.
+const headPanels = () => hasHeads() ? besides().filter((_, head) => !chosen.without.has(head)) : [];
 
 /// Those that the mean is of: all where none is left.
 const meanPanels = () => headPanels().length > 0 ? headPanels() : besides();

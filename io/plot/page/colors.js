@@ -38,48 +38,60 @@ function colorAt(of, position) {
 function positionsOf(of, part) {
     const {numbers, flags} = part, columns = of.columns.size;
     const positions = new Float32Array(numbers.length);
-    for (let i = 0, full = 0; i < numbers.length; ++i) {
-        if (i % columns === 0) full = fullOf(of, part, i / columns);
-        positions[i] = flags[i] ? NaN
-                     : Number.isFinite(numbers[i]) ? positionOf(of, numbers[i], full) : Infinity;
+    for (let row = 0, i = 0; row < of.rows.size; ++row) {
+        const full = fullOf(of, part, row);
+        for (const end = i + columns; i < end; ++i)
+            positions[i] = flags[i] ? NaN
+                         : Number.isFinite(numbers[i]) ? positionOf(of, numbers[i], full) : Infinity;
     }
     return positions;
 }
 
-/// The cells first, first + 1, ..., end - 1 that fall on each of `size` pixels.
-function rangesOn(size, cells) {
-    return Array.from({length: size}, (_, i) =>
-        [Math.floor(i * cells / size), Math.ceil((i + 1) * cells / size)]);
+/// The strongest of the cells that fall on each of width x height pixels.
+function pooled(positions, columns, rows, width, height) {
+    if (width === columns && height === rows) return positions;
+    const begins = (cells, size) => Uint32Array.from({length: size}, (_, i) => Math.floor(i * cells / size));
+    const ends = (cells, size) => Uint32Array.from({length: size}, (_, i) => Math.ceil((i + 1) * cells / size));
+    const lefts = begins(columns, width), rights = ends(columns, width);
+    const tops = begins(rows, height), bottoms = ends(rows, height);
+    const strongest = new Float32Array(width * height).fill(NaN);
+    for (let y = 0, pixel = 0; y < height; ++y)
+        for (let x = 0; x < width; ++x, ++pixel)
+            for (let row = tops[y]; row < bottoms[y]; ++row)
+                for (let i = row * columns + lefts[x], end = row * columns + rights[x]; i < end; ++i)
+                    if (Math.abs(positions[i]) > Math.abs(strongest[pixel]) || strongest[pixel] !== strongest[pixel])
+                        strongest[pixel] = positions[i];
+    return strongest;
 }
 
-/// One pixel a cell, or at most `width` x `height`: then a pixel has the strongest colour of the cells
-/// that fall on it. Blocked cells are transparent.
+/// A colour as four bytes of an image.
+const packed = ([red, green, blue]) => new Uint32Array(Uint8Array.of(red, green, blue, 255).buffer)[0];
+const packedColors = new Map([[false, viridis.map(packed)], [true, redBlue.map(packed)]]);
+
+/// One pixel a cell, or at most `width` x `height`. Blocked cells are transparent.
 function drawRaster(target, of, part, width, height) {
-    const columns = of.columns.size, positions = positionsOf(of, part);
-    target.width = Math.max(1, Math.min(columns, Math.round(width)));
+    target.width = Math.max(1, Math.min(of.columns.size, Math.round(width)));
     target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));
     const context = target.getContext('2d');
     const image = context.createImageData(target.width, target.height);
-    const across = rangesOn(target.width, columns);
-    let pixel = 0;
-    for (const [firstRow, endRow] of rangesOn(target.height, of.rows.size)) {
-        for (const [first, end] of across) {
-            let strongest = NaN;
-            for (let row = firstRow; row < endRow; ++row)
-                for (let i = row * columns + first; i < row * columns + end; ++i)
-                    if (!(Math.abs(positions[i]) <= Math.abs(strongest)) && !Number.isNaN(positions[i]))
-                        strongest = positions[i];
-            if (!Number.isNaN(strongest)) {
-                image.data.set(strongest === Infinity ? noNumber : colorAt(of, strongest), pixel);
-                image.data[pixel + 3] = 255;
-            }
-            pixel += 4;
-        }
+    const pixels = new Uint32Array(image.data.buffer), colors = packedColors.get(of.diverging);
+    const positions = pooled(positionsOf(of, part), of.columns.size, of.rows.size, target.width, target.height);
+    const steps = colors.length - 1, none = packed(noNumber);
+    for (let i = 0; i < pixels.length; ++i) {
+        const position = positions[i];
+        if (position !== position) continue;
+        pixels[i] = position === Infinity ? none
+                  : colors[Math.floor((of.diverging ? (position + 1) / 2 : position) * steps + 0.5)];
     }
     context.putImageData(image, 0, 0);
 }
 
-const cssColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const cssColors = new Map();  // until the ground changes
+function cssColor(name) {
+    if (!cssColors.has(name))
+        cssColors.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+    return cssColors.get(name);
+}
 
 /// Black or white, whichever reads better on a colour.
 function inkOn(color) {

@@ -15,7 +15,7 @@ async function drainThumbnails() {
         waiting.delete(button);
         if (button.isConnected) await drawThumbnail(button);
         if (performance.now() - begin < 12) continue;
-        await new Promise((go) => setTimeout(go, 0));
+        await pause();
         begin = performance.now();
     }
     isDraining = false;
@@ -189,7 +189,9 @@ function showView(before) {
         fillGrid();
         element('grid').of = map;
     }
-    if (isGrid && before.view !== 'grid') focusInGrid(chosen.panel);
+    if (before.array === null || before.view === chosen.view) return;
+    if (isGrid) focusInGrid(chosen.panel);
+    else view.focus({preventScroll: true});
 }
 
 element('grid').addEventListener('keydown', pressInGrid);

@@ -8,6 +8,7 @@ const lists = {row: element('queries'), column: element('key-tokens')};
 const otherSide = {row: 'column', column: 'row'};
 
 let heads = [];         // whose lines there are: {head, numbers, flags}
+let leading = [];       // whose weights are in digits: the chosen one, or those that the mean is of
 let lineRow = 18;       // pixels a token
 let placeIn = {row: new Map(), column: new Map()};  // token: its place in its list
 let pointed = null;     // the token below the pointer, or with the keyboard: {by, index}
@@ -24,25 +25,25 @@ function weightOf(head, by, index, other) {
     return Number.isFinite(value) ? value : 0;
 }
 
-/// What a token's lines go to: of each token across its mean weight over the heads, and the largest
-/// weight of all.
+/// What a token's lines go to: each other token's weight, and the largest weight of all heads.
 function fanOf({by, index}) {
-    const mean = new Float64Array(sideOf(otherSide[by]).size);
+    const weights = new Float64Array(sideOf(otherSide[by]).size);
     let full = 0;
     for (const head of heads)
-        for (let other = 0; other < mean.length; ++other) {
+        for (let other = 0; other < weights.length; ++other) {
             const weight = weightOf(head, by, index, other);
-            mean[other] += weight / heads.length;
+            if (leading.includes(head)) weights[other] += weight / leading.length;
             full = Math.max(full, weight);
         }
-    return {mean, full};
+    return {weights, full};
 }
 
-const byWeight = (mean) => (a, b) => mean[b] - mean[a] || a - b;
+const byWeight = (weights) => (a, b) => weights[b] - weights[a] || a - b;
 
 function tokenButton(by, index) {
     const side = sideOf(by);
-    const button = made('button', '', tokenOf(side, index), made('span', 'weight'));
+    const place = side.tokens && !isInFull() ? placeOf(side, index) : '';
+    const button = made('button', '', made('span', 'index', place), tokenOf(side, index), made('span', 'weight'));
     button.type = 'button';
     button.tabIndex = -1;
     button.dataset.index = index;
@@ -59,8 +60,8 @@ function listed(by) {
         const first = Math.min(Math.max(index - tokensAround / 2, 0), size - tokensAround);
         return all.slice(first, first + tokensAround);
     }
-    const {mean} = fanOf({by: chosen.by, index});
-    return all.sort(byWeight(mean)).slice(0, heaviest).filter((i) => mean[i] > 0).sort((a, b) => a - b);
+    const {weights} = fanOf({by: chosen.by, index});
+    return all.sort(byWeight(weights)).slice(0, heaviest).filter((i) => weights[i] > 0).sort((a, b) => a - b);
 }
 
 function moreButton(text, by, index) {
@@ -81,8 +82,8 @@ function fillList(by) {
             for (const index of indices) placeIn[by].set(index, placeIn[by].get(index) + 1);
         }
     } else if (indices.length < size) {
-        const {mean} = fanOf({by: chosen.by, index: chosen[chosen.by]});
-        const most = mean.reduce((most, weight, i) => placeIn[by].has(i) ? most : Math.max(most, weight), 0);
+        const {weights} = fanOf({by: chosen.by, index: chosen[chosen.by]});
+        const most = weights.reduce((most, weight, i) => placeIn[by].has(i) ? most : Math.max(most, weight), 0);
         items.push(made('li', 'rest', `${size - indices.length} others, ${briefText(most)} at most`));
     }
     lists[by].replaceChildren(...items);
@@ -115,19 +116,20 @@ function addCurve(context, width, by, index, other, shift) {
 const shiftOf = (i) => heads.length < 2 ? 0
     : (i / (heads.length - 1) - 0.5) * Math.min(lineRow - 6, 2 * heads.length);
 
-function colorOfHead({head}) {
-    return heads.length === 1 || head === null ? cssColor('--accent') : headColor(head);
-}
+const colorOfHead = ({head}) => head === null || besides().length < 2 ? cssColor('--accent') : headColor(head);
 
-function drawFan(context, width, focus, {mean, full}) {
+/// The leading heads at last and in full colour.
+function drawFan(context, width, focus, {weights, full}) {
     if (full === 0) return;
-    for (const [i, head] of heads.entries()) {
+    const order = [...heads.keys()].sort((a, b) => leading.includes(heads[a]) - leading.includes(heads[b]));
+    for (const i of order) {
+        const head = heads[i], strength = leading.includes(head) ? 1 : 0.45;
         context.strokeStyle = colorOfHead(head);
-        for (let other = 0; other < mean.length; ++other) {
+        for (let other = 0; other < weights.length; ++other) {
             const share = weightOf(head, focus.by, focus.index, other) / full;
             if (share < 0.01 || !placeIn[otherSide[focus.by]].has(other)) continue;
-            context.globalAlpha = 0.15 + 0.85 * share;
-            context.lineWidth = 0.5 + (heads.length > 4 ? 2 : 3.5) * share;
+            context.globalAlpha = strength * (0.15 + 0.85 * share);
+            context.lineWidth = 0.5 + (leading.length > 4 ? 2 : 3.5) * share;
             context.beginPath();
             addCurve(context, width, focus.by, focus.index, other, shiftOf(i));
             context.stroke();
@@ -163,7 +165,7 @@ function drawLines() {
     areLinesDrawing = true;
     requestAnimationFrame(() => {
         areLinesDrawing = false;
-        if (!element('lines').hidden && chosen.row !== null) drawLinesNow();
+        if (heads.length > 0 && chosen.row !== null) drawLinesNow();
     });
 }
 
@@ -191,49 +193,65 @@ function drawLinesNow() {
 }
 
 /// Of each token across how much goes to it, as its ground and in digits.
-function markTokens(focus, {mean}) {
-    const most = mean.reduce((most, weight) => Math.max(most, weight), 0);
+function markTokens(focus, {weights}) {
+    const most = weights.reduce((most, weight) => Math.max(most, weight), 0);
     for (const by of ['row', 'column'])
         for (const button of lists[by].querySelectorAll('button[data-index]')) {
             const index = Number(button.dataset.index), isSource = by === focus.by;
-            const share = isSource || most === 0 ? 0 : mean[index] / most;
+            const share = isSource || most === 0 ? 0 : weights[index] / most;
             button.classList.toggle('source', isSource && index === focus.index);
             button.setAttribute('aria-pressed', String(by === chosen.by && index === chosen[by]));
             button.tabIndex = index === chosen[by] ? 0 : -1;
-            button.classList.toggle('dim', !isSource && share < 0.01);
+            button.classList.toggle('dim', !isSource && weights[index] === 0);
             button.style.setProperty('--share', `${Math.round(45 * share)}%`);
-            button.lastChild.textContent = share >= 0.05 ? mean[index].toFixed(2) : '';
+            button.lastChild.textContent = share >= 0.05 ? weights[index].toFixed(2) : '';
         }
-    const largest = Array.from(mean.keys()).sort(byWeight(mean)).slice(0, 3).filter((i) => mean[i] > 0);
-    const words = largest.flatMap((index, i) =>
-        [i ? ', ' : '', tokenOf(sideOf(otherSide[focus.by]), index), ` ${briefText(mean[index])}`]);
+    const largest = Array.from(weights.keys()).sort(byWeight(weights)).slice(0, 3).filter((i) => weights[i] > 0);
+    const across = sideOf(otherSide[focus.by]);
+    const words = largest.flatMap((index, i) => [i ? ', ' : '', ...quoted(across, index), ` ${briefText(weights[index])}`]);
     element('lines-title').replaceChildren(
-        ...(focus.by === 'row' ? ['What “', tokenOf(map.rows, focus.index), '” attends to']
-                               : ['Who attends to “', tokenOf(map.columns, focus.index), '”']));
-    element('lines-say').replaceChildren(...(largest.length ? ['Most: ', ...words] : ['No lines: choose a head.']),
-                                         heads.length > 1 && largest.length ? ', mean of the heads' : '');
+        ...(focus.by === 'row' ? ['What ', ...quoted(map.rows, focus.index), ' attends to']
+                               : ['Who attends to ', ...quoted(map.columns, focus.index)]));
+    element('lines-say').replaceChildren(...(largest.length ? ['Most: ', ...words] : ['No weights.']),
+                                         leading.length > 1 ? `, ${headCount(leading.length)}` : '');
 }
+
+/// “next”, or `query 3` where there are no tokens.
+const quoted = (side, index) => side.tokens ? ['“', tokenOf(side, index), '”'] : nameOf(side, index);
 
 // ---- What they show
 
 let linesRead = null;  // a new one ends the reading of the last
+let linesMap = null;   // what the heads are of
 
 async function showLines() {
     element('lines').hidden = !canHaveLines();
-    if (!canHaveLines()) return;
     const mine = linesRead = {}, of = map;
+    if (of !== linesMap) heads = [];
+    linesMap = of;
+    if (!canHaveLines()) return;
     const isAlone = element('this-head').checked && !chosen.isMean;
-    element('this-head').parentElement.hidden = !hasHeads() || chosen.isMean || besides().length < 2;
-    const read = [];
-    for (const panel of isAlone ? [chosen.panel] : headPanels()) {
+    element('this-head').parentElement.hidden = chosen.isMean || besides().length < 2 || !hasHeads();
+    const lead = chosen.isMean ? meanPanels() : [chosen.panel];
+    const panels = isAlone ? lead : besides().filter((panel) => lead.includes(panel) || headPanels().includes(panel));
+    const read = new Map();
+    const show = () => {
+        heads = panels.map((panel) => read.get(panel)).filter(Boolean);
+        leading = lead.map((panel) => read.get(panel));
+        pointed = background = null;
+        drawLines();
+    };
+    // What leads first: the others may take a while.
+    for (const panel of [...lead, ...panels.filter((panel) => !lead.includes(panel))]) {
+        await pause();
         const {numbers, flags} = await numbersOf(of, panel);
-        read.push({head: hasHeads() ? placesOf(panel).at(-1) : null, numbers, flags});
         if (mine !== linesRead) return;
+        read.set(panel, {head: hasHeads() ? placesOf(panel).at(-1) : null, numbers, flags});
+        if (read.size !== lead.length) continue;
+        show();
+        fillLists();
     }
-    heads = read;
-    pointed = background = null;
-    fillLists();
-    drawLines();
+    show();
 }
 
 function pointAt(next) {

@@ -173,17 +173,19 @@ function drawNumbers({firstRow, endRow, firstColumn, endColumn}) {
     }
 }
 
-/// Around the row of the chosen query, or the column of the chosen key.
+/// Around the row of the chosen query, or the column of the chosen key; a little apart from small
+/// cells, which it would hide.
 function drawChosen() {
     if (chosen.row === null) return;
-    const isRow = chosen.by === 'row';
+    const isRow = chosen.by === 'row', rows = map.rows.size, columns = map.columns.size;
+    const {cellWidth, cellHeight} = layout;
+    const apart = Math.max(0.5, (6 - (isRow ? cellHeight : cellWidth)) / 2);
     const x = isRow ? leftOf(0) : leftOf(chosen.column), y = isRow ? topOf(chosen.row) : topOf(0);
-    const width = isRow ? map.columns.size * layout.cellWidth : layout.cellWidth;
-    const height = isRow ? layout.cellHeight : map.rows.size * layout.cellHeight;
-    for (const [color, line] of [['#fff', 3], [cssColor('--chosen'), 1.5]]) {
+    const width = isRow ? columns * cellWidth : cellWidth, height = isRow ? cellHeight : rows * cellHeight;
+    for (const [color, line, far] of [[cssColor('--ground'), 3, 0.5], [cssColor('--chosen'), 1.5, 0]]) {
         pen.strokeStyle = color;
         pen.lineWidth = line;
-        pen.strokeRect(x - 1, y - 1, width + 2, height + 2);
+        pen.strokeRect(x - apart - far, y - apart - far, width + 2 * (apart + far), height + 2 * (apart + far));
     }
 }
 

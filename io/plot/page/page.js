@@ -215,6 +215,7 @@ function listen() {
         drawLines();
     });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+        cssColors.clear();
         background = null;
         redrawThumbnails();
         draw();
