@@ -11,4 +11,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$1" "$work/page.html"
 "$1" "$work/large.html" large
-python3 "$(dirname "$0")/browser_test.py" "$browser" "$work/page.html" "$work/large.html"
+"$1" "$work/odd.html" odd
+python3 "$(dirname "$0")/browser_test.py" "$browser" \
+    "$work/page.html" "$work/large.html" "$work/odd.html"

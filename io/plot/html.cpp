@@ -229,7 +229,7 @@ void write_html(Output& out, const std::vector<HeatMap>& maps) {
     const std::size_t end = page_template.find(data);
     std::size_t at = 0;
     for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
-        out << page_template.substr(at, next - at) << html_text(printable(maps.front().title));
+        out << page_template.substr(at, next - at) << html_text(printable(maps.front().heading));
     out << page_template.substr(at, end - at);
     write_data(out, maps);
     out << page_template.substr(end + data.size());

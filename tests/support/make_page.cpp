@@ -1,4 +1,4 @@
-// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE [large]
+// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE [large|odd]
 #include <fstream>
 #include <limits>
 #include <string_view>
@@ -51,12 +51,43 @@ std::vector<HeatMap> large_maps() {
     return {weights_map(report)};
 }
 
+/// Every shape and every kind of number that a page may meet.
+std::vector<HeatMap> odd_maps() {
+    const IsBlocked everything = [](auto...) { return true; }, nothing;
+    const auto nan = std::numeric_limits<float>::quiet_NaN(),
+               infinity = std::numeric_limits<float>::infinity();
+    std::vector<HeatMap> maps;
+    for (const std::size_t rows : {1u, 2u, 65u, 130u})
+        for (const std::size_t columns : {1u, 3u, 64u, 300u}) {
+            const std::size_t kind = maps.size();
+            Report report;
+            Array<float> weights = Array<float>::from_shape({2, 3, rows, columns});
+            for (std::size_t i = 0; i < weights.size(); ++i)
+                weights.data()[i] = kind % 6 == 1   ? nan
+                                    : kind % 6 == 2 ? 0
+                                    : kind % 6 == 3 ? infinity
+                                    : kind % 6 == 4 ? -1e30f * static_cast<float>(i)
+                                                    : 1 / static_cast<float>(i + 1);
+            const bool is_score = kind % 3 == 1;
+            report.arrays = {{is_score ? "scores" : "attention_weights",
+                              weights,
+                              {"batch", "heads", "q_len", "kv_len"}}};
+            maps.push_back(make_heat_map(report, report.arrays[0],
+                                         kind % 5 == 0   ? everything
+                                         : kind % 5 == 1 ? is_future
+                                                         : nothing,
+                                         ColorScale::automatic, {}));
+            if (kind % 2 == 0) maps.back().panel_axes.front().name = "layer";
+        }
+    return maps;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
     if (count < 2) return 1;
-    const bool is_large = count == 3 && words[2] == std::string_view("large");
+    const std::string_view kind = count == 3 ? words[2] : "";
     TextOutput page;
-    write_html(page, is_large ? large_maps() : small_maps());
+    write_html(page, kind == "large" ? large_maps() : kind == "odd" ? odd_maps() : small_maps());
     return (std::ofstream(words[1], std::ios::binary) << page.text()).good() ? 0 : 1;
 }

@@ -87,7 +87,8 @@ function fillAxes() {
 function showArray() {
     map.widestRow ??= widestOf(map.rows);
     map.widestColumn ??= widestOf(map.columns);
-    document.title = element('title').textContent = map.title;
+    document.title = element('title').textContent = map.heading;
+    element('settings').textContent = map.title;
     element('note').textContent = map.note;
     element('note').hidden = map.note === '';
     cursor = {row: Math.min(cursor.row, map.rows.size - 1),

@@ -27,7 +27,7 @@ class SvgPen {
     }
     image(source, x, y, width, height) {
         this.add('image', {x, y, width, height, preserveAspectRatio: 'none', href: source.toDataURL(),
-                           style: 'image-rendering:pixelated'});
+                           'image-rendering': 'pixelated'});
     }
     file() { return new Blob([new XMLSerializer().serializeToString(this.root)], {type: 'image/svg+xml'}); }
 }
@@ -69,7 +69,7 @@ function planPicture() {
     const left = 24 + Math.ceil(Math.min(Math.max(map.widestRow, 40), 160)) + 6;
     const isFlat = map.widestColumn + 8 <= cell;
     const above = 76, top = above + (isFlat ? 20 : Math.ceil(Math.min(map.widestColumn, 160)) + 8);
-    const heading = element('title').textContent, below = element('settings').textContent;
+    const heading = map.heading, below = [nameOfShown(), map.title].filter(Boolean).join(' · ');
     pen.font = savedFont(16, true);
     const wide = Math.max(pen.measureText(heading).width, 320);
     const bottom = top + rows * cell;
