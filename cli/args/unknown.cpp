@@ -83,8 +83,6 @@ constexpr Explained explained[] = {
     {" out ", "-o FILE writes the result there; --d-out N is the width of the context vectors"},
     {" json csv tsv npy npz ndjson table torch safe_tensors ", "--format says it: --format json"},
     {" jsonl ", "--format ndjson is one document a line"},
-    {" tokens ",
-     "--text \"some words\" embeds words, --token-ids N,... ids of a model, --token N picks a row"},
     {" output_dim out_dim out_features ", "--d-out N is the width of the context vectors"},
     {" dim d_model hidden_size hidden_dim hidden width size embed model_dim features ",
      "--d-out N is the width of the context vectors; that of the inputs is their own"},

@@ -78,6 +78,7 @@ void explain(const ExplainRequest& explain, Request& request) {
     const auto decimals = static_cast<int>(request.precision.value_or(default_precision));
     Walk walk{request,
               plan,
+              axis_labels(request, plan),
               batch,
               is_one_head ? head : 0,
               is_one_head ? head + 1 : plan.heads,

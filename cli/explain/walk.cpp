@@ -37,16 +37,12 @@ std::string Walk::command() const {
 
 std::string Walk::query_label() const {
     const std::string number = std::to_string(query());
-    const bool named = request.tokens.size() == plan.q_len;
-    return named ? number + " \"" + printable(request.tokens[query()]) + "\"" : number;
+    if (labels.queries.empty()) return number;
+    return number + " \"" + printable(labels.queries[query()]) + "\"";
 }
 
 std::string Walk::key_name(std::size_t key) const {
-    const bool named = settings().mode != Mode::cross && !request.tokens.empty() &&
-                       request.tokens.size() + plan.past_len == plan.kv_len;
-    if (!named) return std::to_string(key);
-    if (key < plan.past_len) return "cached " + std::to_string(key);
-    return printable(request.tokens[key - plan.past_len]);
+    return labels.keys.empty() ? std::to_string(key) : printable(labels.keys[key]);
 }
 
 std::string Walk::key_label(std::size_t key) const {

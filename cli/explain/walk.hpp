@@ -8,6 +8,7 @@
 
 #include "cli/explain/walk_arrays.hpp"
 #include "cli/explain/walk_page.hpp"
+#include "cli/request/labels.hpp"
 #include "cli/request/request.hpp"
 #include "core/plan/plan.hpp"
 
@@ -16,7 +17,8 @@ namespace attn::cli {
 /// What every part of the walk needs.
 struct Walk {
     const Request& request;
-    const Plan& plan;  ///< of one query
+    const Plan& plan;   ///< of one query
+    AxisLabels labels;  ///< of all queries and keys
     std::size_t batch = 0;
     std::size_t first_head = 0, end_head = 1;   ///< those that are shown
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding

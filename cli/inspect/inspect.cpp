@@ -19,6 +19,7 @@
 #include "io/model/find_layer.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/row_labels.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -64,8 +65,7 @@ bool is_request_key(const std::string& key) {
 /// A list of numbers that is a setting: window, kv_lengths, ...
 bool is_setting(const std::string& key) {
     const Option* option = find_option(key);
-    return key == "tokens" ||
-           (option != nullptr && !std::holds_alternative<Operand>(option->field));
+    return option != nullptr && !std::holds_alternative<Operand>(option->field);
 }
 
 std::string kind_of_object(const io::JsonDocument& document) {
@@ -170,10 +170,11 @@ private:
 
     void take_member(const std::string& key, const nlohmann::json& value) {
         const bool labels =
-            key == "tokens" && value.is_array() &&
+            io::is_label_key(key) && value.is_array() &&
             std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
         if (labels)
-            found_.tokens = value.get<std::vector<std::string>>();
+            (key == "tokens" ? found_.tokens : found_.context_tokens) =
+                value.get<std::vector<std::string>>();
         else if (key != "schema")
             members_.get_ref<ordered_json::object_t&>().emplace_back(key, value);  // keys differ
     }
@@ -320,6 +321,7 @@ std::string inspection_json(const Inspection& found) {
     if (found.lines != nullptr) document["lines"] = *found.lines;
     if (!found.header.empty()) document["header"] = found.header;
     if (!found.tokens.empty()) document["tokens"] = found.tokens;
+    if (!found.context_tokens.empty()) document["context_tokens"] = found.context_tokens;
     document["arrays"] = ordered_json::array();
     for (const io::StoredArray& array : found.arrays) {
         const std::optional<std::uint64_t> elements = elements_of(array);

@@ -29,10 +29,11 @@ struct Inspection {
     std::shared_ptr<const nlohmann::ordered_json> members;  ///< an object: what is no array
     std::shared_ptr<const nlohmann::ordered_json> model;    ///< an object; null: it is none
     std::shared_ptr<const nlohmann::ordered_json> lines;    ///< an object; null: there are none
-    std::vector<std::string> header, tokens;  ///< fields of a CSV's first line, labels
-    std::vector<io::StoredArray> arrays;      ///< of text: with the bytes that it takes
-    std::string problem;                      ///< why attn would refuse it; empty where not known
-    std::string command;                      ///< that computes with it; empty where none is known
+    std::vector<std::string> header;                        ///< fields of a CSV's first line
+    std::vector<std::string> tokens, context_tokens;        ///< labels
+    std::vector<io::StoredArray> arrays;  ///< of text: with the bytes that it takes
+    std::string problem;                  ///< why attn would refuse it; empty where not known
+    std::string command;                  ///< that computes with it; empty where none is known
 };
 
 /// Of binary formats the headers are read, of text all. Errors: as where a file is read; kind usage

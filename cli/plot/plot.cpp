@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/request/labels.hpp"
 #include "cli/request/pictures.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
@@ -105,19 +106,38 @@ std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const R
     return {0, 0};
 }
 
-void take_tokens(io::Report& report, const ResultFile& result) {
-    if (!said(*result.head, "tokens").is_array()) return;
-    for (const json& token : said(*result.head, "tokens"))
-        report.tokens.push_back(token.is_string() ? token.get<std::string>() : token.dump());
+std::vector<std::string> labels_in(const ResultFile& result, const char* key) {
+    std::vector<std::string> labels;
+    const json list = said(*result.head, key);
+    if (!list.is_array()) return labels;
+    labels.reserve(list.size());
+    for (const json& label : list)
+        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+    return labels;
+}
+
+void take_labels(io::Report& report, const ResultFile& result) {
+    const std::vector<std::string> tokens = labels_in(result, "tokens"),
+                                   context_tokens = labels_in(result, "context_tokens");
     const auto [q_len, kv_len] = lengths_of(report, result);
-    const std::size_t count = report.tokens.size();
+    // What counts no queries has rows of tokens. A result of one query does not say how many there
+    // are.
     const bool is_row = !said(config_in(result), "token").is_null();
-    report.queries_are_tokens = is_row || q_len == count;
-    report.keys_are_tokens = mode_of(result) != "cross" && kv_len == count;
-    if (q_len != 0 && !report.queries_are_tokens && !report.keys_are_tokens)
+    const bool has_all = q_len != 0 && !is_row;
+    AxisLabels labels = axis_labels(mode_named(mode_of(result)), tokens, context_tokens,
+                                    {has_all ? q_len : tokens.size(), kv_len});
+    const auto refuse = [&](std::size_t count, const char* key, std::size_t things,
+                            const char* name) {
         throw Error(ErrorKind::input, result.place,
-                    std::to_string(count) + " tokens beside " + std::to_string(q_len) +
-                        " queries; expected a token for each");
+                    std::to_string(count) + " " + key + " beside " + std::to_string(things) + " " +
+                        name + "; expected a token for each");
+    };
+    if (q_len != 0 && !tokens.empty() && labels.queries.empty() && labels.keys.empty())
+        refuse(tokens.size(), "tokens", q_len, "queries");
+    if (kv_len != 0 && !context_tokens.empty() && labels.keys.empty())
+        refuse(context_tokens.size(), "context_tokens", kv_len, "keys");
+    report.query_labels = std::move(labels.queries);
+    report.key_labels = std::move(labels.keys);
 }
 
 /// Where a layer's parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
@@ -145,7 +165,7 @@ io::Report report_of(ResultFile& result) {
     report.title_end = origin_of(config_in(result));
     constexpr std::size_t largest = std::size_t{1} << 31;
     report.first_query = std::min(size_in(config_in(result), "token"), largest);
-    take_tokens(report, result);
+    take_labels(report, result);
     return report;
 }
 

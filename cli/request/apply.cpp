@@ -38,7 +38,7 @@ void store_at(Request& request, const Option& option, const json& value, ErrorKi
 }
 
 std::vector<std::string> known_keys(Mode mode) {
-    std::vector<std::string> keys{"mode", "id", "inputs", "tokens"};
+    std::vector<std::string> keys{"mode", "id", "inputs"};
     for (const Option& option : options())
         if ((option.use & as_key) != 0 && (option.modes & in(mode)) != 0)
             keys.emplace_back(option.key);

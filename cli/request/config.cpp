@@ -18,6 +18,8 @@ std::string config_of(const Request& request) {
     const bool tokens_of_text = request.text && !request.has("tokens");
     if (!request.tokens.empty() && !tokens_of_text)
         io::append_member(config, "tokens", request.tokens);
+    if (!request.context_tokens.empty())
+        io::append_member(config, "context_tokens", request.context_tokens);
     for (const Option& option : options()) {
         const bool is_here = (option.modes & in(mode)) != 0 && (option.use & in_config) != 0 &&
                              (option.use & elsewhere) == 0;

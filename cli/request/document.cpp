@@ -166,15 +166,8 @@ void store_id(Request& request, const io::JsonDocument& document, const io::Json
 }
 
 void store_tokens(Request& request, const json& value, const std::string& place) {
-    if (value.is_null()) return;
-    const bool strings =
-        value.is_array() && std::all_of(value.begin(), value.end(),
-                                        [](const auto& token) { return token.is_string(); });
-    if (!strings)
-        throw Error(ErrorKind::input, place,
-                    "tokens that are no list of strings; expected one string a token");
-    request.tokens = value.get<std::vector<std::string>>();
-    request.places["tokens"] = place;
+    if (!value.is_null() && !request.keeps_flag("tokens"))
+        apply_said(request, "tokens", value, place);
 }
 
 }  // namespace attn::cli

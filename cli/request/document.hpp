@@ -28,7 +28,8 @@ DocumentArrays read_request_document(Request& request, const io::JsonDocument& d
 /// An id as a document says it; null is none. Errors: kind input.
 void store_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member);
 
-/// Labels as a result or a request holds them. Errors: kind input at `place`.
+/// Labels as a request or an earlier result holds them, unless a flag says others. Errors: kind
+/// input at `place`.
 void store_tokens(Request& request, const nlohmann::json& value, const std::string& place);
 
 }  // namespace attn::cli

@@ -208,8 +208,16 @@ private:
         std::vector<std::string> labels;
         RealArray inputs =
             rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
-        if (!labels.empty() && !request_.has("tokens")) request_.tokens = std::move(labels);
+        take_labels(LabelsOf::queries, std::move(labels));
         return inputs;
+    }
+
+    /// Of a file; a request's own win over them.
+    void take_labels(LabelsOf axis, std::vector<std::string> labels) {
+        if (axis == LabelsOf::none || labels.empty()) return;
+        const bool of_keys = axis == LabelsOf::keys;
+        if (request_.has(of_keys ? "context_tokens" : "tokens")) return;
+        (of_keys ? request_.context_tokens : request_.tokens) = std::move(labels);
     }
 
     /// Positions go on after the cached keys.
@@ -256,9 +264,13 @@ private:
         const io::InputFile file = open_operand(rule.key, rule.required);
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
         const io::CsvStyle style = rule.required ? request_.csv : plain;
-        if (rule.mask == nullptr)
-            operands_.*rule.reals = rounded(io::read_reals(file, allowed, &workers_, style), file);
-        else
+        if (rule.mask == nullptr) {
+            std::vector<std::string> labels;
+            operands_.*rule.reals =
+                rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
+            take_labels(rule.labels, std::move(labels));
+        } else
+
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style),
                         !file.format->booleans);
     }
@@ -301,16 +313,34 @@ private:
     }
 
     void check_tokens() {
-        if (!request_.has("tokens")) return;
-        // In sdpa the labels are those of the keys, and of the queries where there are as many.
-        const auto& shape = (mode().projects ? operands_.inputs : operands_.key).shape();
-        const std::size_t length = shape[shape.size() - 2];
-        if (request_.tokens.size() == length) return;
-        if (document_.one_row_of_many) return request_.tokens.clear();
-        throw Error(ErrorKind::input, place_of(request_, "tokens"),
-                    "labels for " + std::to_string(request_.tokens.size()) +
-                        (request_.tokens.size() == 1 ? " token" : " tokens") + "; expected " +
-                        std::to_string(length) + ", one a token");
+        const bool is_operator = !mode().projects;
+        const auto rows = [](const RealArray& array) {
+            const auto& shape = array.shape();
+            return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
+        };
+        const std::size_t queries = rows(is_operator ? operands_.query : operands_.inputs),
+                          keys = rows(is_operator ? operands_.key : operands_.context);
+        if (request_.has("context_tokens"))
+            check_count("context_tokens", request_.context_tokens, keys);
+        std::vector<std::string>& tokens = request_.tokens;
+        // With cached keys before them, the number of labels alone would not say whose they are.
+        const bool names_new_keys = is_operator && operands_.past_key.dimension() != 0 &&
+                                    request_.context_tokens.empty() && tokens.size() == keys;
+        if (names_new_keys) request_.context_tokens = tokens;
+        if (!request_.has("tokens") || tokens.size() == queries) return;
+        if (document_.one_row_of_many) return tokens.clear();
+        // In sdpa they may be those of the keys.
+        if (!is_operator || tokens.size() != keys)
+            check_count("tokens", tokens, is_operator ? keys : queries);
+    }
+
+    void check_count(const char* key, const std::vector<std::string>& labels,
+                     std::size_t count) const {
+        if (labels.size() == count) return;
+        throw Error(ErrorKind::input, place_of(request_, key),
+                    "labels for " + std::to_string(labels.size()) +
+                        (labels.size() == 1 ? " token" : " tokens") + "; expected " +
+                        std::to_string(count) + ", one a token");
     }
 
     Request& request_;

@@ -12,10 +12,10 @@ constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
 
 constexpr Modes anywhere = ~Modes{0};
 constexpr OperandRule rules_of_operands[] = {
-    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false},
-    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true},
+    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false, LabelsOf::queries},
+    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true, LabelsOf::keys},
     {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
-    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false},
+    {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false, LabelsOf::keys},
     {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
     {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
     {"mask", anywhere, false, nullptr, &mask_fields, 1, 4, true},

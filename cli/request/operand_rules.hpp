@@ -16,6 +16,9 @@ struct MaskFields {
     bool Operands::*is_boolean;
 };
 
+/// What the labels in an operand's file name.
+enum class LabelsOf { none, queries, keys };
+
 /// An operand that may have a file of its own or stand in the request.
 struct OperandRule {
     const char* key;
@@ -25,6 +28,7 @@ struct OperandRule {
     const MaskFields* mask;  ///< in their stead
     std::size_t lowest_rank, highest_rank;
     bool nonfinite;  ///< masks hold infinities, and blocked keys and values may hold anything
+    LabelsOf labels = LabelsOf::none;
 };
 
 std::span<const OperandRule> operand_rules();

@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "core/base/error.hpp"
+#include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/json_text.hpp"
 
@@ -58,8 +60,19 @@ bool each_part(std::string_view text, const Take& take) {
     return true;
 }
 
-std::size_t count_list(std::string_view text) {
-    return 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ','));
+/// Parts between commas; of a text that begins as a JSON list of strings, its values. Null where it
+/// is none.
+json list_of(const std::string& text) {
+    if (text.empty()) return {};
+    if (!text.starts_with("[\"")) return split_list(text);
+    try {
+        const std::string object = "{\"list\":" + text + "}";
+        const io::Source source{"", object};
+        const io::JsonDocument document(source);
+        return document.members().size() == 1 ? document.read_value(document.members()[0]) : json();
+    } catch (const Error&) {
+        return {};
+    }
 }
 
 /// All of a text as a number of JSON's; null where it is none, or beyond float64's range.
@@ -125,24 +138,16 @@ std::string take(std::string& field, const json& value, const Limits&) {
     return {};
 }
 
-/// There are some forty names.
-constexpr std::size_t most_names = 1000;
-
-std::string take(std::vector<std::string>& field, const json& value, const Limits&) {
-    const std::size_t names =
-        value.is_string() ? count_list(value.get_ref<const std::string&>()) : value.size();
-    if (names > most_names)
-        return "a list of " + std::to_string(names) + " names; expected at most " +
-               std::to_string(most_names);
+std::string take(std::vector<std::string>& field, const json& value, const Limits& limits) {
+    const json list = value.is_string() ? list_of(value.get_ref<const std::string&>()) : value;
+    if (list.size() > limits.longest)
+        return "a list of " + std::to_string(list.size()) + " names; expected at most " +
+               std::to_string(limits.longest);
     const bool strings =
-        value.is_array() && !value.empty() &&
-        std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); });
-    if (strings)
-        field = value.get<std::vector<std::string>>();
-    else if (value.is_string() && !value.get<std::string>().empty())
-        field = split_list(value.get<std::string>());
-    else
-        return "not a list of names; expected one name or more";
+        list.is_array() && !list.empty() &&
+        std::all_of(list.begin(), list.end(), [](const json& v) { return v.is_string(); });
+    if (!strings) return std::string("not a list of ") + limits.expected;
+    field = list.get<std::vector<std::string>>();
     return {};
 }
 
@@ -319,7 +324,7 @@ json value_of(const Option& option, const std::string& text) {
 
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
-    parts.reserve(count_list(text));
+    parts.reserve(1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')));
     each_part(text, [&](std::string& part) {
         parts.push_back(std::move(part));
         return true;

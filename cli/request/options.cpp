@@ -105,6 +105,8 @@ constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
 constexpr Limits counts{0, largest_size, "whole numbers from 0"};
+constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are some forty
+constexpr Limits words{0, 0, "strings; expected one a token"};
 
 using R = Request;
 using S = Settings;
@@ -149,6 +151,10 @@ constexpr Option table[] = {
      "whether CSV starts with a header line", flag_only},
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
      "whether the first CSV column holds token labels", flag_only},
+    {"tokens", input, all_modes, kept<&R::tokens>, words, "LIST",
+     "labels of the tokens, of the queries in cross and sdpa (default: of the input's file)", source},
+    {"context_tokens", input, cross | sdpa, kept<&R::context_tokens>, words, "LIST",
+     "labels of the keys (default: of the file of --context or --key)", source},
     {"example", input, layers, kept<&R::example>, {}, io::example_names.data(),
      "use a built-in input instead of INPUT", source},
     {"text", input, layers, kept<&R::text>, {}, "TEXT",
@@ -282,7 +288,7 @@ constexpr Option table[] = {
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
      "without it -o's suffix says, and a terminal shows a table", of_arrays, 0, 'f'},
-    {"emit", output, all_modes, setting<&S::emit>, {}, "LIST",
+    {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",
      "compute one query row only, from 0 (default all)", everywhere, 0, 't'},
@@ -301,7 +307,7 @@ constexpr Option table[] = {
      "a terminal without either), else on standard error (default off)", as_flag},
     {"plot", pictures, all_modes, kept<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag},
-    {"plot_array", pictures, all_modes, kept<&R::plot_array>, {}, "LIST",
+    {"plot_array", pictures, all_modes, kept<&R::plot_array>, names, "LIST",
      "emitted arrays to draw, or all (default attention_weights; html: all)", as_flag},
     {"color_scale", pictures, all_modes, among<io::color_scale_names, &R::color_scale>, {}, "",
      io::color_scale_help, as_flag},

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/request/config.hpp"
+#include "cli/request/labels.hpp"
 #include "cli/request/pictures.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -51,11 +52,13 @@ std::string json_text(const T& value) {
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
                                                          const Shapes& shapes) {
     std::vector<std::pair<std::string, std::string>> head;
-    head.reserve(6);
+    head.reserve(7);
     head.emplace_back("schema", json_text(schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
     if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
+    if (!request.context_tokens.empty())
+        head.emplace_back("context_tokens", json_text(request.context_tokens));
     head.emplace_back("config", config_of(request));
     head.emplace_back("shapes", shapes_text(shapes));
     return head;
@@ -240,12 +243,11 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
         std::find_if(report.arrays.begin(), report.arrays.end(),
                      [&](const NamedArray& array) { return array.name == request.written; });
     if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
-    report.tokens = request.tokens;
+    AxisLabels labels = axis_labels(request, plan);
+    report.query_labels = std::move(labels.queries);
+    report.key_labels = std::move(labels.keys);
     report.workers = &workers;
     report.first_query = plan.first_query;
-    report.queries_are_tokens = request.settings.token || plan.rows == request.tokens.size();
-    report.keys_are_tokens =
-        request.settings.mode != Mode::cross && plan.kv_len == request.tokens.size();
     return report;
 }
 

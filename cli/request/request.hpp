@@ -102,8 +102,11 @@ struct Request {
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
-    std::string id;                   ///< as JSON; empty where there is none
-    std::vector<std::string> tokens;  ///< one label a token, or empty
+    std::string id;  ///< as JSON; empty where there is none
+    /// One label a token of the inputs or the query, or empty; in sdpa where there are as many
+    /// queries or keys as labels.
+    std::vector<std::string> tokens;
+    std::vector<std::string> context_tokens;  ///< the same of the context or the key
 
     std::vector<Given> waiting;  ///< flags of the environment, until the mode is known
     std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/row_labels.hpp"
 
 namespace attn::cli {
 namespace {
@@ -16,7 +17,8 @@ namespace {
 using nlohmann::json;
 
 /// What a result says beside its arrays.
-constexpr std::array<const char*, 4> head_keys{"mode", "config", "shapes", "tokens"};
+constexpr std::array<const char*, 5> head_keys{"mode", "config", "shapes", "tokens",
+                                               "context_tokens"};
 
 io::ArrayRules any_array() {
     io::ArrayRules rules;
@@ -69,7 +71,9 @@ void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers
     std::vector<std::string> labels;
     result.arrays.push_back({file.array.empty() ? "array" : file.array,
                              io::read_one_array(file, any_array(), &workers, {}, &labels).values});
-    if (!labels.empty()) result.head = std::make_shared<const json>(json{{"tokens", labels}});
+    const bool says_all = !result.head->empty();
+    if (!labels.empty() && !says_all)
+        result.head = std::make_shared<const json>(json{{"tokens", labels}});
     if (!file.arrays) return;
     const io::ArrayFile& all = *file.arrays;
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
@@ -89,7 +93,7 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
     }
     const io::JsonDocument& document = *file.document;
     for (const io::JsonMember& member : document.members())
-        if (member.key != "tokens" && document.holds_array(member))
+        if (!io::is_label_key(member.key) && document.holds_array(member))
             result.arrays.push_back(
                 {member.key, document.read_array(member, any_array(), &workers).values});
 }

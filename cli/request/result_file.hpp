@@ -27,8 +27,8 @@ struct ResultFile {
     bool is_one_array = false;   ///< and no result
     bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
     std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
-    /// What a result says beside its arrays: an object of mode, config, shapes and tokens, each
-    /// where it is said.
+    /// What a result says beside its arrays: an object of mode, config, shapes, tokens and
+    /// context_tokens, each where it is said.
     std::shared_ptr<const nlohmann::json> head;
 };
 

@@ -105,16 +105,14 @@ private:
         if (array_.axes[rank - 2] == "q_len") map_.first_row = report_.first_query;
         const auto labels = [&](std::size_t axis, std::size_t cells, std::size_t step,
                                 bool& of_tokens) {
-            const std::string_view name = array_.axes[axis];
             const std::size_t first = axis == rank - 2 ? map_.first_row : 0;
-            of_tokens = (name == "q_len" && report_.queries_are_tokens) ||
-                        (name == "kv_len" && report_.keys_are_tokens) || name == "tokens";
-            of_tokens = of_tokens && first + shape_[axis] <= report_.tokens.size();
+            const auto names = labels_of(report_, array_.axes[axis], shape_[axis]);
+            of_tokens = !names.empty();
             std::vector<std::string> texts;
-            for (std::size_t cell = 0; cell < cells; ++cell) {
-                const std::size_t index = first + cell * step;
-                texts.push_back(of_tokens ? report_.tokens[index] : std::to_string(index));
-            }
+            texts.reserve(cells);
+            for (std::size_t cell = 0; cell < cells; ++cell)
+                texts.push_back(of_tokens ? names[cell * step]
+                                          : std::to_string(first + cell * step));
             return texts;
         };
         map_.row_labels = labels(rank - 2, map_.rows, map_.row_step, map_.tokens_on_rows);

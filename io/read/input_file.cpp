@@ -11,6 +11,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/row_labels.hpp"
 
 namespace attn::io {
 
@@ -88,8 +89,7 @@ InputFile input_file_of_line(Source line) {
 namespace {
 
 /// The members of a result that are no arrays of numbers.
-constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
-                                                     "config", "shapes", "tokens"};
+constexpr std::array<std::string_view, 5> of_results{"schema", "mode", "id", "config", "shapes"};
 
 /// Steps of a result are no parameters.
 bool is_step(const std::string& name) {
@@ -109,8 +109,10 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     for (const JsonMember& member : document.members()) {
         if (member.key == "schema" || member.key == "config")
             metadata[member.key] = document.read_value(member);
-        if (std::find(of_results.begin(), of_results.end(), member.key) != of_results.end())
-            continue;
+        const bool is_other =
+            is_label_key(member.key) ||
+            std::find(of_results.begin(), of_results.end(), member.key) != of_results.end();
+        if (is_other) continue;
         StoredArray array;
         array.name = member.key;
         if (document.holds_array(member)) {

@@ -48,8 +48,8 @@ InputFile input_file_of_line(Source line);
 /// and config become the metadata. Errors: as JsonDocument::read_array.
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 
-/// The array that the path names, or the only one. Labels of CSV go to `labels`, where it is not
-/// null. Errors: kind input, listing the arrays where there are several and none is named.
+/// The array that the path names, or the only one. Labels of its rows go to `labels`, where it is
+/// not null. Errors: kind input, listing the arrays where there are several and none is named.
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
 

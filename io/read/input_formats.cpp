@@ -8,6 +8,7 @@
 #include "io/file/path.hpp"
 #include "io/read/ndjson.hpp"
 #include "io/read/npy.hpp"
+#include "io/read/row_labels.hpp"
 
 namespace attn::io {
 namespace {
@@ -99,7 +100,7 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
     const JsonDocument& document = *file.document;
     std::string list;
     for (const JsonMember& member : document.members())
-        if (document.holds_array(member) && member.key != "tokens")
+        if (document.holds_array(member) && !is_label_key(member.key))
             list += (list.empty() ? "" : ", ") + shortened(member.key);
     constexpr std::size_t longest_names = 400;
     list = shortened(list, longest_names);
@@ -174,8 +175,13 @@ void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& 
 }
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle&, std::vector<std::string>*) {
-    if (file.holds_object()) return read_member(file, rules, workers);
+                           const CsvStyle&, std::vector<std::string>* labels) {
+    if (file.holds_object()) {
+        NumberArray read = read_member(file, rules, workers);
+        const auto& shape = read.values.shape();
+        if (labels != nullptr) *labels = row_labels(file, {shape.begin(), shape.end()});
+        return read;
+    }
     if (!file.array.empty()) refuse_name(file);
     if (file.document == nullptr) return read_ndjson_array(*file.source, rules, workers);
     return file.document->read_array(rules, workers);
@@ -189,13 +195,19 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
 }
 
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                             const CsvStyle&, std::vector<std::string>*) {
-    return read_numbers(the_array(file), rules, workers);
+                             const CsvStyle&, std::vector<std::string>* labels) {
+    const StoredArray& array = the_array(file);
+    if (labels != nullptr) *labels = row_labels(file, array.shape);
+    return read_numbers(array, rules, workers);
 }
 
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                      const CsvStyle& style, std::vector<std::string>* labels) {
-    if (file.arrays) return read_reals(the_array(file), rules, workers);
+    if (file.arrays) {
+        const StoredArray& array = the_array(file);
+        if (labels != nullptr) *labels = row_labels(file, array.shape);
+        return read_reals(array, rules, workers);
+    }
     return as_reals(read_one_array(file, rules, workers, style, labels).values, rules.dtype);
 }
 

@@ -7,6 +7,16 @@
 
 namespace attn::io {
 
+std::span<const std::string> labels_of(const Report& report, std::string_view axis,
+                                       std::size_t length) {
+    const std::span<const std::string> queries = report.query_labels, keys = report.key_labels;
+    if (axis == "kv_len") return length <= keys.size() ? keys.last(length) : keys.first(0);
+    if (axis != "q_len" && axis != "tokens") return {};
+    const std::size_t first = axis == "q_len" ? report.first_query : 0;
+    const bool has_all = first <= queries.size() && length <= queries.size() - first;
+    return has_all ? queries.subspan(first, length) : queries.first(0);
+}
+
 std::string head_text(const Report& report) {
     std::string text = "{";
     for (const auto& [name, value] : report.head)

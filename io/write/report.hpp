@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,15 +27,20 @@ struct Report {
     /// schema, id, mode, tokens, config, shapes: each name with its value as JSON.
     std::vector<std::pair<std::string, std::string>> head;
     std::vector<NamedArray> arrays;
-    std::vector<std::string> tokens;  ///< one label a token, or empty
-    std::size_t first_query = 0;      ///< the token that query row 0 belongs to
-    bool queries_are_tokens = true;   ///< the labels name the queries
-    bool keys_are_tokens = true;      ///< the labels name the keys
+    /// One label a query, and one a key with the cached keys first; or empty.
+    std::vector<std::string> query_labels, key_labels;
+    std::size_t first_query = 0;  ///< the query that row 0 belongs to
     /// What titles of pictures say before an array's name and behind it: "causal  " and
     /// "  seed 123".
     std::string title_start, title_end;
     ThreadPool* workers = nullptr;  ///< that may help to write; null: none
 };
+
+/// Labels of the `length` entries of an axis of this name: of inputs and queries those of the
+/// queries, of keys the last of the keys', since cached ones come first. Empty where there are
+/// none.
+std::span<const std::string> labels_of(const Report& report, std::string_view axis,
+                                       std::size_t length);
 
 /// The head as a JSON object.
 std::string head_text(const Report& report);

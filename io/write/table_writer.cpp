@@ -8,6 +8,7 @@
 #include "io/text/utf8.hpp"
 #include "io/text/wrap.hpp"
 #include "io/write/report.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -46,6 +47,11 @@ public:
 
     void write(const NamedArray& array) {
         array_ = &array;
+        const std::vector<std::size_t> shape = shape_of(array);
+        labels_.clear();
+        labels_.reserve(shape.size());
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+            labels_.push_back(labels_of(report_, array.axes[axis], shape[axis]));
         std::visit([&](const auto& values) { write_matrices(values); }, array.values);
     }
 
@@ -222,13 +228,9 @@ private:
     }
 
     std::string label(std::size_t dimension, std::size_t index) const {
-        const std::string_view axis = array_->axes[dimension];
-        const bool counts_tokens = axis == "q_len" || axis == "kv_len" || axis == "tokens";
-        if (axis == "q_len" && !report_.queries_are_tokens) return std::to_string(index);
-        if (axis == "kv_len" && !report_.keys_are_tokens) return std::to_string(index);
-        if (axis == "q_len") index += report_.first_query;
-        if (counts_tokens && index < report_.tokens.size())
-            return fitted_label(printable(report_.tokens[index]));
+        const std::span<const std::string> labels = labels_[dimension];
+        if (index < labels.size()) return fitted_label(printable(labels[index]));
+        if (array_->axes[dimension] == "q_len") index += report_.first_query;
         return std::to_string(index);
     }
 
@@ -260,6 +262,7 @@ private:
     int decimals_;
     const TableLimits& limits_;
     const NamedArray* array_ = nullptr;
+    std::vector<std::span<const std::string>> labels_;  // by axis
     bool is_vector_ = false;
 };
 

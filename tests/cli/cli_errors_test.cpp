@@ -370,7 +370,7 @@ TEST_CASE("errors: what was given is used or refused") {
              {{"self"},
               R"({"inputs": [[1]], "tokens": []})",
               3,
-              "<stdin>:1:29: labels for 0 tokens; expected 1, one a token"},
+              "<stdin>:1:29: not a list of strings; expected one a token"},
              {{"self"},
               R"({"schema": "attn.result/1", "context_vectors": [[1]], "x": nonsense})",
               3,

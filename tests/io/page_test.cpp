@@ -22,7 +22,7 @@ const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std:
 HeatMap map_of(Array<float> values, std::vector<std::string> tokens = {}) {
     Report report;
     report.title_start = "self  ";
-    report.tokens = std::move(tokens);
+    report.query_labels = report.key_labels = std::move(tokens);
     const NamedArray array{"attention_weights", std::move(values), {"heads", "q_len", "kv_len"}};
     return make_heat_map(report, array, is_future, ColorScale::row, {});
 }
@@ -142,7 +142,7 @@ TEST_CASE("page: large maps as base64 of float32 and of bits") {
 
 TEST_CASE("page: query rows of a cache keep their indices") {
     Report report;
-    report.tokens = {"a", "b", "c", "d"};
+    report.query_labels = report.key_labels = {"a", "b", "c", "d"};
     report.first_query = 2;
     const NamedArray array{
         "attention_weights", Array<float>::from_shape({2, 4}), {"q_len", "kv_len"}};

@@ -34,7 +34,7 @@ HeatMap causal_map(std::size_t heads, const std::vector<std::string>& tokens, st
     }
     Report report;
     report.title_start = "self  ";
-    report.tokens = tokens;
+    report.query_labels = report.key_labels = tokens;
     const NamedArray array{
         "attention_weights", std::move(values), {"batch", "heads", "q_len", "kv_len"}};
     return make_heat_map(
@@ -167,7 +167,7 @@ TEST_CASE("svg: runs of equal numbers are one shape") {
 
 TEST_CASE("svg: queries after the first, and cells of several elements") {
     Report report;
-    report.tokens = journey;
+    report.query_labels = report.key_labels = journey;
     report.first_query = 4;
     Array<float> values = Array<float>::from_shape({2, 6});
     for (std::size_t i = 0; i < 12; ++i) values.data()[i] = static_cast<float>(i) / 16;

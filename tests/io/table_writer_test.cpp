@@ -46,9 +46,12 @@ std::vector<std::string> words_of(const std::string& line) {
 /// One matrix whose numbers have widths of their own, under labels of the given kind.
 Report matrix_report(std::size_t rows, std::size_t columns, const std::string& label) {
     Report report;
-    for (std::size_t i = 0; i < std::max(rows, columns); ++i)
-        report.tokens.push_back(label.empty() ? "" : label.substr(0, 3 * (1 + i % 6)));
-    if (label.empty()) report.tokens.clear();
+    const auto add = [&](std::vector<std::string>& labels, std::size_t count) {
+        for (std::size_t i = 0; i < count && !label.empty(); ++i)
+            labels.push_back(label.substr(0, 3 * (1 + i % 6)));
+    };
+    add(report.query_labels, rows);
+    add(report.key_labels, columns);
     Array<double> values = Array<double>::from_shape({rows, columns});
     double next = 1;
     for (double& value : values) {
@@ -172,7 +175,7 @@ TEST_CASE("table: of any width no line is wider, and what is shown is what the w
 TEST_CASE("table: a label longer than the screen leaves room for its numbers") {
     for (const std::string& label : {std::string(500, 'a'), std::string(600, '\xcc')}) {
         Report report = matrix_report(3, 3, "");
-        report.tokens = {label, "b", label + "c"};
+        report.query_labels = report.key_labels = {label, "b", label + "c"};
         for (std::size_t width = 30; width <= 200; ++width)
             for (const std::string& line :
                  parts_of(table(report, limited({width, 0, 0, "all: there"}))).lines)
@@ -193,7 +196,7 @@ TEST_CASE("table: many matrices leave out the middle ones") {
 
 TEST_CASE("table: token labels on both axes of the weights") {
     Report report;
-    report.tokens = {"Your", "\u9053"};
+    report.query_labels = report.key_labels = {"Your", "\u9053"};
     report.arrays = {{"attention_weights",
                       test::array_of<float>({{1, 0}, {0.25f, 0.75f}}),
                       {"q_len", "kv_len"}}};
@@ -206,7 +209,7 @@ TEST_CASE("table: token labels on both axes of the weights") {
 
 TEST_CASE("table: a single query row keeps its own label; columns of vectors are counted") {
     Report report;
-    report.tokens = {"Your", "journey"};
+    report.query_labels = report.key_labels = {"Your", "journey"};
     report.first_query = 1;
     report.arrays = {{"context_vectors", test::array_of<float>({{1, -2}}), {"q_len", "d_out"}}};
     NumberStyle style;
@@ -233,7 +236,7 @@ TEST_CASE("table: heads and batch entries are titled, vectors are one row") {
 
 TEST_CASE("table: a label cannot break the lines") {
     Report report;
-    report.tokens = {"a\nb"};
+    report.query_labels = report.key_labels = {"a\nb"};
     Array<float> one = Array<float>::from_shape({1, 1});
     one(0, 0) = 1;
     report.arrays.push_back({"w", one, {"q_len", "kv_len"}});

@@ -22,7 +22,7 @@ Report small_report(std::vector<std::string> tokens = {"Your", "way"}) {
     Report report;
     report.title_start = "causal  ";
     report.title_end = "  seed 7";
-    report.tokens = std::move(tokens);
+    report.query_labels = report.key_labels = std::move(tokens);
     Array<float> weights = Array<float>::from_shape({2, 2});
     weights(0, 0) = 1;
     weights(0, 1) = 0;
@@ -35,7 +35,6 @@ Report small_report(std::vector<std::string> tokens = {"Your", "way"}) {
 /// (tokens, tokens): the row's number over the last, so that rows have one colour each.
 Report large_report(std::size_t tokens) {
     Report report;
-    report.queries_are_tokens = report.keys_are_tokens = false;
     Array<float> weights = Array<float>::from_shape({tokens, tokens});
     for (std::size_t i = 0; i < weights.size(); ++i)
         weights.data()[i] = static_cast<float>(i / tokens) / static_cast<float>(tokens - 1);
@@ -183,8 +182,8 @@ TEST_CASE("terminal: no row of cells is wider than the terminal; numbers stay wh
     constexpr std::size_t tokens = 24;
     Report report;
     for (std::size_t i = 0; i < tokens; ++i)
-        report.tokens.push_back("token_number_" + std::to_string(i));
-    report.queries_are_tokens = report.keys_are_tokens = true;
+        report.query_labels.push_back("token_number_" + std::to_string(i));
+    report.key_labels = report.query_labels;
     for (const char* name : {"attention_weights", "scores"})
         for (const std::size_t columns : {1u, 10u, 40u, 60u, 79u, 80u, 97u, 200u})
             for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {

@@ -22,7 +22,7 @@ std::vector<HeatMap> small_maps() {
     constexpr std::size_t batch = 2, heads = 3, tokens = 6;
     Report report;
     report.title_start = "multihead  ";
-    report.tokens = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
+    report.query_labels = report.key_labels = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
     Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}),
                  scores = Array<float>::from_shape({batch, heads, tokens, tokens});
     for (std::size_t i = 0; i < scores.size(); ++i) {

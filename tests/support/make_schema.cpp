@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 
@@ -100,6 +101,7 @@ json of_field(const cli::Option& option, cli::Kept<std::vector<std::string>>) {
         names.push_back("all");
         item = {{"enum", names}};
     }
+    if (std::string_view(option.key).ends_with("tokens")) item = {{"type", "string"}};
     return list_schema(item, option.limits, false);
 }
 json of_field(const cli::Option& option, cli::Kept<std::vector<std::uint64_t>>) {
@@ -159,10 +161,7 @@ json request_schema() {
                   {"description", "given back in the answer"}};
     keys["inputs"] = {{"anyOf", json{{{"$ref", array_ref}}, path}},
                       {"description", "(tokens, d_in) or (batch, tokens, d_in), or a file"}};
-    keys["tokens"] = {{"type", {"array", "null"}},
-                      {"items", {{"type", "string"}}},
-                      {"description", "one label a token"}};
-    const json common{"mode", "id", "inputs", "tokens"};
+    const json common{"mode", "id", "inputs"};
     json by_mode = json::array();
     for (const ModeRow& row : mode_rows) {
         json names = common;
@@ -194,7 +193,8 @@ json result_schema() {
     members["schema"] = {{"const", cli::schemas::result}};
     members["id"] = {{"type", {"string", "integer"}}};
     members["mode"] = {{"enum", names_of_modes()}};
-    members["tokens"] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
+    for (const char* labels : {"tokens", "context_tokens"})
+        members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
     members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
     members["shapes"] = {{"$ref", "#/$defs/shapes"}};
     for (const json& name : names_of_arrays())

@@ -1,0 +1,48 @@
+// Labels beside arrays; see row_labels.hpp.
+#include "io/read/row_labels.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/operator/arrays.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Whether an array of a request or a result has a row for each key.
+bool has_rows_of_keys(std::string_view name) {
+    const auto array = find_array(name);
+    if (!array) return name == "key" || name == "value" || name == "context";
+    const Axis rows = array->row().axes[2];
+    return rows == Axis::new_keys || rows == Axis::kv_len;
+}
+
+/// What the file says beside its arrays; null where it does not.
+nlohmann::json said_beside(const InputFile& file, std::string_view key) {
+    const std::string name(key);
+    if (file.arrays) {
+        const auto& said = file.arrays->metadata;
+        return said != nullptr && said->contains(name) ? (*said)[name] : nlohmann::json();
+    }
+    const JsonMember* member = file.holds_object() ? file.document->find(name) : nullptr;
+    return member == nullptr ? nlohmann::json() : file.document->read_value(*member);
+}
+
+}  // namespace
+
+std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape) {
+    if (shape.size() < 2) return {};
+    const bool is_alone = file.array.empty() && file.arrays && file.arrays->arrays.size() == 1;
+    const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
+    nlohmann::json labels = said_beside(file, label_keys[of_keys ? 1 : 0]);
+    if (of_keys && labels.is_null() && said_beside(file, "mode") != "cross")
+        labels = said_beside(file, label_keys[0]);
+    const bool fits =
+        labels.is_array() && labels.size() == shape[shape.size() - 2] &&
+        std::all_of(labels.begin(), labels.end(), [](const auto& l) { return l.is_string(); });
+    if (!fits) return {};
+    return labels.get<std::vector<std::string>>();
+}
+
+}  // namespace attn::io

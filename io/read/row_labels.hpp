@@ -1,0 +1,23 @@
+// Labels that stand beside the arrays of a request or a result.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/read/input_file.hpp"
+
+namespace attn::io {
+
+/// The members that hold labels: of the tokens, and of the keys where these are others.
+inline constexpr std::array<std::string_view, 2> label_keys{"tokens", "context_tokens"};
+constexpr bool is_label_key(std::string_view key) {
+    return key == label_keys[0] || key == label_keys[1];
+}
+
+/// Labels of the rows of the array that the path names, or of the only one; empty where the file
+/// has none, or not one a row: a result of one query names all tokens.
+std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape);
+
+}  // namespace attn::io
