@@ -18,20 +18,25 @@ function fullOf(of, part, row) {
     return peak;
 }
 
-/// 0 to 1, or -1 to 1 where colours go both ways.
+/// 0 to 1, or -1 to 1 where colours go both ways; beyond where a number is beyond full colour.
 function positionOf(of, value, full) {
     if (full === 0) return 0;
-    const share = Math.min(Math.max(value / full, of.diverging ? -1 : 0), 1);
+    const share = value / full;
     if (chosen.scale !== 'log' || share === 0) return share;
     const size = 1 + Math.log(Math.abs(share)) / Math.log(contents.log_range);
     return Math.sign(share) * Math.max(size, 0);
 }
 
+/// Which of `steps` + 1 colours is nearest to `position`.
+function stepAt(of, position, steps) {
+    const part = of.diverging ? (position + 1) / 2 : position;
+    return Math.floor(Math.min(Math.max(part, 0), 1) * steps + 0.5);
+}
+
 /// The cell colour nearest to `position`: red, green and blue.
 function colorAt(of, position) {
     const colors = of.diverging ? redBlue : viridis;
-    const part = of.diverging ? (position + 1) / 2 : position;
-    return colors[Math.floor(part * (colors.length - 1) + 0.5)];
+    return colors[stepAt(of, position, colors.length - 1)];
 }
 
 /// Of each cell; NaN: blocked, Infinity: no number.
@@ -68,20 +73,28 @@ function pooled(positions, columns, rows, width, height) {
 const packed = ([red, green, blue]) => new Uint32Array(Uint8Array.of(red, green, blue, 255).buffer)[0];
 const packedColors = new Map([[false, viridis.map(packed)], [true, redBlue.map(packed)]]);
 
+/// Of many cells a pixel some are beyond full colour nearly everywhere: full colour becomes what two
+/// pixels in a hundred exceed.
+function dimmed(positions) {
+    const sizes = positions.map(Math.abs).filter(Number.isFinite).sort();
+    const most = sizes[Math.floor(0.98 * sizes.length)];
+    return most > 1 ? positions.map((position) => position / most) : positions;
+}
+
 /// One pixel a cell, or at most `width` x `height`. Blocked cells are transparent.
-function drawRaster(target, of, part, width, height) {
+function drawRaster(target, of, part, width, height, isOverview = false) {
     target.width = Math.max(1, Math.min(of.columns.size, Math.round(width)));
     target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));
     const context = target.getContext('2d');
     const image = context.createImageData(target.width, target.height);
     const pixels = new Uint32Array(image.data.buffer), colors = packedColors.get(of.diverging);
-    const positions = pooled(positionsOf(of, part), of.columns.size, of.rows.size, target.width, target.height);
+    const whole = pooled(positionsOf(of, part), of.columns.size, of.rows.size, target.width, target.height);
+    const positions = isOverview ? dimmed(whole) : whole;
     const steps = colors.length - 1, none = packed(noNumber);
     for (let i = 0; i < pixels.length; ++i) {
         const position = positions[i];
         if (position !== position) continue;
-        pixels[i] = position === Infinity ? none
-                  : colors[Math.floor((of.diverging ? (position + 1) / 2 : position) * steps + 0.5)];
+        pixels[i] = position === Infinity ? none : colors[stepAt(of, position, steps)];
     }
     context.putImageData(image, 0, 0);
 }

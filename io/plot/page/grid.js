@@ -38,7 +38,7 @@ async function drawThumbnail(button) {
     if (!button.isConnected || of !== map) return;
     const pixels = (size) => Math.min(mostThumbnailPixels, Math.max(1, Math.round(size * devicePixelRatio)));
     const width = pixels(target.clientWidth), height = pixels(target.clientHeight);
-    drawRaster(spare, of, part, width, height);
+    drawRaster(spare, of, part, width, height, width < of.columns.size || height < of.rows.size);
     target.width = width;
     target.height = height;
     const context = target.getContext('2d');

@@ -38,7 +38,7 @@ function layOut() {
     columnsOf.setProperty('--map-width', '100%');
     const room = chart.clientWidth;
     if (room === 0) return;
-    const heightRoom = Math.max(260, Math.min(0.74 * innerHeight, 1000));
+    const heightRoom = Math.max(260, Math.min(innerHeight - 340, 0.74 * innerHeight, 1000));
     const rows = map.rows.size, columns = map.columns.size;
     const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 3.5) + 10));
     const upright = Math.ceil(Math.max(52, Math.min(map.widestColumn, widestLabel) + 12));

@@ -26,6 +26,8 @@ function ticksOf() {
         ([place, text]) => ({share: map.diverging ? (place + 1) / 2 : place, text}));
 }
 
+const lacksNumber = () => shown.numbers.some((value, cell) => !shown.flags[cell] && !Number.isFinite(value));
+
 function showLegend() {
     element('scale-words').textContent = map.scales[chosen.scale].words;
     element('ticks').replaceChildren(...ticksOf().map(({share, text}) => {
@@ -42,8 +44,7 @@ function showLegend() {
     }
     context.putImageData(image, 0, 0);
     element('blocked-key').hidden = !shown.hasBlocked;
-    element('no-number-key').hidden =
-        !shown.numbers.some((value, cell) => !shown.flags[cell] && !Number.isFinite(value));
+    element('no-number-key').hidden = !lacksNumber();
 }
 
 function nameOfShown() {

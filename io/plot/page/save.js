@@ -3,6 +3,7 @@
 
 const paper = {ink: '#1c2024', muted: '#5f6871', blocked: '#f0f0f0', ground: '#ffffff'};
 const savedFont = (size, isBold) => `${isBold ? '600 ' : ''}${size}px system-ui, "DejaVu Sans", sans-serif`;
+const barLength = 240;   // of the legend
 const mostRects = 4096;  // cells; of more there is an image in the SVG
 
 /// Two pens with the same strokes: one writes SVG, one paints a canvas.
@@ -65,16 +66,16 @@ class CanvasPen {
 /// Where everything stands; in pixels.
 function planPicture() {
     const rows = map.rows.size, columns = map.columns.size;
-    const cell = Math.min(48, Math.max(1, Math.floor(900 / Math.max(rows, columns))));
-    const left = 24 + Math.ceil(Math.min(Math.max(map.widestRow, 40), 160)) + 6;
+    const cell = Math.min(64, Math.max(1, Math.floor(900 / Math.max(rows, columns))));
+    const left = 24 + Math.ceil(Math.min(Math.max(map.widestRow, 64), 160)) + 6;
     const isFlat = map.widestColumn + 8 <= cell;
-    const above = 76, top = above + (isFlat ? 20 : Math.ceil(Math.min(map.widestColumn, 160)) + 8);
+    const above = 64, top = above + (isFlat ? 32 : Math.max(32, Math.ceil(Math.min(map.widestColumn, 160)) + 8));
     const heading = map.heading, below = [nameOfShown(), map.title].filter(Boolean).join(' · ');
     pen.font = savedFont(16, true);
-    const wide = Math.max(pen.measureText(heading).width, 320);
+    const wide = Math.max(24 + pen.measureText(heading).width, left + barLength + 130, left + columns * cell);
     const bottom = top + rows * cell;
-    return {cell, left, isFlat, above, top, bottom, heading, below,
-            width: Math.ceil(Math.max(left + columns * cell, 24 + wide) + 24), height: bottom + 76};
+    return {cell, left, isFlat, top, bottom, heading, below,
+            width: Math.ceil(wide + 24), height: bottom + 76};
 }
 
 function paintCells(to, {cell, left, top}) {
@@ -99,6 +100,9 @@ function paintCells(to, {cell, left, top}) {
 
 function paintLabels(to, {cell, left, top, isFlat}) {
     const apart = isFlat ? 1 : Math.ceil(labelRoom / cell), apartDown = Math.ceil(labelRoom / cell);
+    const corner = {size: 11, anchor: 'end', color: paper.muted};
+    to.text(left - 6, top - 22, `${map.columns.axis} →`, corner);
+    to.text(left - 6, top - 7, `${map.rows.axis} ↓`, corner);
     pen.font = savedFont(12);
     for (let column = 0; column < map.columns.size; column += apart) {
         const x = left + (column + 0.5) * cell, text = fitted(map.columns.labels[column], 160);
@@ -110,7 +114,7 @@ function paintLabels(to, {cell, left, top, isFlat}) {
 }
 
 function paintLegend(to, {left, bottom}) {
-    const y = bottom + 16, steps = 120, length = 240, small = {size: 11, color: paper.muted};
+    const y = bottom + 16, steps = 120, length = barLength, small = {size: 11, color: paper.muted};
     for (let i = 0; i < steps; ++i) {
         const position = i / (steps - 1);
         to.rect(left + i * length / steps, y, length / steps + (i < steps - 1 ? 0.5 : 0), 12,
@@ -119,9 +123,11 @@ function paintLegend(to, {left, bottom}) {
     for (const {share, text} of ticksOf())
         to.text(left + share * length, y + 26, text, {...small, anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle'});
     to.text(left, y + 44, element('scale-words').textContent, small);
-    if (!shown.hasBlocked) return;
-    to.rect(left + length + 24, y, 18, 12, paper.blocked);
-    to.text(left + length + 48, y + 10, 'blocked', small);
+    const keys = [[shown.hasBlocked, paper.blocked, 'blocked'], [lacksNumber(), `rgb(${noNumber})`, 'no number']];
+    for (const [i, [, color, text]] of keys.filter(([isThere]) => isThere).entries()) {
+        to.rect(left + length + 24, y + 20 * i, 18, 12, color);
+        to.text(left + length + 48, y + 20 * i + 10, text, small);
+    }
 }
 
 async function savePicture(kind) {
