@@ -1,10 +1,22 @@
 // Heat maps as a page for browsers; see html.hpp.
+//
+// The page reads, each in a script element of its own, so that it is parsed when it is first
+// wanted:
+//
+//   contents   what the whole page says, as JSON: its arrays, scales and colours
+//   map-I      one array, as JSON: axes, labels, scales, `masks`, and for each matrix its title and
+//              `mask`, which of the masks tells the blocked cells (null: none are), and
+//                values   in pages of few cells: a list, null where there is no number; masks are
+//                         lists of 0 and 1
+//                packed   else how the matrix's text is to be read; masks are packed_flags
+//              `digits` count where numbers are rounded, else it is null
+//   map-I-J    the text of matrix J of array I: PackedNumbers
 #include "io/plot/html.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +24,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/plot/base64.hpp"
 #include "io/plot/colors.hpp"
+#include "io/plot/packed.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -59,25 +72,6 @@ std::string script_text(const nlohmann::json& value) {
     return safe;
 }
 
-/// Little-endian: float32 as std::uint32_t, float64 as std::uint64_t.
-template <class Float, class Bits>
-std::string bytes_of(const std::vector<double>& values) {
-    constexpr std::size_t size = sizeof(Bits);
-    std::string bytes(size * values.size(), 0);
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        const auto bits = std::bit_cast<Bits>(static_cast<Float>(values[i / size]));
-        bytes[i] = static_cast<char>(bits >> (8 * (i % size)) & 0xff);
-    }
-    return bytes;
-}
-
-std::string bits_of(const std::vector<std::uint8_t>& flags) {
-    std::string bytes((flags.size() + 7) / 8, 0);
-    for (std::size_t i = 0; i < flags.size(); ++i)
-        if (flags[i] != 0) bytes[i / 8] = static_cast<char>(bytes[i / 8] | 1 << (i % 8));
-    return bytes;
-}
-
 std::string list_of(const HeatMap& map, const std::vector<double>& values) {
     std::string text = "[";
     for (double value : values) {
@@ -96,23 +90,48 @@ std::string list_of(const std::vector<std::uint8_t>& flags) {
     return text + "]";
 }
 
-void write_panel(Output& out, const HeatMap& map, const HeatPanel& panel, bool is_listed) {
-    out << "{\"title\":" << script_text(printable(panel.title)) << ",\"blocked\":";
-    if (panel.blocked.empty())
-        out << "null";
-    else if (is_listed)
-        out << list_of(panel.blocked);
-    else
-        out << "\"" << base64(bits_of(panel.blocked)) << "\"";
-    out << ",\"values\":";
-    if (is_listed)
-        out << list_of(map, panel.values);
-    else
-        out << "\""
-            << base64(map.is_float32 ? bytes_of<float, std::uint32_t>(panel.values)
-                                     : bytes_of<double, std::uint64_t>(panel.values))
-            << "\"";
-    out << "}";
+/// The members of a map's panels that tell their masks, and the masks. Heads mostly share one.
+struct Masks {
+    std::vector<const std::vector<std::uint8_t>*> different;
+    std::vector<std::string> of_panels;
+};
+
+Masks masks_of(const HeatMap& map) {
+    Masks masks;
+    masks.of_panels.reserve(map.panels.size());
+    for (const HeatPanel& panel : map.panels) {
+        std::size_t place = masks.different.size();
+        // Only the last few are looked through: batch entries differ, heads of one do not.
+        for (std::size_t i = place; i-- > 0 && i + 4 > masks.different.size();)
+            if (*masks.different[i] == panel.blocked) place = i;
+        masks.of_panels.push_back(panel.blocked.empty() ? "null" : std::to_string(place));
+        if (!panel.blocked.empty() && place == masks.different.size())
+            masks.different.push_back(&panel.blocked);
+    }
+    return masks;
+}
+
+template <class Number>
+std::string numbers_text(const std::vector<Number>& numbers) {
+    std::string text = "[";
+    for (Number number : numbers) {
+        if (text.size() > 1) text += ',';
+        text += std::to_string(number);
+    }
+    return text + "]";
+}
+
+/// As the page reads them: doubles, which hold each number of either type.
+std::string whole_text(const std::vector<double>& numbers) {
+    std::string text = "[";
+    for (double number : numbers) {
+        if (text.size() > 1) text += ',';
+        if (std::isfinite(number))
+            append_number(text, number, std::nullopt);
+        else
+            text += "null";
+    }
+    return text + "]";
 }
 
 /// As JSON of its own, since nlohmann's objects and lists take memory when they are let go of.
@@ -162,30 +181,99 @@ std::string scales_of(const HeatMap& map) {
     return object_of(scales);
 }
 
-void write_map(Output& out, const HeatMap& map) {
+std::string packed_text(const PackedNumbers& packed) {
+    return object_of({{"binades", numbers_text(packed.binades)},
+                      {"lengths", numbers_text(packed.lengths)},
+                      {"mantissa_bits", std::to_string(packed.mantissa_bits)},
+                      {"whole", whole_text(packed.whole)}});
+}
+
+/// How a page holds a map's numbers.
+struct Store {
+    bool is_listed;
+    unsigned mantissa_bits;  ///< where they are packed
+    unsigned digits;         ///< that count where they are rounded, else 0
+    std::string note;
+};
+
+/// Decimal digits that so many bits of the mantissa hold.
+unsigned digits_of(unsigned mantissa_bits) {
+    return static_cast<unsigned>((mantissa_bits + 1) * std::log10(2.0));
+}
+
+std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
+    std::size_t cells = 0;
+    for (const HeatMap& map : maps) cells += map.panels.size() * map.rows * map.columns;
+    if (cells <= most_listed_cells) return {maps.size(), Store{true, 0, 0, ""}};
+    std::vector<PackingCost> costs;
+    costs.reserve(maps.size());
+    for (const HeatMap& map : maps) costs.push_back(packing_cost(map));
+    const std::vector<unsigned> bits = fitting_mantissas(costs, most_packed_bytes);
+    const double megabytes = packed_bytes(costs, bits) / 1e6;
+    std::vector<Store> stores;
+    stores.reserve(maps.size());
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+        Store store{false, bits[i], 0, ""};
+        if (bits[i] < costs[i].mantissa_bits && costs[i].numbers > 0) {
+            store.digits = digits_of(bits[i]);
+            store.note = "numbers are rounded to " + std::to_string(store.digits) +
+                         " digits, which keeps the page small; a page of fewer arrays or heads " +
+                         "has all digits, as the result has";
+            if (megabytes > 1e-6 * most_packed_bytes)
+                store.note +=
+                    "; it is large all the same: " + std::to_string(static_cast<int>(megabytes)) +
+                    " MB";
+        }
+        stores.push_back(std::move(store));
+    }
+    return stores;
+}
+
+/// Gives the panels' texts, where they are packed.
+std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store& store) {
+    const Masks masks = masks_of(map);
+    std::string mask_texts;
+    for (const std::vector<std::uint8_t>* mask : masks.different) {
+        if (!mask_texts.empty()) mask_texts += ',';
+        mask_texts += store.is_listed ? list_of(*mask) : '"' + packed_flags(*mask) + '"';
+    }
+    const std::string note =
+        map.note + (map.note.empty() || store.note.empty() ? "" : "; ") + store.note;
     std::string axes;
     for (const PanelAxis& axis : map.panel_axes)
         axes += (axes.empty() ? "" : ",") +
                 object_of({{"name", script_text(axis.name)}, {"size", script_text(axis.size)}});
-    std::string text = object_of({{"axes", "[" + axes + "]"},
-                                  {"columns", side_of(map.column_axis, map.column_labels,
-                                                      map.tokens_on_columns, 0, map.column_step)},
-                                  {"diverging", script_text(map.is_diverging)},
-                                  {"float32", script_text(map.is_float32)},
-                                  {"heading", script_text(printable(map.heading))},
-                                  {"note", script_text(map.note)},
-                                  {"rows", side_of(map.row_axis, map.row_labels, map.tokens_on_rows,
-                                                   map.first_row, map.row_step)},
-                                  {"scales", scales_of(map)},
-                                  {"title", script_text(printable(map.title))}});
+    std::string text = object_of(
+        {{"axes", "[" + axes + "]"},
+         {"columns",
+          side_of(map.column_axis, map.column_labels, map.tokens_on_columns, 0, map.column_step)},
+         {"digits", store.digits == 0 ? "null" : std::to_string(store.digits)},
+         {"diverging", script_text(map.is_diverging)},
+         {"float32", script_text(map.is_float32)},
+         {"heading", script_text(printable(map.heading))},
+         {"masks", "[" + mask_texts + "]"},
+         {"note", script_text(note)},
+         {"rows",
+          side_of(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row, map.row_step)},
+         {"scales", scales_of(map)},
+         {"title", script_text(printable(map.title))}});
     text.back() = ',';
     out << text << "\"panels\":[";
-    const bool is_listed = map.panels.size() * map.rows * map.columns <= most_listed_cells;
-    for (const HeatPanel& panel : map.panels) {
-        if (&panel != &map.panels.front()) out << ",\n";
-        write_panel(out, map, panel, is_listed);
+    std::vector<std::string> packed;
+    for (std::size_t i = 0; i < map.panels.size(); ++i) {
+        const HeatPanel& panel = map.panels[i];
+        out << (i == 0 ? "{\"title\":" : ",\n{\"title\":") << script_text(printable(panel.title))
+            << ",\"mask\":" << masks.of_panels[i];
+        if (store.is_listed) {
+            out << ",\"values\":" << list_of(map, panel.values) << "}";
+            continue;
+        }
+        PackedNumbers numbers = packed_numbers(panel, map.is_float32, store.mantissa_bits);
+        out << ",\"packed\":" << packed_text(numbers) << "}";
+        packed.push_back(std::move(numbers.text));
     }
     out << "]}";
+    return packed;
 }
 
 std::string color_list(bool is_diverging) {
@@ -214,11 +302,15 @@ std::string contents_of(const std::vector<HeatMap>& maps) {
 void write_data(Output& out, const std::vector<HeatMap>& maps) {
     constexpr std::string_view open = "<script type=\"application/json\" id=\"";
     out << open << "contents\">" << contents_of(maps) << "</script>\n";
-    // One element a map, so that a page of many is parsed as they are chosen.
+    const std::vector<Store> stores = stores_of(maps);
     for (std::size_t i = 0; i < maps.size(); ++i) {
-        out << open << "map-" << std::to_string(i) << "\">";
-        write_map(out, maps[i]);
+        const std::string id = "map-" + std::to_string(i);
+        out << open << id << "\">";
+        const std::vector<std::string> packed = write_map(out, maps[i], stores[i]);
         out << "</script>\n";
+        for (std::size_t panel = 0; panel < packed.size(); ++panel)
+            out << "<script type=\"text/plain\" id=\"" << id << "-" << std::to_string(panel)
+                << "\">" << packed[panel] << "</script>\n";
     }
 }
 

@@ -9,10 +9,12 @@
 
 namespace attn::io {
 
-/// Maps of more cells carry their numbers as base64 of little-endian float32 or float64, and which
-/// cells are blocked as base64 of one bit a cell, lowest bit first; smaller ones as lists that can
-/// be read.
+/// Pages of more cells, of all maps together, carry their numbers packed (packed.hpp); smaller ones
+/// as lists that can be read.
 inline constexpr std::size_t most_listed_cells = 100'000;
+
+/// Packed numbers of more bytes are rounded until they fit; the page says so.
+inline constexpr double most_packed_bytes = 24e6;
 
 /// One HTML document that needs nothing beside it and asks the network for nothing: the page of
 /// io/plot/page with the maps, at least one, as JSON in it. The first is shown first.

@@ -2,11 +2,11 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <bit>
 #include <limits>
 
 #include "io/plot/colors.hpp"
 #include "io/plot/html.hpp"
+#include "io/plot/packed.hpp"
 #include "io/text/utf8.hpp"
 #include "tests/support/support.hpp"
 
@@ -57,22 +57,6 @@ std::size_t count_of(const std::string& text, const std::string& part) {
     return count;
 }
 
-std::vector<std::uint8_t> bytes_of(const std::string& base64) {
-    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::vector<std::uint8_t> bytes;
-    std::uint32_t bits = 0;
-    unsigned held = 0;
-    for (char c : base64) {
-        if (c == '=') break;
-        bits = (bits << 6) | static_cast<std::uint32_t>(digits.find(c));
-        held += 6;
-        if (held < 8) continue;
-        held -= 8;
-        bytes.push_back(static_cast<std::uint8_t>((bits >> held) & 0xff));
-    }
-    return bytes;
-}
-
 }  // namespace
 
 TEST_CASE("page: labels and titles are only text") {
@@ -109,7 +93,9 @@ TEST_CASE("page: small maps as lists of the shortest decimals") {
     const nlohmann::json data = data_of(page, "map-0");
     REQUIRE(data["panels"].size() == 2);
     CHECK(data["panels"][1]["title"] == "head 1");
-    CHECK(data["panels"][0]["blocked"] == nlohmann::json{0, 1, 1, 0, 0, 1, 0, 0, 0});
+    CHECK(data["masks"] == nlohmann::json{{0, 1, 1, 0, 0, 1, 0, 0, 0}});
+    CHECK(data["panels"][0]["mask"] == 0);
+    CHECK(data["panels"][1]["mask"] == 0);
     CHECK(data["panels"][0]["values"][6].is_null());
     CHECK(data_text(page, "map-0").find(",0.43,") != std::string::npos);
     CHECK(data["panels"][1]["values"][8].get<float>() == values(1, 2, 2));
@@ -118,26 +104,41 @@ TEST_CASE("page: small maps as lists of the shortest decimals") {
     CHECK(data["rows"]["tokens"] == false);
 }
 
-TEST_CASE("page: large maps as base64 of float32 and of bits") {
-    for (std::size_t tokens : {std::size_t{225}, std::size_t{230}}) {
+TEST_CASE("page: the numbers of large pages are packed") {
+    for (std::size_t tokens : {std::size_t{223}, std::size_t{224}, std::size_t{230}}) {
         const HeatMap map = map_of(numbers(2, tokens));
-        const nlohmann::json data = data_of(page_of({map}), "map-0");
+        const std::string page = page_of({map});
+        const nlohmann::json data = data_of(page, "map-0");
+        const bool is_listed = 2 * tokens * tokens <= most_listed_cells;
+        CHECK(data["digits"].is_null());
+        CHECK(count_of(page, "id=\"map-0-1\"") == (is_listed ? 0 : 1));
         for (std::size_t head = 0; head < 2; ++head) {
             const nlohmann::json& panel = data["panels"][head];
-            const std::vector<std::uint8_t> bytes = bytes_of(panel["values"]);
-            const std::vector<std::uint8_t> bits = bytes_of(panel["blocked"]);
-            REQUIRE(bytes.size() == 4 * tokens * tokens);
-            REQUIRE(bits.size() == (tokens * tokens + 7) / 8);
-            bool same = true;
-            for (std::size_t i = 0; i < tokens * tokens; ++i) {
-                std::uint32_t word = 0;
-                for (std::size_t byte = 4; byte-- > 0;) word = (word << 8) | bytes[4 * i + byte];
-                same = same && std::bit_cast<float>(word) == map.panels[head].values[i] &&
-                       ((bits[i / 8] >> (i % 8)) & 1) == map.panels[head].blocked[i];
-            }
-            CHECK(same);
+            CHECK(panel.contains("values") == is_listed);
+            if (is_listed) continue;
+            const PackedNumbers packed = packed_numbers(map.panels[head], true, 23);
+            CHECK(panel["packed"]["lengths"] == packed.lengths);
+            CHECK(panel["packed"]["binades"] == packed.binades);
+            CHECK(panel["packed"]["mantissa_bits"] == 23);
+            CHECK(panel["packed"]["whole"][0] == 0);
+            CHECK(panel["packed"]["whole"][1].is_null());
+            CHECK(panel["mask"] == 0);
+            CHECK(count_of(page, "id=\"map-0-" + std::to_string(head) + "\">" + packed.text +
+                                     "</script>") == 1);
         }
+        if (!is_listed) CHECK(data["masks"] == nlohmann::json{packed_flags(map.panels[0].blocked)});
     }
+}
+
+TEST_CASE("page: masks that differ are told, those alike once") {
+    HeatMap map = map_of(numbers(6, 3));
+    for (std::size_t head : {std::size_t{2}, std::size_t{5}}) map.panels[head].blocked[1] = 0;
+    map.panels[4].blocked.clear();
+    const nlohmann::json data = data_of(page_of({map}), "map-0");
+    std::vector<nlohmann::json> masks;
+    for (const nlohmann::json& panel : data["panels"]) masks.push_back(panel["mask"]);
+    CHECK(masks == std::vector<nlohmann::json>{0, 0, 1, 0, nullptr, 1});
+    CHECK(data["masks"][1] == map.panels[2].blocked);
 }
 
 TEST_CASE("page: query rows of a cache keep their indices") {
@@ -151,7 +152,7 @@ TEST_CASE("page: query rows of a cache keep their indices") {
     CHECK(data["rows"]["first"] == 2);
     CHECK(data["rows"]["labels"] == nlohmann::json{"c", "d"});
     CHECK(data["columns"]["first"] == 0);
-    CHECK(data["panels"][0]["blocked"].is_null());
+    CHECK(data["panels"][0]["mask"].is_null());
 }
 
 TEST_CASE("page: its colours are those of the other formats") {
