@@ -109,7 +109,8 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
     io::TextOutput out;
     for (const NamedArray* array : arrays)
         io::write_terminal(
-            out, io::make_heat_map(report, *array, is_blocked, scale, io::limits_of(terminal)),
+            out,
+            io::make_heat_map(report, *array, is_blocked, scale, io::limits_of(terminal, *array)),
             terminal);
     return std::move(out.text());
 }

@@ -85,9 +85,31 @@ std::string round_text(int number, int exponent, bool is_scientific) {
     return sign + digits;
 }
 
-/// Where plain numbers take more room.
+/// Whether plain numbers take more room.
 bool is_scientific(double full) {
     return full <= 0.001 || full >= 1e5;
+}
+
+/// The ends, and of the ticks between them those that touch no other on the narrowest bar: so many
+/// characters wide, at its ends the texts are moved inside.
+std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
+    constexpr double narrowest = 160.0 / 7;
+    const auto begin_of = [&](const ScaleTick& tick) {
+        const auto wide = static_cast<double>(tick.text.size());
+        const double place = narrowest * (tick.position - low) / (1 - low);
+        return std::clamp(place - wide / 2, 0.0, std::max(narrowest - wide, 0.0));
+    };
+    const auto end_of = [&](const ScaleTick& tick) {
+        return begin_of(tick) + static_cast<double>(tick.text.size());
+    };
+    constexpr double least = 0.3;
+    std::vector<ScaleTick> kept{ticks.front()};
+    for (std::size_t i = 1; i + 1 < ticks.size(); ++i)
+        if (begin_of(ticks[i]) >= end_of(kept.back()) + least &&
+            end_of(ticks[i]) + least <= begin_of(ticks.back()))
+            kept.push_back(ticks[i]);
+    kept.push_back(ticks.back());
+    return kept;
 }
 
 }  // namespace
@@ -141,12 +163,12 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
     const double whole = times(full, steps.exponent) / steps.digit;
     const bool is_even = std::abs(whole - steps.count) < 1e-6;
     const std::string end = is_even ? text_at(steps.count) : rounded_text(full);
-    constexpr double last_inside = 0.8;  // else it touches the end's text
     std::vector<ScaleTick> ticks{{0, "0"}};
     for (int step = 1; step < steps.count; ++step)
-        if (is_even || step / whole <= last_inside) ticks.push_back({step / whole, text_at(step)});
+        if (step < whole) ticks.push_back({step / whole, text_at(step)});
     ticks.push_back({1, end});
-    if (!is_diverging) return ticks;
+    if (!is_diverging) return spaced(ticks, 0);
+    // At most one tick between 0 and each end, the half of a round number.
     const auto is_half = [](const ScaleTick& tick) {
         return tick.position > 0.3 && tick.position < 0.7;
     };
@@ -159,7 +181,8 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
             : *inside;
     both.insert(both.begin() + 2, half);
     both.insert(both.begin() + 1, {-half.position, "-" + half.text});
-    return both;
+    const std::vector<ScaleTick> kept = spaced(both, -1);
+    return kept.size() == both.size() ? both : std::vector<ScaleTick>{both[0], both[2], both[4]};
 }
 
 std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
@@ -169,23 +192,31 @@ std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
          exponent += is_diverging ? 2 : 1) {
         const double position = 1 - std::log10(times(full, exponent)) / std::log10(log_range);
         if (position < -1e-9) continue;
-        const bool plain = exponent >= -3 && exponent < 5;
+        const bool plain = exponent >= -2 && exponent < 4;
         ticks.push_back({std::clamp(position, 0.0, 1.0), round_text(1, exponent, !plain)});
     }
-    if (!is_diverging) return ticks;
+    if (!is_diverging) return spaced(ticks, 0);
     std::vector<ScaleTick> both;
     both.reserve(2 * ticks.size() + 1);
     for (auto tick = ticks.rbegin(); tick != ticks.rend(); ++tick)
         both.push_back({-tick->position, "-" + tick->text});
     both.push_back({0, "0"});
     both.insert(both.end(), ticks.begin(), ticks.end());
-    return both;
+    const std::vector<ScaleTick> kept = spaced(both, -1);
+    return kept.size() == both.size() || both.size() < 5
+               ? both
+               : std::vector<ScaleTick>{both[0], both[2], both[4]};
 }
 
 std::string rounded_text(double value) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.3g", value);
-    return text.data();
+    std::string short_text = text.data();
+    const std::size_t exponent = short_text.find('e');
+    if (exponent == std::string::npos) return short_text;
+    const bool is_negative = short_text[exponent + 1] == '-';
+    const std::size_t digits = short_text.find_first_not_of('0', exponent + 2);
+    return short_text.substr(0, exponent) + (is_negative ? "e-" : "e") + short_text.substr(digits);
 }
 
 }  // namespace attn::io

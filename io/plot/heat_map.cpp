@@ -286,10 +286,6 @@ std::string HeatMap::number_text(double value) const {
     return text;
 }
 
-std::string HeatMap::peak_text() const {
-    return rounded_text(peak);
-}
-
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
                       ColorScale scale, const HeatMapLimits& limits) {
     return Builder(report, array, is_blocked, limits).build(scale);

@@ -80,9 +80,6 @@ struct HeatMap {
     std::string words_of(ColorScale of) const;
     std::string scale_words() const { return words_of(asked); }
 
-    /// The largest magnitude to three digits.
-    std::string peak_text() const;
-
     /// The shortest decimal that reads back as the same number, or "no number".
     std::string number_text(double value) const;
 };

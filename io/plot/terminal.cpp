@@ -2,7 +2,6 @@
 #include "io/plot/terminal.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <sstream>
 #include <string_view>
@@ -13,14 +12,14 @@
 #include "io/plot/colors.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/terminal_colors.hpp"
+#include "io/plot/terminal_view.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/utf8.hpp"
+#include "io/text/wrap.hpp"
 
 namespace attn::io {
 namespace {
 
-constexpr std::size_t most_numbered = 24;  // tokens whose cells hold a number
-constexpr std::size_t widest_terminal_label = 12, widest_cell = 8;
 constexpr std::string_view reset = "\033[0m";
 
 /// The label, cut where it takes more than `columns` and padded to exactly so many.
@@ -29,67 +28,38 @@ std::string fitted(const std::string& label, std::size_t columns) {
     return shown + std::string(columns - std::min(columns, display_width(shown)), ' ');
 }
 
-/// Columns that labels beside the map may take.
-std::size_t label_room(const Terminal& terminal) {
-    return std::clamp<std::size_t>(terminal.columns / 3, 1, widest_terminal_label);
-}
-
-/// For a magnitude of 0 to 1.
-std::string_view shade_at(double size) {
-    constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
-    return shades[static_cast<std::size_t>(std::min(4.0, std::ceil(4 * size - 0.5)))];
-}
-
 class TerminalWriter {
 public:
-    TerminalWriter(const HeatMap& map, const Terminal& terminal) : map_(map), terminal_(terminal) {
-        for (const std::string& label : map.row_labels)
-            label_width_ = std::max(label_width_, display_width(printable(label)));
-        label_width_ = std::min(label_width_, label_room(terminal));
-        // Numbers are worth shorter labels.
-        constexpr std::size_t shortest_label = 4;
-        const std::size_t cells = map.columns * least_width() + 1;
-        const std::size_t room = terminal.columns - std::min(terminal.columns, cells);
-        is_numbered_ = map.rows <= most_numbered && map.columns <= most_numbered &&
-                       map.row_step * map.column_step == 1 &&
-                       room >= std::min(label_width_, shortest_label);
-        if (is_numbered_) label_width_ = std::min(label_width_, room);
-    }
+    TerminalWriter(const HeatMap& map, const Terminal& terminal)
+        : map_(map), terminal_(terminal), view_(view_of(map, terminal)) {}
 
     void write(Output& out) {
-        out << map_.title << "\n";
-        if (!map_.note.empty()) out << map_.note << "\n";
-        // As many side by side as there is room for; each batch entry starts a line.
-        const std::size_t heads = map_.panel_columns(), width = panel_width();
-        const std::size_t fit = (terminal_.columns + gap) / (width + gap);
-        const std::size_t across = std::clamp<std::size_t>(fit, 1, heads);
+        write_words(map_.heading);
+        out << taken();
+        // Each batch entry starts a line.
+        const std::size_t heads = std::max<std::size_t>(map_.panel_columns(), 1);
         for (std::size_t first = 0; first < map_.panels.size(); first += heads)
-            for (std::size_t head = 0; head < heads; head += across)
-                write_beside(out, first + head, std::min(across, heads - head), width);
+            for (std::size_t head = 0; head < heads; head += view_.across)
+                write_beside(out, first + head, std::min(view_.across, heads - head));
         write_legend();
+        if (!map_.note.empty()) write_words(map_.note);
+        write_words(map_.title);
         out << taken();
     }
 
 private:
-    static constexpr std::size_t gap = 2;  // between panels
-
-    std::size_t panel_width() const {
-        std::size_t width = label_width_ + 1 + map_.columns * (is_numbered_ ? cell_width() : 1);
-        for (const HeatPanel& panel : map_.panels)
-            width = std::max(width, display_width(panel.title));
-        return width;
-    }
-
-    void write_beside(Output& out, std::size_t first, std::size_t count, std::size_t width) {
+    void write_beside(Output& out, std::size_t first, std::size_t count) {
         std::vector<std::vector<std::string>> blocks;
+        blocks.reserve(count);
         for (std::size_t i = 0; i < count; ++i) blocks.push_back(lines_of_panel(first + i));
+        std::size_t width = 0;
+        for (const std::vector<std::string>& block : blocks)
+            for (const std::string& line : block) width = std::max(width, visible_width(line));
         for (std::size_t line = 0; line < blocks[0].size(); ++line) {
             for (std::size_t i = 0; i < count; ++i) {
                 const std::string& text = blocks[i][line];
                 out << text;
-                if (i + 1 == count) continue;
-                const std::size_t shown = visible_width(text);
-                out << std::string(width + gap - std::min(width, shown), ' ');
+                if (i + 1 < count) out << std::string(width + panel_gap - visible_width(text), ' ');
             }
             out << "\n";
         }
@@ -107,81 +77,77 @@ private:
     }
 
     std::vector<std::string> lines_of_panel(std::size_t panel) {
-        if (!map_.panels[panel].title.empty()) out_ << map_.panels[panel].title << "\n";
-        if (is_numbered_)
-            write_numbered(panel);
-        else if (terminal_.depth == ColorDepth::none)
-            write_shades(panel);
-        else
-            write_half_blocks(panel);
+        if (!map_.panels[panel].title.empty())
+            write_line(label_text(map_.panels[panel].title, terminal_.columns));
+        if (view_.is_numbered) write_column_labels();
+        for (std::size_t row = 0; row < map_.rows; row += view_.is_halved ? 2 : 1) {
+            if (view_.label > 0) out_ << fitted(map_.row_labels[row], view_.label - 1) << " ";
+            for (std::size_t column = 0; column < map_.columns; ++column)
+                if (view_.is_halved)
+                    write_halves(panel, row, column);
+                else
+                    write_cell(panel, row, column);
+            end_colors();
+            out_ << "\n";
+        }
+        if (!view_.is_numbered) write_ticks();
         std::vector<std::string> lines;
         std::istringstream text(taken());
-        for (std::string line; std::getline(text, line);) lines.push_back(line);
+        for (std::string line; std::getline(text, line);)
+            lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
         return lines;
     }
 
     /// What has been written so far.
     std::string taken() { return std::exchange(out_.text(), std::string()); }
 
-    std::size_t cell_width() const {
-        std::size_t widest = 0;
+    void write_column_labels() {
+        std::string line(view_.label, ' ');
         for (const std::string& label : map_.column_labels)
-            widest = std::max(widest, display_width(printable(label)));
-        const std::size_t room = terminal_.columns - std::min(terminal_.columns, label_width_ + 1);
-        const std::size_t fits = room / std::max<std::size_t>(map_.columns, 1);
-        return std::max(least_width(), std::min({fits, widest_cell, widest + 1}));
-    }
-
-    /// Two digits, a sign where there may be one, and what parts them.
-    std::size_t least_width() const { return map_.is_diverging ? 4 : 3; }
-
-    void write_numbered(std::size_t panel) {
-        const std::size_t width = cell_width();
-        std::string line(label_width_ + 1, ' ');
-        for (const std::string& label : map_.column_labels) line += fitted(label, width - 1) + " ";
+            line += fitted(label, view_.cell - 1) + " ";
         write_line(line);
-        for (std::size_t row = 0; row < map_.rows; ++row) {
-            out_ << fitted(map_.row_labels[row], label_width_) << " ";
-            for (std::size_t column = 0; column < map_.columns; ++column)
-                write_cell(panel, row, column, width);
-            out_ << (terminal_.depth == ColorDepth::none ? "" : reset) << "\n";
-        }
     }
 
-    void write_cell(std::size_t panel, std::size_t row, std::size_t column, std::size_t width) {
-        const std::string text = cell_text(panel, row, column);
-        const std::size_t left = (width - text.size()) / 2;
-        const std::string padded =
-            std::string(left, ' ') + text + std::string(width - left - text.size(), ' ');
+    void write_cell(std::size_t panel, std::size_t row, std::size_t column) {
+        const std::size_t width = view_.cell;
         if (map_.is_blocked(panel, row, column)) {
-            set_colors(blocked_line, blocked_ground);
-            for (std::size_t i = 0; i < width; ++i) out_ << "╱";
+            write_blank(width);
+            return;
+        }
+        const std::string text = view_.is_numbered ? cell_text(panel, row, column) : "";
+        if (terminal_.depth == ColorDepth::none) {
+            // A bar of shades before the number.
+            const std::size_t blanks = view_.is_numbered && width > 3 ? 1 : 0;
+            const std::string_view shade = shade_of(panel, row, column);
+            for (std::size_t i = text.size() + blanks; i < width; ++i) out_ << shade;
+            out_ << text << std::string(blanks, ' ');
             return;
         }
         const Color ground = color_of(panel, row, column);
-        if (terminal_.depth == ColorDepth::none) {
-            // The number between two shades, so that it can be read.
-            const std::string_view shade = shade_of(panel, row, column);
-            for (std::size_t i = 0; i < width; ++i) {
-                const bool inside = i >= left && i < left + text.size();
-                if (inside)
-                    out_ << std::string_view(&text[i - left], 1);
-                else
-                    out_ << shade;
-            }
-            return;
-        }
+        const std::size_t left = (width - text.size()) / 2;
         set_colors(ink_on(ground), ground);
-        out_ << padded;
+        out_ << std::string(left, ' ') << text << std::string(width - left - text.size(), ' ');
     }
 
-    /// Two digits: hundredths, of 1 or of the largest magnitude of all.
+    /// Of a cell that is blocked: the terminal's own ground.
+    void write_blank(std::size_t width) {
+        end_colors();
+        out_ << std::string(width, ' ');
+    }
+
+    /// What the numbers in cells are hundredths of.
+    double unit() const {
+        if (!map_.is_diverging) return 1;
+        const double full = map_.full_color(map_.asked);
+        return full > 0 ? full : map_.full_color(ColorScale::global);
+    }
+
+    /// Two digits.
     std::string cell_text(std::size_t panel, std::size_t row, std::size_t column) const {
         const double value = map_.value(panel, row, column);
         if (!std::isfinite(value)) return "??";
-        const double unit = map_.is_diverging ? map_.peak : 1;
-        if (value == 0 || unit == 0) return "0";
-        const double share = std::min(std::abs(value) / unit, 2.0);
+        if (value == 0) return "0";
+        const double share = std::min(std::abs(value) / unit(), 2.0);
         const long hundredths = std::lround(100 * share);
         std::string text = hundredths >= 100 ? "1." : std::to_string(hundredths);
         if (text.size() < 2) text.insert(0, "0");
@@ -190,57 +156,34 @@ private:
     }
 
     std::string_view shade_of(std::size_t panel, std::size_t row, std::size_t column) const {
-        if (map_.is_blocked(panel, row, column)) return "╱";
         if (!std::isfinite(map_.value(panel, row, column))) return "?";
-        return shade_at(std::abs(map_.position(panel, row, column)));
+        return shade_at(map_.position(panel, row, column), map_.is_diverging);
     }
 
-    void write_shades(std::size_t panel) {
-        for (std::size_t row = 0; row < map_.rows; ++row) {
-            out_ << fitted(map_.row_labels[row], label_width_) << " ";
-            for (std::size_t column = 0; column < map_.columns; ++column)
-                out_ << shade_of(panel, row, column);
-            out_ << "\n";
-        }
-        write_ticks();
-    }
-
-    /// Two rows a line: the upper half of each character is one, its ground the other.
-    void write_half_blocks(std::size_t panel) {
-        for (std::size_t row = 0; row < map_.rows; row += 2) {
-            out_ << fitted(map_.row_labels[row], label_width_) << " ";
-            for (std::size_t column = 0; column < map_.columns; ++column) {
-                const bool has_lower = row + 1 < map_.rows;
-                const bool upper_blocked = map_.is_blocked(panel, row, column);
-                const bool lower_blocked = has_lower && map_.is_blocked(panel, row + 1, column);
-                if (upper_blocked && (lower_blocked || !has_lower)) {
-                    set_colors(blocked_line, blocked_ground);
-                    out_ << "╱";
-                    continue;
-                }
-                const Color upper = color_of(panel, row, column);
-                if (has_lower)
-                    set_colors(upper, color_of(panel, row + 1, column));
-                else
-                    set_ink(upper);
-                out_ << "▀";
-            }
-            last_ = {};
-            out_ << reset << "\n";
-        }
-        write_ticks();
+    /// Two rows a line: one is the ink of half a character, the other its ground.
+    void write_halves(std::size_t panel, std::size_t row, std::size_t column) {
+        const bool has_upper = !map_.is_blocked(panel, row, column);
+        const bool has_lower = row + 1 < map_.rows && !map_.is_blocked(panel, row + 1, column);
+        if (has_upper && has_lower)
+            set_colors(color_of(panel, row, column), color_of(panel, row + 1, column));
+        else if (has_upper || has_lower)
+            set_ink(color_of(panel, has_upper ? row : row + 1, column));
+        else
+            return write_blank(1);
+        out_ << (has_upper ? "▀" : "▄");
     }
 
     /// Labels of columns below a map without room for each.
     void write_ticks() {
-        std::string line(label_width_ + 1, ' ');
+        std::string line(view_.label, ' ');
         std::size_t width = 0;
-        constexpr std::size_t apart = 10;
+        const std::size_t apart = 10 / view_.cell;
         for (std::size_t column = 0; column < map_.columns; column += apart) {
-            line.append(column - width, ' ');
-            const std::size_t room = std::min(apart - 1, map_.columns - column);
+            line.append(column * view_.cell - width, ' ');
+            const std::size_t room =
+                std::min(apart * view_.cell - 1, (map_.columns - column) * view_.cell);
             line += fitted("^" + map_.column_labels[column], room);
-            width = column + room;
+            width = column * view_.cell + room;
         }
         write_line(line);
     }
@@ -250,45 +193,67 @@ private:
         out_ << std::string_view(line).substr(0, line.find_last_not_of(' ') + 1) << "\n";
     }
 
-    Color color_of(std::size_t panel, std::size_t row, std::size_t column) const {
-        if (map_.is_blocked(panel, row, column)) return blocked_ground;
-        if (!std::isfinite(map_.value(panel, row, column))) return no_number;
-        return color_at(map_.position(panel, row, column), map_.is_diverging);
+    /// In as many lines as it takes.
+    void write_words(const std::string& words) {
+        const bool fits = display_width(words) <= terminal_.columns;
+        std::istringstream lines(fits ? words : wrapped(words, terminal_.columns));
+        for (std::string line; std::getline(lines, line);)
+            write_line(label_text(line, terminal_.columns));
     }
 
+    Color color_of(std::size_t panel, std::size_t row, std::size_t column) const {
+        if (!std::isfinite(map_.value(panel, row, column))) return no_number;
+        return terminal_color(map_.position(panel, row, column), map_.is_diverging,
+                              terminal_.depth);
+    }
+
+    /// The bar of colours, its ticks below it, and what else there is to know.
     void write_legend() {
-        const bool plain = terminal_.depth == ColorDepth::none;
-        out_ << map_.ticks().front().text << " ";
-        constexpr int steps = 20;
-        for (int i = 0; i < steps; ++i) {
-            const double part = (i + 0.5) / steps;
-            if (plain) {
-                out_ << shade_at(map_.is_diverging ? std::abs(2 * part - 1) : part);
+        constexpr std::size_t widest_bar = 40;
+        const std::size_t wide = std::min(terminal_.columns, widest_bar);
+        for (std::size_t i = 0; i < wide; ++i) {
+            const double part = (static_cast<double>(i) + 0.5) / static_cast<double>(wide);
+            const double position = map_.is_diverging ? 2 * part - 1 : part;
+            if (terminal_.depth == ColorDepth::none) {
+                out_ << shade_at(position, map_.is_diverging);
             } else {
-                set_colors({0, 0, 0},
-                           color_at(map_.is_diverging ? 2 * part - 1 : part, map_.is_diverging));
+                set_colors({0, 0, 0}, terminal_color(position, map_.is_diverging, terminal_.depth));
                 out_ << " ";
             }
         }
         end_colors();
-        out_ << " " << map_.ticks().back().text << "   " << map_.scale_words();
+        out_ << "\n";
+        write_line(tick_line(wide));
+        std::string words = map_.scale_words();
+        if (view_.is_numbered)
+            words += "; numbers: hundredths" +
+                     (map_.is_diverging ? " of " + rounded_text(unit()) : std::string());
         const bool any_blocked = std::any_of(map_.panels.begin(), map_.panels.end(),
                                              [](const HeatPanel& p) { return !p.blocked.empty(); });
-        if (any_blocked) {
-            out_ << "   ";
-            set_colors(blocked_line, blocked_ground);
-            out_ << "╱╱";
-            end_colors();
-            out_ << " blocked";
+        if (any_blocked) words += "; blank: blocked";
+        write_words(words);
+    }
+
+    /// Each text around its place, the ends first, others where they touch none.
+    std::string tick_line(std::size_t wide) const {
+        std::vector<ScaleTick> ticks = map_.ticks();
+        std::rotate(ticks.begin(), ticks.end() - 1, ticks.end());
+        std::string line(wide, ' ');
+        for (const ScaleTick& one : ticks) {
+            const double share = map_.is_diverging ? (one.position + 1) / 2 : one.position;
+            const auto place =
+                static_cast<std::size_t>(std::lround(share * static_cast<double>(wide - 1)));
+            const std::size_t size = std::min(one.text.size(), wide);
+            const std::size_t at = std::min(less(place, size / 2), wide - size);
+            const std::size_t from = less(at, 1), end = std::min(at + size + 1, wide);
+            if (line.find_first_not_of(' ', from) >= end)
+                line.replace(at, size, one.text.substr(0, size));
         }
-        if (is_numbered_)
-            out_ << "   numbers: hundredths"
-                 << (map_.is_diverging ? " of " + map_.peak_text() : std::string());
-        out_ << "\n";
+        return line;
     }
 
     void end_colors() {
-        if (terminal_.depth != ColorDepth::none) out_ << reset;
+        if (terminal_.depth != ColorDepth::none && !last_.empty()) out_ << reset;
         last_ = {};
     }
 
@@ -307,8 +272,7 @@ private:
     TextOutput out_;  // a panel, or the legend
     const HeatMap& map_;
     const Terminal& terminal_;
-    std::size_t label_width_ = 1;
-    bool is_numbered_ = false;
+    const View view_;
     std::string last_;  // the colours that are set
 };
 
@@ -334,14 +298,6 @@ Terminal terminal_of(bool is_terminal, std::size_t wide,
     else
         terminal.depth = ColorDepth::ansi16;
     return terminal;
-}
-
-HeatMapLimits limits_of(const Terminal& terminal) {
-    const std::size_t beside = label_room(terminal) + 1;
-    const std::size_t columns = terminal.columns - std::min(terminal.columns - 1, beside);
-    // A character is twice as high as it is wide; half blocks are square.
-    const bool halves = terminal.depth != ColorDepth::none;
-    return {halves ? columns : std::max(most_numbered, columns / 2), columns};
 }
 
 void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal) {

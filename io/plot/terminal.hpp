@@ -24,11 +24,13 @@ struct Terminal {
 Terminal terminal_of(bool is_terminal, std::size_t wide,
                      FunctionRef<const char*(const char*)> variable);
 
-/// Cells that fit the terminal: up to 24 with their numbers in them, else as many as it is wide.
-HeatMapLimits limits_of(const Terminal& terminal);
+/// Cells that fit the terminal: as many as it is wide, or fewer where heads of larger matrices can
+/// stand side by side.
+HeatMapLimits limits_of(const Terminal& terminal, const NamedArray& array);
 
-/// One map below the other, with labels, numbers in small ones, half blocks in large ones, and a
-/// legend. Blocked cells are hatched.
+/// What the picture shows in words, the matrices with labels, as many side by side as fit, numbers
+/// in small ones, half blocks in large ones; then the legend and the settings. No line is wider
+/// than the terminal.
 void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal);
 
 }  // namespace attn::io

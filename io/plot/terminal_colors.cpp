@@ -1,9 +1,12 @@
 // How a terminal is asked for a colour; see terminal_colors.hpp.
 #include "io/plot/terminal_colors.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace attn::io {
 namespace {
@@ -36,6 +39,29 @@ Color palette_color(std::size_t index) {
     return {grey, grey, grey};
 }
 
+/// Of xterm's first 16: lighter from step to step in its palette and most others, and neither black
+/// nor white, which are the grounds of terminals.
+constexpr std::array<std::size_t, 5> rising{4, 12, 6, 10, 11};
+constexpr std::array<std::size_t, 7> blue_to_red{4, 12, 14, 7, 11, 9, 1};
+
+/// Never blank, as blocked cells are.
+constexpr std::array<std::string_view, 7> shades{"·", ":", "+", "░", "▒", "▓", "█"};
+constexpr std::array<std::string_view, 5> shades_above{"·", "░", "▒", "▓", "█"};
+constexpr std::array<std::string_view, 5> shades_below{"·", "-", "=", "#", "@"};
+
+/// Of equal parts from 0 to 1.
+template <class T>
+const T& part_of(std::span<const T> steps, double share) {
+    const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(steps.size());
+    return steps[std::min(static_cast<std::size_t>(place), steps.size() - 1)];
+}
+
+/// The first of them for nothing but what rounds to it.
+std::string_view nearest_shade(std::span<const std::string_view> steps, double size) {
+    const double place = std::clamp(size, 0.0, 1.0) * static_cast<double>(steps.size() - 1);
+    return steps[static_cast<std::size_t>(std::lround(place))];
+}
+
 std::size_t nearest_color(const Color& color, std::size_t first, std::size_t end) {
     const auto distance = [&](std::size_t index) {
         const Color other = palette_color(index);
@@ -66,6 +92,18 @@ std::string color_code(const Color& color, bool ground, ColorDepth depth) {
         case ColorDepth::none: break;
     }
     return {};
+}
+
+Color terminal_color(double position, bool is_diverging, ColorDepth depth) {
+    if (depth != ColorDepth::ansi16) return color_at(position, is_diverging);
+    const std::span<const std::size_t> steps =
+        is_diverging ? std::span<const std::size_t>(blue_to_red) : rising;
+    return palette_color(part_of(steps, is_diverging ? (position + 1) / 2 : position));
+}
+
+std::string_view shade_at(double position, bool is_diverging) {
+    if (!is_diverging) return nearest_shade(shades, position);
+    return nearest_shade(position < 0 ? shades_below : shades_above, std::abs(position));
 }
 
 }  // namespace attn::io

@@ -1,11 +1,13 @@
 // Heat maps on terminals: one text for each number of colours.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <sstream>
 
 #include "io/plot/terminal.hpp"
+#include "io/plot/terminal_colors.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/support.hpp"
 
@@ -44,8 +46,8 @@ Report large_report(std::size_t tokens) {
 
 std::string drawn(const Report& report, const Terminal& terminal,
                   const IsBlocked& is_blocked = is_future, ColorScale scale = ColorScale::fixed) {
-    const HeatMap map =
-        make_heat_map(report, report.arrays[0], is_blocked, scale, limits_of(terminal));
+    const HeatMap map = make_heat_map(report, report.arrays[0], is_blocked, scale,
+                                      limits_of(terminal, report.arrays[0]));
     return test::written([&](Output& out) { write_terminal(out, map, terminal); });
 }
 
@@ -77,13 +79,16 @@ Terminal terminal_in(const std::map<std::string, std::string>& environment, bool
 
 }  // namespace
 
-TEST_CASE("terminal: without colours there are shades, numbers, hatching and a legend") {
+TEST_CASE("terminal: words, labels, shades and numbers, a legend with ticks, and the settings") {
     CHECK(drawn(small_report(), {ColorDepth::none, 80}) ==
-          "causal  attention_weights (2, 2)  seed 7\n"
+          "What each word attends to: causal\n"
           "     Your way\n"
-          "Your █1.██╱╱╱╱╱\n"
-          "way  ░25░░▓75▓▓\n"
-          "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   full colour: 1   ╱╱ blocked   numbers: hundredths\n");
+          "Your ██1.\n"
+          "way  ++25 ▓▓75\n"
+          "···:::::::+++++++░░░░░░▒▒▒▒▒▒▒▓▓▓▓▓▓▓███\n"
+          "0      0.2     0.4    0.6     0.8      1\n"
+          "full colour: 1; numbers: hundredths; blank: blocked\n"
+          "causal  attention_weights (2, 2)  seed 7\n");
 }
 
 TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
@@ -108,6 +113,7 @@ TEST_CASE("terminal: a blocked cell is not a cell of 0") {
         const std::string blocked = drawn(small_report(), {depth, 80});
         const std::string zero = drawn(small_report(), {depth, 80}, nullptr);
         CHECK(lines_of(blocked)[2] != lines_of(zero)[2]);
+        CHECK(plain(blocked).find("; blank: blocked") != std::string::npos);
         CHECK(blocked.find("blocked") != std::string::npos);
         CHECK(zero.find("blocked") == std::string::npos);
     }
@@ -115,7 +121,7 @@ TEST_CASE("terminal: a blocked cell is not a cell of 0") {
 
 TEST_CASE("terminal: wide, combining and hostile labels stay in their columns") {
     const std::string text =
-        drawn(small_report({"注意\033[31m", "e\u0301"}), {ColorDepth::none, 80});
+        drawn(small_report({"注意\033[31m", "e\u0301"}), {ColorDepth::none, 80}, nullptr);
     CHECK(text.find('\033') == std::string::npos);
     const std::vector<std::string> lines = lines_of(text);
     CHECK(display_width(lines[2]) == display_width(lines[3]));
@@ -126,15 +132,14 @@ TEST_CASE("terminal: large maps are half blocks, pooled to the terminal, and say
         const Terminal terminal{ColorDepth::rgb, columns};
         const std::vector<std::string> lines =
             lines_of(drawn(large_report(1000), terminal, nullptr));
-        CHECK(lines[1].find("each cell is the largest of ") == 0);
-        for (const std::string& line : lines) {
-            if (line.find("▀") != std::string::npos) CHECK(display_width(plain(line)) <= columns);
-        }
+        CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.starts_with("each cell is the largest of ");
+        }));
         CHECK(lines.size() < columns);
     }
     const std::string fits = drawn(large_report(30), {ColorDepth::ansi256, 80}, nullptr);
     CHECK(fits.find("largest of") == std::string::npos);
-    CHECK(lines_of(fits).size() == 1 + 15 + 1 + 1);  // title, two rows a line, ticks, legend
+    CHECK(lines_of(fits).size() == 1 + 15 + 1 + 4);  // heading, two rows a line, ticks, legend
     CHECK(fits.find("\033[38;5;53;48;5;53m▀") != std::string::npos);
 }
 
@@ -152,7 +157,7 @@ TEST_CASE(
     CHECK(lines[2].find("48;2;103;0;31m 1.  ") != std::string::npos);
     CHECK(lines[3].find("??") != std::string::npos);
     CHECK(lines[3].find("48;2;255;0;255m") != std::string::npos);
-    CHECK(plain(lines[4]).find("-4 ") == 0);
+    CHECK(plain(lines[5]).find("-4 ") == 0);
 }
 
 TEST_CASE("terminal: the environment says how many colours and columns there are") {
@@ -178,31 +183,50 @@ TEST_CASE("terminal: the environment says how many colours and columns there are
     CHECK(terminal_in({{"COLUMNS", "-1"}}, true, 0).columns == 80);
 }
 
-TEST_CASE("terminal: no row of cells is wider than the terminal; numbers stay where they fit") {
-    constexpr std::size_t tokens = 24;
-    Report report;
-    for (std::size_t i = 0; i < tokens; ++i)
-        report.query_labels.push_back("token_number_" + std::to_string(i));
-    report.key_labels = report.query_labels;
+TEST_CASE(
+    "terminal: no line is wider than the terminal, and small maps have numbers where they fit") {
     for (const char* name : {"attention_weights", "scores"})
-        for (const std::size_t columns : {1u, 10u, 40u, 60u, 79u, 80u, 97u, 200u})
-            for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {
-                report.arrays = {
-                    {name, Array<float>::from_shape({tokens, tokens}), {"q_len", "kv_len"}}};
-                const Terminal terminal{depth, columns};
-                const HeatMap map = make_heat_map(report, report.arrays[0], nullptr,
-                                                  ColorScale::fixed, limits_of(terminal));
-                TextOutput out;
-                write_terminal(out, map, terminal);
-                const std::vector<std::string> lines = lines_of(plain(out.text()));
-                CAPTURE(name);
-                CAPTURE(columns);
-                // The first lines are the title and the note, the last one is the legend.
-                for (std::size_t i = 2; i + 1 < lines.size(); ++i)
-                    CHECK(display_width(lines[i]) <= std::max<std::size_t>(columns, 3));
-                const bool has_room = columns >= tokens * (map.is_diverging ? 4 : 3) + 5;
-                CHECK((out.text().find("numbers: hundredths") != std::string::npos) == has_room);
-            }
+        for (const std::size_t tokens : {1u, 6u, 24u, 64u})
+            for (const std::size_t heads : {1u, 3u})
+                for (const std::size_t columns : {1u, 2u, 5u, 10u, 40u, 60u, 79u, 80u, 120u, 200u})
+                    for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {
+                        Report report;
+                        report.title_start = "causal  ";
+                        for (std::size_t i = 0; i < tokens; ++i)
+                            report.query_labels.push_back("token_number_" + std::to_string(i));
+                        report.key_labels = report.query_labels;
+                        report.arrays = {{name,
+                                          Array<float>::from_shape({heads, tokens, tokens}),
+                                          {"heads", "q_len", "kv_len"}}};
+                        const std::string text = plain(drawn(report, {depth, columns}));
+                        CAPTURE(name);
+                        CAPTURE(tokens);
+                        CAPTURE(heads);
+                        CAPTURE(columns);
+                        std::size_t widest = 0;
+                        for (const std::string& line : lines_of(text))
+                            widest = std::max(widest, display_width(line));
+                        CHECK(widest <= columns);
+                        CHECK(widest > 0);
+                        const std::size_t cell = name[0] == 's' ? 4 : 3;
+                        if (heads == 1 && tokens <= 24 && columns >= 20)
+                            CHECK((text.find("hundredths") != std::string::npos) ==
+                                  (columns >= tokens * cell + 5));
+                    }
+}
+
+TEST_CASE("terminal: heads stand side by side where a smaller view lets them") {
+    Report report;
+    for (const std::size_t tokens : {24u, 300u}) {
+        report.arrays = {{"attention_weights",
+                          Array<float>::from_shape({3, tokens, tokens}),
+                          {"heads", "q_len", "kv_len"}}};
+        for (const ColorDepth depth : {ColorDepth::none, ColorDepth::ansi16}) {
+            const std::vector<std::string> lines = lines_of(drawn(report, {depth, 200}, nullptr));
+            CHECK(lines[1].find("head 0") == 0);
+            CHECK(lines[1].find("head 2") != std::string::npos);
+        }
+    }
 }
 
 TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries below each other") {
@@ -213,18 +237,52 @@ TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries 
     const auto lines_at = [&](std::size_t columns, ColorDepth depth) {
         return lines_of(plain(drawn(report, {depth, columns}, nullptr)));
     };
-    const std::string title = "attention_weights (2, 3, 1, 2)";
-    const std::string legend = "0    ░░░░░▒▒▒▒▒▓▓▓▓▓██ 1   full colour: 1   numbers: hundredths";
-    CHECK(lines_at(32, ColorDepth::none) ==
-          std::vector<std::string>{
-              title, "batch 0, head 0  batch 0, head 1", "  0  1             0  1",
-              "0 25░25░         0 25░25░", "batch 0, head 2", "  0  1", "0 25░25░",
-              "batch 1, head 0  batch 1, head 1", "  0  1             0  1",
-              "0 25░25░         0 25░25░", "batch 1, head 2", "  0  1", "0 25░25░", legend});
-    CHECK(lines_at(31, ColorDepth::none).size() == 2 + 6 * 3);
+    CHECK(drawn(report, {ColorDepth::none, 32}, nullptr) ==
+          "What each query attends to: 2\n"
+          "batch entries, 3 heads\n"
+          "batch 0, head 0  batch 0, head 1\n"
+          "  0  1             0  1\n"
+          "0 +25+25         0 +25+25\n"
+          "batch 0, head 2\n"
+          "  0  1\n"
+          "0 +25+25\n"
+          "batch 1, head 0  batch 1, head 1\n"
+          "  0  1             0  1\n"
+          "0 +25+25         0 +25+25\n"
+          "batch 1, head 2\n"
+          "  0  1\n"
+          "0 +25+25\n"
+          "···:::::+++++░░░░░░▒▒▒▒▒▓▓▓▓▓███\n"
+          "0    0.2   0.4    0.6   0.8    1\n"
+          "full colour: 1; numbers:\n"
+          "hundredths\n"
+          "attention_weights (2, 3, 1, 2)\n");
     // Colours take no room.
-    const std::vector<std::string> colored = lines_at(49, ColorDepth::rgb);
-    REQUIRE(colored.size() == 2 + 2 * 3);
+    const std::vector<std::string> colored = lines_at(60, ColorDepth::rgb);
     CHECK(colored[1] == "batch 0, head 0  batch 0, head 1  batch 0, head 2");
     CHECK(colored[3] == "0 25 25          0 25 25          0 25 25 ");
+}
+
+TEST_CASE(
+    "terminal: sixteen colours and none show as many steps as they have, lighter and darker") {
+    for (const ColorDepth depth : {ColorDepth::none, ColorDepth::ansi16})
+        for (const std::size_t tokens : {30u, 300u, 1024u}) {
+            const std::string text = drawn(large_report(tokens), {depth, 80}, nullptr);
+            std::size_t steps = 0;
+            for (const char* step :
+                 depth == ColorDepth::none
+                     ? std::vector<const char*>{"·", ":", "+", "░", "▒", "▓", "█"}
+                     : std::vector<const char*>{"34;", "94;", "36;", "92;", "93;"})
+                steps += text.find(step) != std::string::npos ? 1 : 0;
+            CAPTURE(tokens);
+            CHECK(steps == (depth == ColorDepth::none ? 7 : 5));
+        }
+    // Relative luminance of xterm's colours never falls.
+    double before = -1;
+    for (int i = 0; i <= 100; ++i) {
+        const Color color = terminal_color(i / 100.0, false, ColorDepth::ansi16);
+        const double light = 0.2126 * color.red + 0.7152 * color.green + 0.0722 * color.blue;
+        CHECK(light >= before);
+        before = light;
+    }
 }

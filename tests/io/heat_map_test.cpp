@@ -1,0 +1,264 @@
+// What heat maps show: what full colour stands for, the ticks of the bar, cells of many elements.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "io/plot/heat_map.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// A matrix of weights or scores, and whether its future is blocked.
+struct Kind {
+    const char* name;
+    const char* array;
+    bool is_causal;
+    std::function<double(std::size_t row, std::size_t column, double random)> score;
+};
+
+/// Softmax over what may be seen where the array holds weights.
+Array<double> values_of(const Kind& kind, std::size_t rows, std::size_t columns) {
+    std::mt19937 generator(7);
+    Array<double> values = Array<double>::from_shape({rows, columns});
+    const bool is_weights = kind.array == std::string_view("attention_weights");
+    for (std::size_t row = 0; row < rows; ++row) {
+        double sum = 0;
+        for (std::size_t column = 0; column < columns; ++column) {
+            const double random = static_cast<double>(generator()) / 0x1p31 - 1;
+            const bool is_seen = !kind.is_causal || column <= row;
+            double& value = values(row, column) = kind.score(row, column, random);
+            if (!is_weights) continue;
+            value = is_seen ? std::exp(value) : 0;
+            sum += value;
+        }
+        for (std::size_t column = 0; is_weights && column < columns; ++column)
+            values(row, column) /= sum > 0 ? sum : 1;
+    }
+    return values;
+}
+
+double distance(std::size_t a, std::size_t b) {
+    return std::abs(static_cast<double>(a) - static_cast<double>(b));
+}
+
+const std::vector<Kind>& kinds() {
+    constexpr const char *weights = "attention_weights", *scores = "scores";
+    static const std::vector<Kind> all{
+        {"uniform", weights, true, [](auto, auto, double r) { return r / 50; }},
+        {"all equal", weights, false, [](auto, auto, double) { return 0.0; }},
+        {"soft", weights, true, [](auto, auto, double r) { return 2 * r; }},
+        {"soft, all seen", weights, false, [](auto, auto, double r) { return 2 * r; }},
+        {"peaky", weights, true, [](auto, auto, double r) { return 9 * r; }},
+        {"a sink", weights, true, [](auto, auto c, double r) { return c == 0 ? 8 : r; }},
+        {"one key a query", weights, false,
+         [](auto r, auto c, double) { return r == c ? 0 : -infinity; }},
+        {"the key before", weights, true,
+         [](auto r, auto c, double x) { return x - 3 * distance(r, c + 1); }},
+        {"a slope", weights, true, [](auto r, auto c, double x) { return x - distance(r, c) / 8; }},
+        {"scores", scores, true, [](auto, auto, double r) { return 3 * r; }},
+        {"an outlier", scores, false,
+         [](auto r, auto c, double x) { return r == 2 && c == 1 ? 1e6 : x; }},
+        {"zeros", scores, false, [](auto, auto, double) { return 0.0; }},
+        {"tiny", scores, false, [](auto, auto, double r) { return r * 4e-322; }},
+        {"huge", scores, false, [](auto, auto, double r) { return r * 1.7e308; }},
+        {"no numbers", scores, false,
+         [](auto, auto c, double r) { return c % 2 == 0 ? r : infinity; }},
+    };
+    return all;
+}
+
+const std::vector<std::pair<std::size_t, std::size_t>> sizes{{1, 1}, {1, 24},  {24, 1},
+                                                             {6, 6}, {24, 24}, {130, 130}};
+
+HeatMap map_of(const Kind& kind, std::size_t rows, std::size_t columns,
+               ColorScale scale = ColorScale::automatic, const HeatMapLimits& limits = {}) {
+    const NamedArray array{kind.array, values_of(kind, rows, columns), {"q_len", "kv_len"}};
+    const IsBlocked is_future = [](auto, auto, std::size_t query, std::size_t key) {
+        return key > query;
+    };
+    return make_heat_map({}, array, kind.is_causal ? is_future : IsBlocked(), scale, limits);
+}
+
+template <class Check>
+void for_all_maps(Check check) {
+    for (const Kind& kind : kinds())
+        for (const auto& size : sizes) {
+            const std::size_t rows = size.first, columns = size.second;
+            CAPTURE(kind.name);
+            CAPTURE(rows);
+            CAPTURE(columns);
+            check(kind, rows, columns);
+        }
+}
+
+bool is_shown(const HeatMap& map, std::size_t row, std::size_t column) {
+    return !map.is_blocked(0, row, column) && std::isfinite(map.value(0, row, column));
+}
+
+}  // namespace
+
+TEST_CASE("heat map: the bar of every scale has 3 to 6 ticks that are true and apart") {
+    for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
+        for (const auto& scale : color_scale_names) {
+            const HeatMap map = map_of(kind, rows, columns, scale.first);
+            CAPTURE(scale.second);
+            const std::vector<ScaleTick> ticks = map.ticks();
+            const double full = map.full_color(scale.first), low = map.is_diverging ? -1 : 0;
+            CHECK(ticks.size() >= 3);
+            CHECK(ticks.size() <= 6);
+            double end = -infinity;
+            for (const ScaleTick& tick : ticks) {
+                CHECK(tick.position >= low);
+                CHECK(tick.position <= 1);
+                // 7 pixels a character on a bar of 160; texts at the ends are moved inside.
+                const double wide = 7 * static_cast<double>(tick.text.size());
+                const double place = 160 * (tick.position - low) / (1 - low);
+                const double begin = std::clamp(place - wide / 2, 0.0, 160 - wide);
+                CHECK(begin > end);
+                end = begin + wide;
+                if (full == 0) continue;
+                double said = std::strtod(tick.text.c_str(), nullptr) / full;
+                if (scale.first == ColorScale::log && said != 0)
+                    said = std::copysign(1 + std::log(std::abs(said)) / std::log(log_range), said);
+                if (full > 1e-300) CHECK(tick.position == doctest::Approx(said).epsilon(0.01));
+            }
+            CHECK(map.scale_words().starts_with("full colour: "));
+            const bool says_more = map.scale_words().ends_with(" and more");
+            CHECK(says_more == (full > 0 && map.peak > full));
+        }
+    });
+}
+
+TEST_CASE("heat map: places of cells follow their numbers on every scale") {
+    for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
+        for (const auto& scale : color_scale_names) {
+            const HeatMap map = map_of(kind, rows, columns, scale.first);
+            bool rises = true, is_inside = true;
+            for (std::size_t row = 0; row < rows; ++row) {
+                std::vector<std::pair<double, double>> cells;
+                for (std::size_t column = 0; column < columns; ++column)
+                    if (is_shown(map, row, column))
+                        cells.emplace_back(map.value(0, row, column), map.position(0, row, column));
+                std::sort(cells.begin(), cells.end());
+                for (std::size_t i = 0; i < cells.size(); ++i) {
+                    is_inside = is_inside && std::abs(cells[i].second) <= 1 &&
+                                (cells[i].second >= 0 || map.is_diverging);
+                    rises = rises && (i == 0 || cells[i - 1].second <= cells[i].second);
+                }
+            }
+            CAPTURE(scale.second);
+            CHECK(rises);
+            CHECK(is_inside);
+        }
+    });
+}
+
+TEST_CASE("heat map: the automatic scale shows most rows, whatever the weights are") {
+    for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
+        const HeatMap map = map_of(kind, rows, columns);
+        CHECK((map.scale() == ColorScale::robust || map.scale() == ColorScale::row));
+        if (map.is_diverging) {
+            CHECK(map.scale() == ColorScale::robust);
+            return;
+        }
+        std::size_t seen = 0, count = 0;
+        for (std::size_t row = 0; row < rows; ++row) {
+            double largest = 0;
+            for (std::size_t column = 0; column < columns; ++column)
+                if (is_shown(map, row, column))
+                    largest = std::max(largest, map.position(0, row, column));
+            count += map.panels[0].row_peak[row] > 0 ? 1 : 0;
+            seen += largest > 0.25 ? 1 : 0;
+        }
+        CHECK(2 * seen >= count);
+    });
+}
+
+TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
+    for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
+        const HeatMap map = map_of(kind, rows, columns, ColorScale::robust);
+        std::vector<double> cells, peaks;
+        double peak = 0;
+        for (std::size_t row = 0; row < rows; ++row) {
+            std::vector<double> seen;
+            for (std::size_t column = 0; column < columns; ++column)
+                if (is_shown(map, row, column)) seen.push_back(std::abs(map.value(0, row, column)));
+            for (double value : seen) peak = std::max(peak, value);
+            if (seen.size() < 2 && columns > 1) continue;
+            cells.insert(cells.end(), seen.begin(), seen.end());
+            const double most = seen.empty() ? 0 : *std::max_element(seen.begin(), seen.end());
+            if (most > 0) peaks.push_back(most);
+        }
+        std::sort(cells.begin(), cells.end());
+        std::sort(peaks.begin(), peaks.end());
+        double expected = cells.empty() ? peak : cells[cells.size() - 1 - cells.size() / 50];
+        if (!peaks.empty()) expected = std::max(expected, peaks[peaks.size() / 2] / 10);
+        if (expected == 0) expected = 1;
+        // Rounded up to an even division, from a count to 2 %.
+        CHECK(map.robust >= expected * 0.999);
+        CHECK(map.robust / 1.55 <= expected);
+        CHECK(map.peak == peak);
+    });
+}
+
+TEST_CASE("heat map: a cell of many elements holds the one of largest magnitude") {
+    const Kind scores{"scores", "scores", true, [](auto, auto, double r) { return 3 * r; }};
+    for (const std::size_t tokens : {5u, 64u, 131u})
+        for (const HeatMapLimits& limits : {HeatMapLimits{3, 4}, HeatMapLimits{50, 7}}) {
+            Array<double> values = values_of(scores, tokens, tokens);
+            values(tokens - 1, 1) = std::numeric_limits<double>::quiet_NaN();
+            const IsBlocked is_future = [](auto, auto, std::size_t query, std::size_t key) {
+                return key > query;
+            };
+            const HeatMap map = make_heat_map({}, {"scores", values, {"q_len", "kv_len"}},
+                                              is_future, ColorScale::automatic, limits);
+            bool is_right = true;
+            for (std::size_t row = 0; row < map.rows; ++row)
+                for (std::size_t column = 0; column < map.columns; ++column) {
+                    double largest = 0;
+                    bool any = false, is_number = true;
+                    for (std::size_t r = 0; r < tokens; ++r)
+                        for (std::size_t c = 0; c <= r; ++c) {
+                            if (r / map.row_step != row || c / map.column_step != column) continue;
+                            any = true;
+                            is_number = is_number && std::isfinite(values(r, c));
+                            if (std::abs(values(r, c)) > std::abs(largest)) largest = values(r, c);
+                        }
+                    const double found = map.value(0, row, column);
+                    is_right = is_right && any != map.is_blocked(0, row, column) &&
+                               (!any || (is_number ? found == largest : std::isnan(found)));
+                }
+            CHECK(is_right);
+            const bool is_pooled = map.row_step * map.column_step > 1;
+            CHECK((map.note.find("by magnitude") != std::string::npos) == is_pooled);
+        }
+}
+
+TEST_CASE("heat map: the heading says in words what is drawn") {
+    Report report;
+    report.title_start = "causal  ";
+    const auto heading = [&](const char* name, std::vector<std::size_t> shape) {
+        const bool has_heads = shape.size() == 3;
+        const NamedArray array{name, Array<float>::from_shape(std::move(shape)),
+                               has_heads ? std::vector<std::string_view>{"heads", "q_len", "kv_len"}
+                                         : std::vector<std::string_view>{"q_len", "kv_len"}};
+        return make_heat_map(report, array, nullptr, ColorScale::automatic, {}).heading;
+    };
+    CHECK(heading("attention_weights", {2, 2}) == "What each query attends to: causal");
+    report.query_labels = {"a", "b"};
+    CHECK(heading("attention_weights", {3, 2, 2}) == "What each word attends to: causal, 3 heads");
+    CHECK(heading("masked_scores", {2, 2}) == "Masked scores: causal");
+    report.title_start = "";
+    CHECK(heading("W_query", {2, 2}) == "W_query");
+}
