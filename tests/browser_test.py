@@ -54,6 +54,13 @@ class PageTest:
     def click_on(self, expression):
         self.browser.click(*self.middle_of(expression))
 
+    def comes(self, expression):
+        """Whether it is true within ten seconds: what is drawn in pauses takes a while."""
+        return self.browser.evaluate(
+            "(async () => { for (let i = 0; i < 500; ++i) {"
+            f" if ({expression}) return true; await new Promise((go) => setTimeout(go, 20)); }}"
+            " return false; })()")
+
     def choose_with_keys(self, identifier, key):
         self.browser.evaluate(f"element('{identifier}').focus()")
         self.browser.press(key, {"ArrowUp": 38, "ArrowDown": 40}[key])
@@ -140,7 +147,7 @@ class PageTest:
         self.check("title of the lines", self.text("lines-title"), "What “</script><!-- &” attends to")
         self.check("in words", self.text("lines-say"),
                    f"Most: “</script><!-- &” 0.14, “(empty)” 0.14, “{SCRIPT}” 0.14")
-        self.check("they are drawn", self.browser.evaluate(
+        self.check("they are drawn", self.comes(
             "linesCanvas.getContext('2d').getImageData(0, 0, linesCanvas.width, linesCanvas.height)"
             ".data.some((byte) => byte)"), True)
         self.browser.point(*self.middle_of("buttonOf('row', 1)"))
@@ -238,7 +245,7 @@ class PageTest:
                                  ("ArrowDown", 40, 3), ("End", 35, 5)):
             self.browser.press(key, code)
             self.check(f"{key} in the grid", self.browser.evaluate(focused), there)
-        self.check("they are drawn", self.browser.evaluate(
+        self.check("they are drawn", self.comes(
             "thumbnailsIn('grid').every(({firstChild: {width, height}, firstChild}) =>"
             " firstChild.getContext('2d').getImageData(0, 0, width, height).data.some((b) => b))"), True)
         self.browser.press("Enter", 13, "\r")
@@ -279,7 +286,7 @@ class PageTest:
         self.browser.evaluate("choose({panel: 1})")
         self.click_on("element('save-svg')")
         self.click_on("element('save-png')")
-        self.browser.evaluate("new Promise((go) => setTimeout(go, 100))")
+        self.check("both are there", self.comes("savedNames.length === 2"), True)
         self.check("names of the files", self.browser.evaluate("savedNames"),
                    ["attention_weights-head-1.svg", "attention_weights-head-1.png"])
         text = self.browser.evaluate("saved[0].text()")

@@ -42,10 +42,11 @@ function choiceOf(address) {
     };
 }
 
-/// Back goes through arrays, matrices and views; rows and scales change the address alone.
+/// Back goes through arrays, matrices and views; rows and scales change the address alone. What the
+/// page opens with is not written.
 function writeAddress(before) {
     const address = addressOf();
-    if (before.array === null || address === location.hash) return;
+    if (before.array === null || before.row === null || address === location.hash) return;
     const isStep = ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
     try {
         history[isStep ? 'pushState' : 'replaceState'](null, '', address);

@@ -103,7 +103,7 @@ function flagsOf(of, mask, size) {
     return of.lastFlags;
 }
 
-const mostDecoded = 48e6;  // bytes of matrices whose packed text stays beside them
+const mostDecoded = 64e6;  // bytes of matrices whose packed text stays beside them
 const decoded = new Map();  // the one that was not wanted for longest first
 
 /// The numbers of a matrix of an array, row by row, and which are blocked. What packed text says is

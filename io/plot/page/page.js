@@ -161,7 +161,7 @@ function press(event) {
         Home: [row, 0], End: [row, map.columns.size - 1],
     };
     const acts = {
-        Enter: () => choose(event.shiftKey ? {by: 'column', column} : {by: 'row', row}),
+        Enter: () => choose({by: event.shiftKey ? 'column' : 'row', row, column}),
         PageUp: () => stepPanel(-1), PageDown: () => stepPanel(1), '+': () => chooseZoom(zoom + 1),
         '=': () => chooseZoom(zoom + 1), '-': () => chooseZoom(zoom - 1),
     };
@@ -206,7 +206,8 @@ function listen() {
         const cell = layout && cellAt(event);
         if (!cell) return;
         moveTo(cell.row ?? cursor.row, cell.column ?? cursor.column);
-        choose(cell.row === null ? {by: 'column', column: cell.column} : {by: 'row', row: cell.row});
+        choose(cell.row === null ? {by: 'column', column: cell.column}
+                                 : {by: 'row', row: cell.row, column: cell.column ?? chosen.column});
     });
     new ResizeObserver(() => {
         layOut();
