@@ -186,9 +186,9 @@ TEST_CASE("terminal: the environment says how many colours and columns there are
 TEST_CASE(
     "terminal: no line is wider than the terminal, and small maps have numbers where they fit") {
     for (const char* name : {"attention_weights", "scores"})
-        for (const std::size_t tokens : {1u, 6u, 24u, 64u})
+        for (const std::size_t tokens : {1u, 6u, 24u, 40u})
             for (const std::size_t heads : {1u, 3u})
-                for (const std::size_t columns : {1u, 2u, 5u, 10u, 40u, 60u, 79u, 80u, 120u, 200u})
+                for (const std::size_t columns : {1u, 5u, 40u, 79u, 80u, 200u})
                     for (const ColorDepth depth : {ColorDepth::none, ColorDepth::rgb}) {
                         Report report;
                         report.title_start = "causal  ";

@@ -30,7 +30,7 @@ def explain(program):
                 yield f"attn explain {asked_with(mode, option)} {given(option, value)}"
 
 
-SCALES = ("fixed", "row", "log", "global")
+SCALES = ("auto", "robust", "row", "fixed", "global", "log")
 TERMINALS = cut("""| TERM=xterm COLORTERM=truecolor CLICOLOR_FORCE=1 | TERM=xterm-256color CLICOLOR_FORCE=1 |
     TERM=dumb CLICOLOR_FORCE=1 | TERM=linux CLICOLOR_FORCE=1 | NO_COLOR=1 CLICOLOR_FORCE=1 | COLUMNS=20 |
     COLUMNS=200 CLICOLOR_FORCE=1 | COLUMNS=x | COLUMNS=0 | CLICOLOR_FORCE=0 COLORTERM=24bit |
