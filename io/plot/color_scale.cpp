@@ -116,6 +116,10 @@ std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
 
 Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
 
+void Magnitudes::begin_matrix() {
+    begins_.push_back(row_peaks_.size());
+}
+
 void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
     const double peak = cells.empty() ? 0 : *std::max_element(cells.begin(), cells.end());
     peak_ = std::max(peak_, peak);
@@ -125,7 +129,7 @@ void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
     if (peak > 0) row_peaks_.push_back(peak);
 }
 
-double Magnitudes::robust() const {
+double Magnitudes::robust(bool is_diverging) const {
     double full = peak_;
     std::size_t above = 2 * cells_ / 100;
     if (cells_ > 0)
@@ -141,6 +145,7 @@ double Magnitudes::robust() const {
         const auto middle = peaks.begin() + std::ssize(peaks) / 2;
         std::nth_element(peaks.begin(), middle, peaks.end());
         full = std::max(full, *middle / 10);
+        if (is_diverging) full = std::min(full, 3 * *middle);
     }
     if (full == 0) full = peak_;
     if (full == 0) return 1;
@@ -149,9 +154,17 @@ double Magnitudes::robust() const {
 }
 
 bool Magnitudes::leaves_most_rows_dark(double full) const {
-    const auto dark = std::count_if(row_peaks_.begin(), row_peaks_.end(),
-                                    [&](double peak) { return peak < full / 3; });
-    return 2 * dark > std::ssize(row_peaks_);
+    for (std::size_t i = 0; i < begins_.size(); ++i) {
+        const auto at = [&](std::size_t matrix) {
+            const std::size_t end = row_peaks_.size();
+            return row_peaks_.begin() +
+                   static_cast<std::ptrdiff_t>(matrix < begins_.size() ? begins_[matrix] : end);
+        };
+        const auto dark =
+            std::count_if(at(i), at(i + 1), [&](double peak) { return peak < full / 3; });
+        if (2 * dark > at(i + 1) - at(i)) return true;
+    }
+    return false;
 }
 
 std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {

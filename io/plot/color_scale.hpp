@@ -22,7 +22,8 @@ inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic,
 
 inline constexpr const char* color_scale_help =
     "what full colour stands for; robust: what two cells in a hundred exceed; row: the largest of "
-    "the row; auto: robust, or row where most rows would be dark; fixed: 1 (of scores the "
+    "the row; auto: robust, or row where most rows of a matrix would be dark; fixed: 1 (of scores "
+    "the "
     "largest); global: the largest of all; log: the same, with equal steps for equal ratios "
     "(default auto)";
 
@@ -40,17 +41,21 @@ class Magnitudes {
 public:
     Magnitudes();
 
+    /// The rows that follow are of another matrix.
+    void begin_matrix();
+
     /// A row whose `cells` are the magnitudes of those that may be seen. Rows of one such cell
     /// count only where they have no other (`is_narrow`): a query that sees one key weighs it 1,
     /// whatever the numbers are.
     void add_row(const std::vector<double>& cells, bool is_narrow);
 
-    /// The magnitude that two cells in a hundred exceed, at least a tenth of the middle row's
-    /// largest (numbers nearer to 0 are as good as none), rounded up to what ticks divide evenly; 1
-    /// where all are 0.
-    double robust() const;
+    /// The magnitude that two cells in a hundred exceed, rounded up to what ticks divide evenly. At
+    /// least a tenth of the middle row's largest: numbers nearer to 0 are as good as none; and
+    /// where no scale by rows can help (`is_diverging`), at most three times it: small matrices
+    /// have no hundred cells. 1 where all are 0.
+    double robust(bool is_diverging) const;
 
-    /// Whether in most rows nothing reaches a third of `full`.
+    /// Whether there is a matrix where nothing reaches a third of `full` in most rows.
     bool leaves_most_rows_dark(double full) const;
 
     double peak() const { return peak_; }
@@ -58,7 +63,8 @@ public:
 private:
     std::vector<std::size_t> counts_;  // by the leading bits of the magnitude
     std::size_t cells_ = 0;
-    std::vector<double> row_peaks_;  // but of rows of 0
+    std::vector<double> row_peaks_;    // but of rows of 0
+    std::vector<std::size_t> begins_;  // of matrices, among them
     double peak_ = 0;
 };
 

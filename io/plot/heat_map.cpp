@@ -92,7 +92,7 @@ public:
             },
             array_.values);
         map_.peak = magnitudes_.peak();
-        map_.robust = magnitudes_.robust();
+        map_.robust = magnitudes_.robust(map_.is_diverging);
         const bool by_row = !map_.is_diverging && map_.columns > 1 &&
                             magnitudes_.leaves_most_rows_dark(map_.robust);
         map_.automatic = by_row ? ColorScale::row : ColorScale::robust;
@@ -184,6 +184,7 @@ private:
         std::vector<std::uint8_t> blocked(map_.rows * map_.columns, 0);
         bool any_blocked = false;
         std::vector<double> seen;
+        magnitudes_.begin_matrix();
         for (std::size_t row = 0; row < map_.rows; ++row) {
             seen.clear();
             for (std::size_t column = 0; column < map_.columns; ++column) {

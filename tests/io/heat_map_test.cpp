@@ -187,6 +187,49 @@ TEST_CASE("heat map: the automatic scale shows most rows, whatever the weights a
     });
 }
 
+TEST_CASE("heat map: of heads of any kinds together none is dark") {
+    constexpr std::size_t tokens = 40;
+    for (const Kind& bright : kinds())
+        for (const Kind& pale : kinds()) {
+            if (bright.array != pale.array || bright.array != std::string_view("attention_weights"))
+                continue;
+            Array<double> values = Array<double>::from_shape({2, tokens, tokens});
+            const Array<double> heads[] = {values_of(bright, tokens, tokens),
+                                           values_of(pale, tokens, tokens)};
+            for (std::size_t head : {0u, 1u})
+                std::copy(heads[head].begin(), heads[head].end(),
+                          values.begin() + static_cast<std::ptrdiff_t>(head * tokens * tokens));
+            const HeatMap map =
+                make_heat_map({}, {bright.array, values, {"heads", "q_len", "kv_len"}}, nullptr,
+                              ColorScale::automatic, {});
+            CAPTURE(bright.name);
+            CAPTURE(pale.name);
+            for (std::size_t head : {0u, 1u}) {
+                std::size_t seen = 0;
+                for (std::size_t row = 0; row < tokens; ++row) {
+                    double largest = 0;
+                    for (std::size_t column = 0; column < tokens; ++column)
+                        largest = std::max(largest, map.position(head, row, column));
+                    seen += largest > 0.25 ? 1 : 0;
+                }
+                CHECK(2 * seen >= tokens);
+            }
+        }
+}
+
+TEST_CASE("heat map: one outlier does not blank a small matrix of scores") {
+    for (const std::size_t tokens : {2u, 3u, 6u, 24u}) {
+        Array<double> scores = Array<double>::from_shape({tokens, tokens});
+        std::fill(scores.begin(), scores.end(), -1.0);
+        scores(1, 0) = 1e6;
+        const HeatMap map = make_heat_map({}, {"scores", scores, {"q_len", "kv_len"}}, nullptr,
+                                          ColorScale::automatic, {});
+        CAPTURE(tokens);
+        if (tokens > 2) CHECK(map.position(0, 0, 0) < -0.1);
+        CHECK(map.position(0, 1, 0) == 1);
+    }
+}
+
 TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
     for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
         const HeatMap map = map_of(kind, rows, columns, ColorScale::robust);
@@ -205,7 +248,9 @@ TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
         std::sort(cells.begin(), cells.end());
         std::sort(peaks.begin(), peaks.end());
         double expected = cells.empty() ? peak : cells[cells.size() - 1 - cells.size() / 50];
-        if (!peaks.empty()) expected = std::max(expected, peaks[peaks.size() / 2] / 10);
+        const double middle = peaks.empty() ? 0 : peaks[peaks.size() / 2];
+        expected = std::max(expected, middle / 10);
+        if (map.is_diverging && middle > 0) expected = std::min(expected, 3 * middle);
         if (expected == 0) expected = 1;
         // Rounded up to an even division, from a count to 2 %.
         CHECK(map.robust >= expected * 0.999);
