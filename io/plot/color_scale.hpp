@@ -23,8 +23,7 @@ inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic,
 inline constexpr const char* color_scale_help =
     "what full colour stands for; robust: what two cells in a hundred exceed; row: the largest of "
     "the row; auto: robust, or row where most rows of a matrix would be dark; fixed: 1 (of scores "
-    "the "
-    "largest); global: the largest of all; log: the same, with equal steps for equal ratios "
+    "the largest); global: the largest of all; log: the same, with equal steps for equal ratios "
     "(default auto)";
 
 /// Ratios that a logarithmic scale shows: four powers of ten.
@@ -75,7 +74,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging);
 /// At powers of ten from full / log_range to `full`.
 std::vector<ScaleTick> log_ticks(double full, bool is_diverging);
 
-/// "0.0123", "1e-07": three digits that count.
+/// "0.0123", "1e-7": three digits that count.
 std::string rounded_text(double value);
 
 }  // namespace attn::io
