@@ -403,6 +403,9 @@ class PageTest:
             "element('queries').firstChild.textContent"), "↑ 280 more")
         self.check("the rest", self.browser.evaluate(
             "element('key-tokens').lastChild.textContent"), "475 others, 300 at most")
+        self.check("bars of the largest", self.browser.evaluate(
+            "[element('bar-list').children.length, element('bars-note').textContent]"),
+            [100, "A full bar is 300, the largest here. The 100 largest of 301. 214 blocked."])
         self.browser.evaluate("buttonOf('row', 300).focus()")
         for _ in range(3):
             self.browser.press("ArrowDown", 40)

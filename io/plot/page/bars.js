@@ -1,6 +1,8 @@
 
 // ---- The chosen row or column as bars, with exact numbers
 
+const mostBars = 100;  // unless all are asked for
+
 /// The cells of a row, or of a column, of the map.
 function cellsOf(by, index) {
     const columns = map.columns.size;
@@ -42,19 +44,24 @@ function showBars() {
     element('bars-title').replaceChildren(...titleOfChosen());
     const all = cellsOf(chosen.by, chosen[chosen.by]);
     const open = all.filter((cell) => !shown.flags[cell]);
-    const numbers = open.filter(isNumber).map((cell) => shown.numbers[cell]);
-    const full = numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const sizeOf = (cell) => isNumber(cell) ? Math.abs(shown.numbers[cell]) : Infinity;
+    const bySize = [...open].sort((a, b) => sizeOf(b) - sizeOf(a) || a - b);
+    const full = bySize.reduce((most, cell) => isNumber(cell) ? Math.max(most, sizeOf(cell)) : most, 0);
+    const isCut = open.length > mostBars && !element('all-bars').checked;
+    element('all-bars').parentElement.hidden = open.length <= mostBars;
+    const kept = isCut ? bySize.slice(0, mostBars).sort((a, b) => a - b) : open;
     if (element('largest-first').checked) {
         const rank = (cell) => isNumber(cell) ? shown.numbers[cell] : -Infinity;
-        open.sort((a, b) => rank(b) - rank(a) || a - b);
+        kept.sort((a, b) => rank(b) - rank(a) || a - b);
     }
-    const list = element('bar-list'), hasBelow = numbers.some((value) => value < 0);
-    const items = open.map((cell) => barOf(cell, full, hasBelow));
+    const list = element('bar-list'), hasBelow = open.some((cell) => shown.numbers[cell] < 0);
+    const items = kept.map((cell) => barOf(cell, full, hasBelow));
     const digits = Math.max(1, ...items.map((item) => item.lastChild.textContent.length));
     list.style.setProperty('--digits', `${digits}ch`);
     list.replaceChildren(...items);
     const notes = [];
     if (full > 0) notes.push(`A full bar is ${briefText(full)}, the largest here.`);
+    if (isCut) notes.push(`The ${mostBars} largest of ${open.length}.`);
     if (open.length < all.length) notes.push(`${all.length - open.length} blocked.`);
     element('bars-note').textContent = notes.join(' ');
 }

@@ -66,7 +66,8 @@ const headPanels = () => hasHeads() ? besides().filter((_, head) => !chosen.with
 /// Those that the mean is of: all where none is left.
 const meanPanels = () => headPanels().length > 0 ? headPanels() : besides();
 
-const axisLabel = (axis, index) => axis.labels?.[index] ?? String(index);
+/// `head 3`, or what a layer is called.
+const axisLabel = (axis, index) => axis.labels?.[index] ?? `${axis.name} ${index}`;
 
 /// The mean of matrices, at least one; blocked where all of them are.
 async function meanOf(of, panels) {

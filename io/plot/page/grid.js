@@ -97,7 +97,7 @@ function fillStrip() {
     if (element('strip').hidden) return element('strip').replaceChildren();
     const isHeads = hasHeads();
     const items = panels.map((panel, i) => {
-        const label = `${axis.name} ${axisLabel(axis, i)}`;
+        const label = axisLabel(axis, i);
         const name = made('label', '', ...(isHeads ? [headSwitch(i, label)] : []), label);
         return made('li', '', thumbnail(panel), name);
     });
@@ -142,13 +142,13 @@ function fillGrid() {
     if (isTable) {
         cells.push(made('span', ''));
         for (let i = 0; i < across; ++i)
-            cells.push(made('span', 'above', `${last.name} ${axisLabel(last, i)}`));
+            cells.push(made('span', 'above', axisLabel(last, i)));
     }
     for (let panel = 0; panel < map.panels.length; ++panel) {
         if (isTable && panel % across === 0) {
             const places = placesOf(panel);
             cells.push(made('span', 'before', axes.slice(0, -1).map(
-                (axis, i) => `${axis.name} ${axisLabel(axis, places[i])}`).join(', ')));
+                (axis, i) => axisLabel(axis, places[i])).join(', ')));
         }
         const button = thumbnail(panel);
         if (!isTable) button.append(made('span', '', map.panels[panel].title));

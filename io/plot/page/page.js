@@ -50,7 +50,7 @@ function showLegend() {
 function nameOfShown() {
     const places = placesOf(chosen.panel);
     return map.axes.map((axis, i) => chosen.isMean && i === map.axes.length - 1
-        ? headCount(meanPanels().length) : `${axis.name} ${axisLabel(axis, places[i])}`).join(', ');
+        ? headCount(meanPanels().length) : axisLabel(axis, places[i])).join(', ');
 }
 
 function showControls() {
@@ -69,7 +69,7 @@ function fillAxes() {
     element('panels').hidden = map.panels.length < 2;
     const lists = map.axes.map((axis, i) => {
         const list = made('select', '', ...Array.from(
-            {length: axis.size}, (_, place) => new Option(axisLabel(axis, place), place)));
+            {length: axis.size}, (_, place) => new Option(axis.labels?.[place] ?? place, place)));
         list.id = `axis-${i}`;
         if (i === map.axes.length - 1 && axis.name === 'head') list.append(new Option('mean of heads', 'mean'));
         list.addEventListener('change', () => {
@@ -129,7 +129,8 @@ onChange((before) => {
     if (differs('scale')) redrawThumbnails();
     if (differs('without')) showHeads();
     markThumbnails();
-    if (chosen.view === 'map' && (!shown || differs('array', 'panel', 'isMean', 'without', 'scale', 'view', 'row')))
+    const isRead = shown && before.row !== null && chosen.row !== null;
+    if (chosen.view === 'map' && (!isRead || differs('array', 'panel', 'isMean', 'without', 'scale', 'view')))
         showNumbers();
     else if (chosen.view === 'map')
         showBars();
@@ -187,6 +188,7 @@ function listen() {
     element('larger').addEventListener('click', () => chooseZoom(zoom + 1));
     element('smaller').addEventListener('click', () => chooseZoom(zoom - 1));
     element('largest-first').addEventListener('change', showBars);
+    element('all-bars').addEventListener('change', showBars);
     view.addEventListener('keydown', (event) => {
         press(event);
         if (isPointing) pointFromMap();
