@@ -1,4 +1,4 @@
-"""The page of heat maps in a real browser: browser_test.py BROWSER PAGE LARGE-PAGE ODD-PAGE
+"""The page of heat maps in a real browser: browser_test.py BROWSER PAGE LARGE-PAGE ODD-PAGE PACKED-PAGE WALK-PAGE
 
 What the pages hold is told by tests/support/make_page.cpp.
 """
@@ -438,6 +438,70 @@ class PageTest:
                 await savePicture(array % 2 ? 'svg' : 'png'); })(ARRAY)""".replace("ARRAY", str(array)))
         self.check("all were shown", self.browser.evaluate("maps.length"), 16)
 
+    def packed(self):
+        """As make_page.cpp made them, of both types."""
+        self.check("numbers that are not as they were", self.browser.evaluate("""(async () => {
+            const edges = [0x80000000, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7ff00000, 0xfff80000];
+            const wrong = [], word = new DataView(new ArrayBuffer(8));
+            for (const array of [0, 1]) {
+                const of = mapAt(array), {numbers, flags} = await numbersOf(of, 0);
+                for (let i = 0; i < 330 * 330; ++i) {
+                    const row = Math.floor(i / 330), column = i % 330;
+                    word.setUint32(0, edges[column] ?? Math.imul(i, 2654435761));
+                    word.setUint32(4, Math.imul(i, 2246822519));
+                    const isBlocked = array === 0 && column > row;
+                    let value = array === 0 ? word.getFloat32(0) : word.getFloat64(0);
+                    if (!Number.isFinite(value)) value = NaN;
+                    if (isBlocked ? !flags[i] : flags[i] || !Object.is(numbers[i], value)) wrong.push([array, i]);
+                }
+                if (numbers.length !== 330 * 330) wrong.push(numbers.length);
+            }
+            return wrong.slice(0, 5); })()"""), [])
+        self.check("rounded numbers say so", self.browser.evaluate(
+            "[shortest(0.0123456, {digits: 3, float32: true}), shortest(0, {digits: 3, float32: true})]"),
+            ["≈ 0.0123", "0"])
+
+    def walks(self):
+        self.browser.evaluate("choose({row: 20})")
+        self.browser.evaluate("showWalk()")
+        self.check("weights open the page", self.browser.evaluate("map.array"), "attention_weights")
+        self.check("its title", self.text("walk-title"), "Walk: query 20, head 0")
+        self.check("steps that changed nothing are left out", self.browser.evaluate(
+            "[...element('walk-head').children].map((e) => e.firstChild.textContent)"),
+            ["key", "keys", "products", "scores", "scaled scores", "attention weights", "values"])
+        keys = "[...element('walk-keys').children].map((e) => Number(e.dataset.column))"
+        self.check("largest weights first", self.browser.evaluate(
+            keys + ".map((key) => (800 + key) % 7)"), [6, 6, 6, 5, 5, 5, 4, 4])
+        self.check("what is not shown", self.text("walk-rest").split(" of the weight. ")[1],
+                   "19 blocked keys: weight 0.")
+        self.click_on("element('walk-more')")
+        self.check("all on request", self.browser.evaluate(keys + ".length"), 21)
+        self.click_on("element('walk-keys').children[2].querySelector('button')")
+        key = self.browser.evaluate(keys + "[2]")
+        self.check("a key marks its cell and its word", self.browser.evaluate(
+            "[cursor.row, cursor.column, chosen.row, chosen.column,"
+            " document.querySelector('.of-walk').dataset.index]"), [20, key, 20, key, str(key)])
+        said = self.text("walk-sum")
+        self.check("its score is a sum", (said.startswith(f"scores[20][{key}] = "), said.count("·")), (True, 8))
+        self.check("which ends in the program's number", said.split(" = ")[-1], self.browser.evaluate(
+            f"shortest(walk.steps[0].array.row(20)[{key}], mapAt(3))"))
+        self.point_at(20, 4)
+        self.check("a cell marks its key", self.browser.evaluate(
+            "document.querySelector('#walk-keys .marked').dataset.column"), "4")
+        self.browser.click(*self.place_of(30, 2))
+        self.check("another row", self.text("walk-title"), "Walk: query 30, head 0")
+        self.browser.evaluate("choose({panel: 1})")
+        self.browser.evaluate("showWalk()")
+        self.check("the head's own queries, the shared keys", self.browser.evaluate(
+            "[walk.queries.row(30)[0], walk.keys.row(1)[0]]"), [1 + 560 % 7 / 8, -2 + 8 % 7 / 8])
+        self.browser.evaluate("choose({isMean: true})")
+        self.check("a mean has none", self.text("walk-hint"), "A walk is of one head: choose one.")
+        self.browser.evaluate("choose({isMean: false})")
+
+    def lacks_arrays(self):
+        self.check("how to have a walk", self.text("walk-hint"),
+                   "This page does not hold queries, keys, values: --emit all --plot-array all puts them into a page.")
+
     def is_quiet(self):
         loud = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled",
                 "Page.javascriptDialogOpening")
@@ -455,7 +519,7 @@ def main():
         small = PageTest(browser, sys.argv[2])
         for step in (small.loads, small.hovers, small.colors, small.heads, small.mean_of_heads,
                      small.lines, small.bars, small.arrays, small.arrays_while_thumbnails_are_drawn,
-                     small.grid, small.addresses, small.keyboard, small.dark, small.narrow,
+                     small.grid, small.addresses, small.lacks_arrays, small.keyboard, small.dark, small.narrow,
                      small.touches, small.saves, small.is_quiet):
             step()
         large = PageTest(browser, sys.argv[3])
@@ -464,11 +528,18 @@ def main():
         odd = PageTest(browser, sys.argv[4])
         for step in (odd.odd, odd.narrow, odd.is_quiet):
             step()
+        packed = PageTest(browser, sys.argv[5])
+        for step in (packed.packed, packed.is_quiet):
+            step()
+        walk = PageTest(browser, sys.argv[6])
+        for step in (walk.walks, walk.dark, walk.narrow, walk.is_quiet):
+            step()
         framed = PageTest(browser, sys.argv[2])
         framed.hidden_frame(os.path.abspath(sys.argv[3]))
     finally:
         browser.close()
-    failures = small.failures + large.failures + odd.failures + framed.failures
+    failures = small.failures + large.failures + odd.failures + packed.failures
+    failures += walk.failures + framed.failures
     print("browser test:", "ok" if failures == 0 else f"{failures} failures")
     return min(failures, 1)
 

@@ -12,5 +12,7 @@ trap 'rm -rf "$work"' EXIT
 "$1" "$work/page.html"
 "$1" "$work/large.html" large
 "$1" "$work/odd.html" odd
+"$1" "$work/packed.html" packed
+"$1" "$work/walk.html" walk
 python3 "$(dirname "$0")/browser_test.py" "$browser" \
-    "$work/page.html" "$work/large.html" "$work/odd.html"
+    "$work/page.html" "$work/large.html" "$work/odd.html" "$work/packed.html" "$work/walk.html"

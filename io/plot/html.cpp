@@ -201,6 +201,13 @@ unsigned digits_of(unsigned mantissa_bits) {
     return static_cast<unsigned>((mantissa_bits + 1) * std::log10(2.0));
 }
 
+/// The weights, or the first where there are none.
+std::size_t first_shown(const std::vector<HeatMap>& maps) {
+    for (std::size_t i = 0; i < maps.size(); ++i)
+        if (maps[i].array == "attention_weights") return i;
+    return 0;
+}
+
 std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     std::size_t cells = 0;
     for (const HeatMap& map : maps) cells += map.panels.size() * map.rows * map.columns;
@@ -208,7 +215,11 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     std::vector<PackingCost> costs;
     costs.reserve(maps.size());
     for (const HeatMap& map : maps) costs.push_back(packing_cost(map));
-    const std::vector<unsigned> bits = fitting_mantissas(costs, most_packed_bytes);
+    const std::size_t first = first_shown(maps);
+    std::swap(costs[0], costs[first]);
+    std::vector<unsigned> bits = fitting_mantissas(costs, most_packed_bytes);
+    std::swap(costs[0], costs[first]);
+    std::swap(bits[0], bits[first]);
     const double megabytes = packed_bytes(costs, bits) / 1e6;
     std::vector<Store> stores;
     stores.reserve(maps.size());
@@ -291,6 +302,7 @@ std::string contents_of(const std::vector<HeatMap>& maps) {
     for (const HeatMap& map : maps) arrays.push_back(map.array);
     return object_of(
         {{"arrays", list_of(arrays)},
+         {"first", std::to_string(first_shown(maps))},
          {"log_range", script_text(log_range)},
          {"no_number", script_text(hex_text(no_number))},
          {"red_blue", color_list(true)},
@@ -321,7 +333,8 @@ void write_html(Output& out, const std::vector<HeatMap>& maps) {
     const std::size_t end = page_template.find(data);
     std::size_t at = 0;
     for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
-        out << page_template.substr(at, next - at) << html_text(printable(maps.front().heading));
+        out << page_template.substr(at, next - at)
+            << html_text(printable(maps[first_shown(maps)].heading));
     out << page_template.substr(at, end - at);
     write_data(out, maps);
     out << page_template.substr(end + data.size());

@@ -17,7 +17,8 @@ inline constexpr std::size_t most_listed_cells = 100'000;
 inline constexpr double most_packed_bytes = 24e6;
 
 /// One HTML document that needs nothing beside it and asks the network for nothing: the page of
-/// io/plot/page with the maps, at least one, as JSON in it. The first is shown first.
+/// io/plot/page with the maps, at least one, as JSON in it. The weights are shown first, or
+/// the first map where there are none.
 void write_html(Output& out, const std::vector<HeatMap>& maps);
 
 }  // namespace attn::io

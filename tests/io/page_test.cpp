@@ -130,6 +130,13 @@ TEST_CASE("page: the numbers of large pages are packed") {
     }
 }
 
+TEST_CASE("page: opens on the weights, where there are some") {
+    HeatMap scores = map_of(numbers(1, 3)), weights = map_of(numbers(1, 3));
+    scores.array = "scores";
+    CHECK(data_of(page_of({scores, weights, scores}), "contents")["first"] == 1);
+    CHECK(data_of(page_of({scores, scores}), "contents")["first"] == 0);
+}
+
 TEST_CASE("page: masks that differ are told, those alike once") {
     HeatMap map = map_of(numbers(6, 3));
     for (std::size_t head : {std::size_t{2}, std::size_t{5}}) map.panels[head].blocked[1] = 0;

@@ -1,4 +1,8 @@
-// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE [large|odd]
+// Writes the page of heat maps that tests/browser_test.py looks at: make_page FILE
+// [large|odd|packed|walk]
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <string_view>
@@ -22,7 +26,8 @@ std::vector<HeatMap> small_maps() {
     constexpr std::size_t batch = 2, heads = 3, tokens = 6;
     Report report;
     report.title_start = "multihead  ";
-    report.query_labels = report.key_labels = {"Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
+    report.query_labels = report.key_labels = {
+        "Your", "journey", "<script>alert(1)</script>", "", "</script><!-- &", "step"};
     Array<float> weights = Array<float>::from_shape({heads, tokens, tokens}),
                  scores = Array<float>::from_shape({batch, heads, tokens, tokens});
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -82,12 +87,72 @@ std::vector<HeatMap> odd_maps() {
     return maps;
 }
 
+/// More cells than are listed, of any bits, in both types; browser_test.py computes them anew.
+template <class Float, class Word>
+HeatMap map_of_any_bits(const IsBlocked& is_blocked) {
+    constexpr std::size_t tokens = 330;
+    constexpr unsigned shift = 8 * (sizeof(Word) - 4);
+    constexpr std::array<std::uint32_t, 8> edges{0x80000000, 1,          0x007fffff, 0x00800000,
+                                                 0x7f7fffff, 0xff7fffff, 0x7ff00000, 0xfff80000};
+    Report report;
+    Array<Float> values = Array<Float>::from_shape({1, tokens, tokens});
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto place = static_cast<std::uint32_t>(i);
+        const std::uint32_t high =
+            i % tokens < edges.size() ? edges[i % tokens] : place * 2654435761u;
+        values.data()[i] = std::bit_cast<Float>(static_cast<Word>(
+            static_cast<Word>(high) << shift | (shift > 0 ? place * 2246822519u : 0u)));
+    }
+    report.arrays = {{"scores", values, {"heads", "q_len", "kv_len"}}};
+    return make_heat_map(report, report.arrays[0], is_blocked, ColorScale::automatic, {});
+}
+
+std::vector<HeatMap> packed_maps() {
+    return {map_of_any_bits<float, std::uint32_t>(is_future),
+            map_of_any_bits<double, std::uint64_t>({})};
+}
+
+/// Two heads that share keys and values, with every array that a walk needs.
+std::vector<HeatMap> walk_maps() {
+    constexpr std::size_t heads = 2, tokens = 40, d = 8;
+    Report report;
+    const auto add = [&](const char* name, std::vector<std::size_t> shape,
+                         std::vector<std::string_view> axes, float start) {
+        Array<float> values = Array<float>::from_shape(shape);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values.data()[i] = start + static_cast<float>(i % 7) / 8;
+        report.arrays.push_back({name, values, std::move(axes)});
+    };
+    add("queries", {heads, tokens, d}, {"heads", "q_len", "d_k"}, 1);
+    add("keys", {1, tokens, d}, {"heads", "kv_len", "d_k"}, -2);
+    add("values", {1, tokens, d}, {"heads", "kv_len", "d_v"}, 3);
+    const auto add_scores = [&](const char* name, float start) {
+        add(name, {heads, tokens, tokens}, {"heads", "q_len", "kv_len"}, start);
+    };
+    add_scores("scores", 0.5f);
+    add_scores("scaled_scores", 0.25f);
+    add_scores("capped_scores", 0.25f);
+    add_scores("attention_weights", 0);
+    add("head_outputs", {heads, tokens, d}, {"heads", "q_len", "d_v"}, -0.5f);
+    std::vector<HeatMap> maps;
+    for (const NamedArray& array : report.arrays)
+        maps.push_back(make_heat_map(report, array, is_future, ColorScale::automatic, {}));
+    return maps;
+}
+
+std::vector<HeatMap> maps_of(std::string_view kind) {
+    if (kind == "large") return large_maps();
+    if (kind == "odd") return odd_maps();
+    if (kind == "packed") return packed_maps();
+    return kind == "walk" ? walk_maps() : small_maps();
+}
+
 }  // namespace
 
 int main(int count, char** words) {
     if (count < 2) return 1;
     const std::string_view kind = count == 3 ? words[2] : "";
     TextOutput page;
-    write_html(page, kind == "large" ? large_maps() : kind == "odd" ? odd_maps() : small_maps());
+    write_html(page, maps_of(kind));
     return (std::ofstream(words[1], std::ios::binary) << page.text()).good() ? 0 : 1;
 }

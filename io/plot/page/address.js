@@ -22,7 +22,7 @@ function addressOf() {
 function choiceOf(address) {
     const words = new URLSearchParams(address.replace(/^#/, ''));
     const among = (names, word, other) => names.includes(words.get(word)) ? words.get(word) : other;
-    const array = contents.arrays.indexOf(among(contents.arrays, 'array', contents.arrays[0]));
+    const array = contents.arrays.indexOf(among(contents.arrays, 'array', contents.arrays[contents.first]));
     const of = mapAt(array);
     const number = (word, size, first = 0, step = 1) => {
         const text = words.get(word) ?? '';
