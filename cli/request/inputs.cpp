@@ -226,6 +226,7 @@ private:
         const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
         operands_.inputs = model_->embed_token_ids(past_len);
         operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
+        if (!request_.has("tokens")) request_.tokens = model_->token_labels();
     }
 
     void read_operand(const OperandRule& rule) {

@@ -233,6 +233,26 @@ Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
                                request_.settings.dtype);
 }
 
+std::vector<std::string> ModelInput::token_labels() const {
+    std::vector<std::string> labels;
+    const bool has_folder = !path_.empty() && path_ != "-";
+    const std::string file = has_folder ? io::vocabulary_beside(path_) : "";
+    if (file.empty()) return labels;
+    io::Access access = access_to(request_, "weights");
+    access.regular_only = true;
+    try {
+        const auto vocabulary = files_.vocabulary(file, access);
+        labels.reserve(request_.token_ids.size());
+        for (std::uint64_t id : request_.token_ids) labels.push_back(vocabulary->piece(id));
+    } catch (const io::WrittenFile&) {
+        throw;
+    } catch (const Error& error) {
+        request_.notes.push_back(error.where() + ": " + error.what() +
+                                 "; the tokens have no names, --tokens LIST gives them some");
+    }
+    return labels;
+}
+
 void ModelInput::check_input() const {
     const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
     if (request_.text && width) {

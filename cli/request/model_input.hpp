@@ -39,6 +39,10 @@ public:
     /// The inputs that --token-ids make, (tokens, d_in); positions count from `past_len`.
     Array<double> embed_token_ids(std::size_t past_len) const;
 
+    /// The words of --token-ids by the tokenizer beside the weights; none where there is no
+    /// tokenizer, nor, with a note, where it cannot be read: the numbers do not need it.
+    std::vector<std::string> token_labels() const;
+
     /// The norm before the layer, where it is asked for.
     std::optional<InputNorm> read_norm() const;
 

@@ -65,4 +65,9 @@ std::shared_ptr<const json> LoadedModels::config(const std::string& path, const 
                         [&] { return std::make_shared<const json>(read_config(path, access)); });
 }
 
+std::shared_ptr<const Vocabulary> LoadedModels::vocabulary(const std::string& path,
+                                                           const Access& access) {
+    return vocabularies_.get(path, [&] { return read_vocabulary(path, access); });
+}
+
 }  // namespace attn::io

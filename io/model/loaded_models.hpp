@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/layer/weights.hpp"
+#include "io/model/vocabulary.hpp"
 #include "io/read/array_file.hpp"
 
 namespace attn::io {
@@ -118,6 +119,9 @@ public:
     std::shared_ptr<const nlohmann::json> config(const std::string& path,
                                                  const Access& access = {});
 
+    /// The vocabulary at `path`. Errors: as read_vocabulary.
+    std::shared_ptr<const Vocabulary> vocabulary(const std::string& path, const Access& access);
+
     /// The parameters that `key` stands for, made by `make` where they are not kept.
     template <class Make>
     AnyLayerWeights weights(const std::string& key, const Make& make) {
@@ -138,6 +142,8 @@ private:
 
     Recent<File> files_{most_files, one<File>};
     Recent<Config> configs_{most_files, one<Config>};
+    Recent<std::shared_ptr<const Vocabulary>> vocabularies_{most_files,
+                                                            one<std::shared_ptr<const Vocabulary>>};
     Recent<AnyLayerWeights> weights_{most_bytes, bytes_of_weights};
 };
 

@@ -1,0 +1,338 @@
+// Vocabularies of tokenizers; see vocabulary.hpp. They may have 30 MB, nearly all of it merges and
+// scores that no label needs: one pass over the text keeps the pieces and steps over the rest.
+#include "io/model/vocabulary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
+#include "io/text/utf8.hpp"
+
+namespace attn::io {
+namespace {
+
+/// GPT-2's alphabet: bytes that are printed stand for themselves, and the others, in order, for the
+/// characters from U+0100 on. Source: bytes_to_unicode of openai/gpt-2, encoder.py.
+constexpr bool spells_itself(unsigned byte) {
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
+constexpr char32_t first_other = 0x100;
+constexpr auto other_bytes = [] {
+    std::array<unsigned char, 68> bytes{};
+    std::size_t count = 0;
+    for (unsigned byte = 0; byte < 0x100; ++byte)
+        if (!spells_itself(byte)) bytes[count++] = static_cast<unsigned char>(byte);
+    return bytes;
+}();
+
+/// The bytes that a piece of this alphabet spells; the piece itself where it has other characters.
+std::string spelled_bytes(std::string_view piece) {
+    std::string bytes;
+    for (std::string_view rest = piece; !rest.empty();) {
+        const char32_t code = take_character(rest);
+        if (code < first_other && spells_itself(static_cast<unsigned>(code)))
+            bytes += static_cast<char>(code);
+        else if (code >= first_other && code - first_other < other_bytes.size())
+            bytes += static_cast<char>(other_bytes[code - first_other]);
+        else
+            return std::string(piece);
+    }
+    return bytes;
+}
+
+/// Bytes that are no UTF-8 as \xe2.
+std::string as_utf8(std::string_view bytes) {
+    std::string text;
+    for (std::size_t at = 0; at < bytes.size();) {
+        const std::size_t size = character_size(bytes.substr(at));
+        if (size == 0) {
+            constexpr std::string_view digits = "0123456789abcdef";
+            const auto byte = static_cast<unsigned char>(bytes[at]);
+            ((text += "\\x") += digits[byte / 16]) += digits[byte % 16];
+        }
+        text += bytes.substr(at, size);
+        at += std::max<std::size_t>(1, size);
+    }
+    return text;
+}
+
+/// JSON from front to end. What is stepped over is only matched by its quotes and the number of its
+/// brackets.
+class JsonScanner {
+public:
+    explicit JsonScanner(const Source& source) : source_(source) {}
+
+    [[noreturn]] void fail(const std::string& expected) const {
+        throw Error(ErrorKind::input, source_.place(std::min(at_, source_.text.size())),
+                    (at_ < source_.text.size() ? "found " + excerpt(source_.text, at_)
+                                               : std::string("the text ends")) +
+                        "; expected " + expected);
+    }
+
+    char next() {
+        while (at_ < source_.text.size() && is_blank(source_.text[at_])) ++at_;
+        return at_ < source_.text.size() ? source_.text[at_] : '\0';
+    }
+
+    bool take(char c) {
+        if (next() != c) return false;
+        ++at_;
+        return true;
+    }
+
+    void expect(char c) {
+        if (!take(c)) fail(std::string("'") + c + "'");
+    }
+
+    /// A string with its quotes, escapes as they stand.
+    std::string_view raw_string() {
+        if (next() != '"') fail("a text in quotes");
+        const std::size_t begin = at_;
+        skip_string();
+        return source_.text.substr(begin, at_ - begin);
+    }
+
+    std::string string() { return unescaped(raw_string()); }
+
+    std::uint64_t whole() {
+        next();
+        std::uint64_t number = 0;
+        const char* const begin = source_.text.data() + at_;
+        const auto [end, error] =
+            std::from_chars(begin, source_.text.data() + source_.text.size(), number);
+        if (error != std::errc{}) fail("an id, a whole number");
+        at_ += static_cast<std::size_t>(end - begin);
+        return number;
+    }
+
+    /// A value of any kind, as it is written.
+    std::string_view skip() {
+        next();
+        const std::size_t begin = at_;
+        std::size_t depth = 0;
+        do {
+            while (at_ < source_.text.size() && !is_mark(source_.text[at_])) ++at_;
+            if (at_ == source_.text.size()) fail("the rest of the document");
+            const char c = source_.text[at_];
+            if (c == '"') {
+                skip_string();
+                continue;
+            }
+            const bool closes = c == ']' || c == '}';
+            if (depth == 0 && (closes || c == ',')) break;  // behind a number or a word
+            if (c != ',') depth = closes ? depth - 1 : depth + 1;
+            ++at_;
+        } while (depth > 0);
+        return source_.text.substr(begin, at_ - begin);
+    }
+
+    /// The members of an object; `take` reads each value.
+    template <class Take>
+    void for_each_member(const Take& take_value) {
+        expect('{');
+        if (take('}')) return;
+        do {
+            const std::string_view key = raw_string();
+            expect(':');
+            take_value(key);
+        } while (take(','));
+        expect('}');
+    }
+
+    template <class Take>
+    void for_each_item(const Take& take_item) {
+        expect('[');
+        if (take(']')) return;
+        do take_item();
+        while (take(','));
+        expect(']');
+    }
+
+    std::string unescaped(std::string_view raw) const {
+        if (raw.find('\\') == std::string_view::npos)
+            return std::string(raw.substr(1, raw.size() - 2));
+        return parsed(raw).get<std::string>();
+    }
+
+    /// A small part of the text as a document.
+    nlohmann::json parsed(std::string_view value) const {
+        const std::string object = "{\"value\":" + std::string(value) + "}";
+        const Source source{source_.name, object};
+        return JsonDocument(source).read_values()["value"];
+    }
+
+    void expect_end() {
+        if (next() != '\0') fail("the end of the text");
+    }
+
+private:
+    static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+    static bool is_mark(char c) {
+        return c == '"' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}';
+    }
+
+    void skip_string() {
+        const std::string_view text = source_.text;
+        for (++at_; at_ < text.size(); ++at_) {
+            at_ = std::min(text.find('"', at_), text.size());
+            // A quote behind an odd number of backslashes belongs to the string.
+            std::size_t slashes = 0;
+            while (at_ - slashes > 0 && text[at_ - slashes - 1] == '\\') ++slashes;
+            if (at_ < text.size() && slashes % 2 == 0) {
+                ++at_;
+                return;
+            }
+        }
+        fail("a closing '\"'");
+    }
+
+    const Source& source_;
+    std::size_t at_ = 0;
+};
+
+bool is_byte_level(const nlohmann::json& step) {
+    if (!step.is_object()) return false;
+    if (step.value("type", nlohmann::json()) == "ByteLevel") return true;
+    for (const char* steps : {"decoders", "pretokenizers"})
+        if (step.contains(steps) && step[steps].is_array() &&
+            std::any_of(step[steps].begin(), step[steps].end(), is_byte_level))
+            return true;
+    return false;
+}
+
+}  // namespace
+
+class VocabularyReader {
+public:
+    explicit VocabularyReader(const Source& source) : source_(source), scan_(source) {}
+
+    /// {"model": {"vocab": {"piece": 0, ...} or [["piece", score], ...]}, "added_tokens": [...]}
+    Vocabulary read_tokenizer() {
+        bool has_pieces = false;
+        scan_.for_each_member([&](std::string_view key) {
+            if (key == "\"model\"" && scan_.next() == '{')
+                scan_.for_each_member([&](std::string_view inner) {
+                    if (inner != "\"vocab\"") return void(scan_.skip());
+                    has_pieces = true;
+                    scan_.next() == '[' ? read_list() : read_pieces();
+                });
+            else if (key == "\"added_tokens\"" && scan_.next() == '[')
+                read_added();
+            else if (key == "\"decoder\"" || key == "\"pre_tokenizer\"")
+                found_.is_byte_level_ |= is_byte_level(scan_.parsed(scan_.skip()));
+            else
+                scan_.skip();
+        });
+        if (!has_pieces)
+            throw Error(ErrorKind::input, source_.name,
+                        "has no model.vocab; expected the pieces of a tokenizer there");
+        scan_.expect_end();
+        return settled();
+    }
+
+    /// {"piece": 0, ...}
+    Vocabulary read_object() {
+        found_.is_byte_level_ = true;
+        read_pieces();
+        scan_.expect_end();
+        return settled();
+    }
+
+    Vocabulary read_lines() {
+        std::uint64_t id = 0;
+        for (std::string_view rest = source_.text; !rest.empty(); ++id) {
+            const std::size_t end = std::min(rest.find('\n'), rest.size());
+            std::string_view line = rest.substr(0, end);
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            add(id, line, false);
+            rest.remove_prefix(std::min(end + 1, rest.size()));
+        }
+        return settled();
+    }
+
+private:
+    void add(std::uint64_t id, std::string_view piece, bool is_added) {
+        const std::size_t begin = found_.text_.size();
+        found_.text_ += piece;
+        found_.places_.push_back({id, begin, found_.text_.size(), is_added});
+    }
+
+    void read_pieces() {
+        scan_.for_each_member([&](std::string_view key) {
+            const std::uint64_t id = scan_.whole();
+            add(id, scan_.unescaped(key), false);
+        });
+    }
+
+    void read_list() {
+        std::uint64_t id = 0;
+        scan_.for_each_item([&] {
+            scan_.expect('[');
+            add(id++, scan_.string(), false);
+            while (scan_.take(',')) scan_.skip();
+            scan_.expect(']');
+        });
+    }
+
+    void read_added() {
+        scan_.for_each_item([&] {
+            std::optional<std::uint64_t> id;
+            std::string content;
+            scan_.for_each_member([&](std::string_view key) {
+                if (key == "\"id\"")
+                    id = scan_.whole();
+                else if (key == "\"content\"")
+                    content = scan_.string();
+                else
+                    scan_.skip();
+            });
+            if (id) add(*id, content, true);
+        });
+    }
+
+    /// Added tokens win over the vocabulary's own pieces.
+    Vocabulary settled() {
+        const auto is_before = [](const Vocabulary::Place& a, const Vocabulary::Place& b) {
+            return std::pair(a.id, b.is_added) < std::pair(b.id, a.is_added);
+        };
+        std::stable_sort(found_.places_.begin(), found_.places_.end(), is_before);
+        return std::move(found_);
+    }
+
+    const Source& source_;
+    JsonScanner scan_;
+    Vocabulary found_;
+};
+
+std::string Vocabulary::piece(std::uint64_t id) const {
+    const auto place = std::lower_bound(places_.begin(), places_.end(), id,
+                                        [](const Place& a, std::uint64_t b) { return a.id < b; });
+    if (place == places_.end() || place->id != id) return std::to_string(id);
+    const auto piece = std::string_view(text_).substr(place->begin, place->end - place->begin);
+    return is_byte_level_ && !place->is_added ? as_utf8(spelled_bytes(piece)) : std::string(piece);
+}
+
+std::string vocabulary_beside(const std::string& path) {
+    for (const char* name : {"tokenizer.json", "vocab.json", "vocab.txt"})
+        if (std::string file = path_beside(path, name); path_exists(file)) return file;
+    return "";
+}
+
+std::shared_ptr<const Vocabulary> read_vocabulary(const std::string& path, const Access& access) {
+    const Source source = read_source(path, access);
+    VocabularyReader reader(source);
+    const bool is_tokenizer = last_part(path) == "tokenizer.json";
+    return std::make_shared<const Vocabulary>(is_tokenizer             ? reader.read_tokenizer()
+                                              : path.ends_with(".txt") ? reader.read_lines()
+                                                                       : reader.read_object());
+}
+
+}  // namespace attn::io
