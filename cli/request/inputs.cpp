@@ -25,6 +25,17 @@
 namespace attn::cli {
 namespace {
 
+/// Whether a text has no word first: rows of numbers alone, then, of which none is a header.
+bool begins_with_number(const io::InputFile& file) {
+    std::string_view rest = file.source ? file.source->text : "0";
+    const auto skip_to = [&](std::size_t at) { rest.remove_prefix(std::min(at, rest.size())); };
+    for (skip_to(rest.find_first_not_of(" \t\r\n")); rest.starts_with('#');) {
+        skip_to(rest.find('\n'));
+        skip_to(rest.find_first_not_of(" \t\r\n"));
+    }
+    return io::parse_loose_number(rest.substr(0, rest.find_first_of(",; \t\r\n"))).length != 0;
+}
+
 class OperandReader {
 public:
     OperandReader(Request& request, Inputs& inputs, ThreadPool& workers, io::LoadedModels& models)
@@ -264,7 +275,9 @@ private:
     void read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
         const io::InputFile file = open_operand(rule.key, rule.required);
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
-        const io::CsvStyle style = rule.required ? request_.csv : plain;
+        const io::CsvStyle style = rule.required              ? request_.csv
+                                   : begins_with_number(file) ? plain
+                                                              : io::CsvStyle{};
         if (rule.mask == nullptr) {
             std::vector<std::string> labels;
             operands_.*rule.reals =

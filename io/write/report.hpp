@@ -78,9 +78,10 @@ void write_torch(Output& out, const Report& report, const NumberStyle& style);
 /// Aligned columns with token labels, for people.
 void write_table(Output& out, const Report& report, const NumberStyle& style);
 
-/// The report's first array, as read_csv reads it back: rows of the last axis, without a header;
-/// where the rank is not 2 or the first row is 0, 1, 2, ..., after a comment with the shape.
-/// Non-finite numbers are nan, inf and -inf. Takes streams.
+/// The report's first array, as read_csv reads it back: rows of the last axis. Rows of a matrix
+/// whose labels are known begin with them, below a header where those of the columns are known too
+/// and are no numbers. Where the rank is not 2, or unlabelled rows begin with 0, 1, 2, ..., they
+/// stand below a comment with the shape. Non-finite numbers are nan, inf and -inf. Takes streams.
 void write_csv(Output& out, const Report& report, const NumberStyle& style);
 
 /// The same with tabs.

@@ -1,6 +1,7 @@
 // Results as CSV, and rows of text in pieces.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -76,6 +77,55 @@ TEST_CASE("csv writer: what is written is read back") {
         for (std::size_t i = 0; i < array.size(); ++i)
             CHECK(static_cast<float>(read.values.data()[i]) == array.data()[i]);
     }
+}
+
+TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers look like") {
+    const std::vector<std::string> nasty{
+        "Your", "",      "7",  "0",    "nan",  "0.5x",    " a",     "a ", "a,b",  "a;b", "a\tb",
+        "\"",   "\"a\"", "#x", "sep=", "0,43", "\ufeffx", "\u9053", "x1", "a\nb", "-inf"};
+    const auto as_read = [](const std::string& label) {
+        return label == "a\nb" ? std::string("a\\x0ab") : label;
+    };
+    for (const Writer write : {write_csv, write_tsv})
+        for (std::size_t first = 0; first < nasty.size(); ++first)
+            for (const std::size_t rows : {1u, 2u, 5u})
+                for (const std::size_t columns : {1u, 2u, 3u})
+                    for (const bool counts : {false, true})
+                        for (const bool has_keys : {false, true}) {
+                            Report report = report_of(counting({rows, columns}));
+                            auto& values = std::get<Array<float>>(report.arrays[0].values);
+                            for (std::size_t i = 0; i < columns && counts; ++i)
+                                values(0, i) = static_cast<float>(i);
+                            const auto pick = [&](std::size_t i) {
+                                return nasty[(first + i) % nasty.size()];
+                            };
+                            for (std::size_t i = 0; i < rows; ++i)
+                                report.query_labels.push_back(pick(i));
+                            for (std::size_t i = 0; i < columns && has_keys; ++i)
+                                report.key_labels.push_back(pick(i + 1));
+                            const std::string text =
+                                test::written([&](Output& out) { write(out, report, {}); });
+                            CAPTURE(text);
+                            const LabelledMatrix read =
+                                read_csv(test::make_source("f.csv", text), {});
+                            REQUIRE(read.labels.size() == rows);
+                            for (std::size_t i = 0; i < rows; ++i)
+                                CHECK(read.labels[i] == as_read(pick(i)));
+                            REQUIRE(read.matrix.shape() == std::vector{rows, columns});
+                            for (std::size_t i = 0; i < values.size(); ++i)
+                                CHECK(static_cast<float>(read.matrix.values.data()[i]) ==
+                                      values.data()[i]);
+                            const bool are_words =
+                                has_keys &&
+                                std::none_of(report.key_labels.begin(), report.key_labels.end(),
+                                             [](const auto& l) {
+                                                 return l == "7" || l == "0" || l == "nan" ||
+                                                        l == "-inf";
+                                             });
+                            REQUIRE(read.header.size() == (are_words || counts ? columns + 1 : 0));
+                            for (std::size_t i = 0; i < columns && are_words; ++i)
+                                CHECK(read.header[i + 1] == as_read(report.key_labels[i]));
+                        }
 }
 
 TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a stream's steps") {
