@@ -1,4 +1,4 @@
-// `attn plot RESULT`: pictures of a result that is computed already.
+// `attn plot RESULT ...`: pictures of a result that is computed already.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@
 namespace attn::cli {
 
 struct PlotRequest {
-    std::string result;               ///< a path, or - for standard input
-    std::string output;               ///< a path; empty: the terminal
-    std::vector<std::string> arrays;  ///< that are drawn; empty: the weights, else all
+    std::vector<std::string> results;  ///< paths, or - for standard input; several: layers
+    std::string output;                ///< a path; empty: the terminal
+    std::string axes;                  ///< what the axes of other programs' arrays count, or empty
+    std::vector<std::string> arrays;   ///< that are drawn; empty: the weights, else all
     io::ColorScale scale = io::ColorScale::automatic;
 };
 
-/// Draws a result in any format that attn writes, or the one matrix of a file. Cells are blocked
-/// where the result's own `mask` says so, else where its config does and the weight is 0. Errors:
-/// kinds usage, input and io.
-void plot(const PlotRequest& request);
+/// Draws a result in any format that attn writes, or the one array of a file; several as layers.
+/// Cells are blocked where the result's own `mask` says so, else where its config does and the
+/// weight is 0. What a file is taken for that does not say it goes to `notes`. Errors: kinds usage,
+/// input and io.
+void plot(const PlotRequest& request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

@@ -1,32 +1,44 @@
 // `attn plot`: pictures of a result that is computed already.
 #include "cli/plot/plot_command.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cli/plot/plot.hpp"
 #include "cli/request/missing_input.hpp"
+#include "cli/request/notes.hpp"
 #include "cli/request/option_values.hpp"
 #include "core/base/error.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
 
-int run_plot(const Args& args, Request&) {
+bool is_standard_input(const std::string& word) {
+    return io::split_data_path(word).file == "-";
+}
+
+int run_plot(const Args& args, Request& shared) {
     const std::vector<std::string>& words = args.names();
-    if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second result; expected one");
     if (words.empty())
         refuse_keyboard("attn plot",
                         "no result; expected a file, or a result piped in, as by attn "
                         "self --example journey | attn plot");
     PlotRequest request;
-    request.result = words.empty() ? "-" : words[0];
+    request.results = words;
+    if (words.empty()) request.results = {"-"};
+    if (std::count_if(words.begin(), words.end(), is_standard_input) > 1)
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     request.output = args.text("output").value_or("");
     if (args.has("output") && request.output.empty()) args.fail("output");
     if (const auto list = args.text("array")) request.arrays = split_list(*list);
     if (const auto scale = args.place("color_scale"))
         request.scale = io::color_scale_names[*scale].first;
-    plot(request);
+    if (args.has("axes")) request.axes = *args.text("axes");
+    if (args.has("axes") && request.axes.empty()) args.fail("axes");
+    plot(request, shared.notes);
+    show_notes(shared);
     return 0;
 }
 
@@ -39,6 +51,11 @@ constexpr Option plot_options[] = {
     {.key = "array",
      .argument = "LIST",
      .help = "arrays to draw, or all (default attention_weights; html: all)"},
+    {.key = "axes",
+     .limits = {.expected = "a list of layer, batch, head, query, key, token, row or column"},
+     .argument = "LIST",
+     .help = "what the axes of another program's array count: layer,head,query,key (default: of as "
+             "many as attn's arrays have)"},
     {.key = "color_scale",
      .field = choice_among<io::color_scale_names>,
      .help = io::color_scale_help},
@@ -52,10 +69,12 @@ constexpr CommandRow plot_command{
     .examples =
         "  attn plot result.json\n"
         "  attn multihead tokens.csv --heads 2 --emit all | attn plot -o layer.html\n"
+        "  attn plot layer0.npz layer1.npz layer2.npz -o model.html\n"
         "  attn plot result.npz --array scores --color-scale row -o scores.svg\n",
     .usage =
-        "[RESULT]\n\nRESULT is a result of attn, or an array in any format that it reads; "
-        "FILE:NAME picks one array; - or\nnothing is standard input. Terminals: NO_COLOR, "
+        "[RESULT ...]\n\nRESULT is a result of attn, or an array in any format that it reads; "
+        "FILE:NAME picks one array; - or\nnothing is standard input. Several results of one shape "
+        "are the layers of a model. Terminals: NO_COLOR, "
         "CLICOLOR_FORCE, COLORTERM, TERM and COLUMNS count.",
     .own = plot_options,
     .run = run_plot};

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 
 #include "cli/request/output_name.hpp"
 #include "core/base/error.hpp"
@@ -27,6 +29,22 @@ io::Terminal terminal_at(int descriptor) {
                            [](const char* name) { return std::getenv(name); });
 }
 
+/// A page has every number of one layer; of many layers as many cells as sixteen heads of 1024
+/// tokens have numbers.
+io::HeatMapLimits page_limits(const NamedArray& array) {
+    constexpr std::size_t most_cells = std::size_t{1} << 24, fewest = 16;
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    io::HeatMapLimits limits;
+    if (array.axes.front() != "layer") return limits;
+    const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
+    const std::size_t panels =
+        std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
+    while (limits.rows > fewest &&
+           panels * std::min(rows, limits.rows) * std::min(columns, limits.columns) > most_cells)
+        limits = {limits.rows / 2, limits.columns / 2};
+    return limits;
+}
+
 /// Whether nothing but the heat map goes to standard output.
 bool has_free_output(const Request& request) {
     if (request.format->write == nullptr) return true;
@@ -37,7 +55,8 @@ bool has_free_output(const Request& request) {
 
 bool can_be_drawn(const NamedArray& array) {
     const std::size_t rank = io::shape_of(array).size();
-    return rank >= 2 && rank <= 4;
+    const bool has_layers = rank != 0 && array.axes.front() == "layer";
+    return rank >= 2 && rank <= (has_layers ? 5 : 4);
 }
 
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
@@ -123,7 +142,7 @@ void write_plot(io::Output& out, const io::Report& report,
     for (const NamedArray* array : arrays)
         maps.push_back(
             io::make_heat_map(report, *array, is_blocked, scale,
-                              format.holds_all ? io::HeatMapLimits{} : io::picture_limits(*array)));
+                              format.holds_all ? page_limits(*array) : io::picture_limits(*array)));
     format.write(out, maps);
 }
 

@@ -1,7 +1,9 @@
 // A result that is read back; see result_file.hpp.
 #include "cli/request/result_file.hpp"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/row_labels.hpp"
 
 namespace attn::cli {
@@ -17,15 +20,15 @@ namespace {
 using nlohmann::json;
 
 /// What a result says beside its arrays.
-constexpr std::array<const char*, 5> head_keys{"mode", "config", "shapes", "tokens",
-                                               "context_tokens"};
+constexpr std::array<const char*, 6> head_keys{"mode",   "id",     "config",
+                                               "shapes", "tokens", "context_tokens"};
 
-io::ArrayRules any_array() {
+io::ArrayRules any_array(std::size_t highest_rank) {
     io::ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.nonfinite = rules.boolean = rules.null_is_nan = true;
     rules.lowest_rank = 0;
-    rules.highest_rank = 4;
+    rules.highest_rank = highest_rank;
     return rules;
 }
 
@@ -66,11 +69,12 @@ bool holds_one_array(const io::InputFile& file, bool whole, const ResultFile& re
     return !file.holds_object();
 }
 
-void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers) {
+void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers,
+              const io::ArrayRules& rules) {
     result.is_one_array = true;
     std::vector<std::string> labels;
     result.arrays.push_back({file.array.empty() ? "array" : file.array,
-                             io::read_one_array(file, any_array(), &workers, {}, &labels).values});
+                             io::read_one_array(file, rules, &workers, {}, &labels).values});
     const bool says_all = !result.head->empty();
     if (!labels.empty() && !says_all)
         result.head = std::make_shared<const json>(json{{"tokens", labels}});
@@ -79,7 +83,8 @@ void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
 }
 
-void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers) {
+void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers,
+              const io::ArrayRules& rules) {
     result.dtype = dtype_of(*result.head);
     if (file.arrays) {
         double bytes = 0;
@@ -87,33 +92,76 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
             bytes += sizeof(double) * static_cast<double>(array.elements());
         require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
         for (const io::StoredArray& array : file.arrays->arrays)
-            result.arrays.push_back(
-                {array.name, io::read_numbers(array, any_array(), &workers).values});
+            result.arrays.push_back({array.name, io::read_numbers(array, rules, &workers).values});
         return;
     }
     const io::JsonDocument& document = *file.document;
     for (const io::JsonMember& member : document.members())
         if (!io::is_label_key(member.key) && document.holds_array(member))
             result.arrays.push_back(
-                {member.key, document.read_array(member, any_array(), &workers).values});
+                {member.key, document.read_array(member, rules, &workers).values});
+}
+
+/// A layers axis comes before (batch, heads, rows, columns).
+constexpr std::size_t most_axes = 4, most_drawn_axes = 5;
+
+constexpr std::size_t most_results = 4096;
+
+/// Lines of objects, as `attn batch` writes them.
+bool holds_lines(const io::InputFile& file) {
+    if (!file.source || file.document) return false;
+    const std::string_view text = file.source->text;
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    return file.format == io::ndjson_input && first != std::string_view::npos && text[first] == '{';
 }
 
 }  // namespace
 
-ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool whole) {
-    const io::InputFile file = io::open_input_file(path);
+ResultFile read_result(const io::InputFile& file, ThreadPool& workers, bool whole) {
     ResultFile result;
-    result.place = file.name;
+    result.place = file.place;
     result.named = file.array;
     result.is_text = !file.arrays;
     result.head = std::make_shared<const json>(head_in(file));
+    const io::ArrayRules rules = any_array(whole ? most_drawn_axes : most_axes);
     if (holds_one_array(file, whole, result))
-        read_one(file, result, workers);
+        read_one(file, result, workers, rules);
     else
-        read_all(file, result, workers);
+        read_all(file, result, workers, rules);
     if (result.arrays.empty())
-        throw Error(ErrorKind::input, file.name, "holds no array; expected a result or an array");
+        throw Error(ErrorKind::input, file.place, "holds no array; expected a result or an array");
     return result;
+}
+
+std::vector<io::InputFile> open_results(const std::string& path) {
+    io::InputFile file = io::open_input_file(path);
+    std::vector<io::InputFile> results;
+    if (!holds_lines(file)) {
+        results.push_back(std::move(file));
+        return results;
+    }
+    std::size_t number = 1;
+    for (std::string_view rest = file.source->text; !rest.empty(); ++number) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+        if (results.size() == most_results)
+            throw Error(ErrorKind::input, file.name,
+                        "holds more than " + std::to_string(most_results) +
+                            " results; expected fewer, as head -n takes them");
+        io::Source source = io::source_of_line(file.name, line, number);
+        source.memory = file.source->memory;
+        results.push_back(io::input_file_of_line(std::move(source)));
+        results.back().array = file.array;
+        if (results.back().document->find("error") != nullptr)
+            throw Error(ErrorKind::input, results.back().place,
+                        "a record that failed in its batch; expected a result on every line");
+    }
+    return results;
+}
+
+ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool whole) {
+    return read_result(io::open_input_file(path), workers, whole);
 }
 
 }  // namespace attn::cli

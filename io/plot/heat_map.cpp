@@ -15,7 +15,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t widest_map_title = 200, most_panels = 4096;
+constexpr std::size_t widest_map_title = 200, widest_layer = 40, most_panels = 4096;
 
 /// Arrays of other programs are drawn in colours both ways.
 Draw drawing_of(std::string_view array) {
@@ -57,7 +57,8 @@ public:
 
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
-        if (rank < 2 || rank > 4)
+        const bool has_layers = rank > 0 && array_.axes.front() == "layer";
+        if (rank < 2 || rank > (has_layers ? 5 : 4))
             throw Error(ErrorKind::usage, array_.name,
                         "has rank " + std::to_string(rank) +
                             "; expected 2 to 4, that is one matrix or several");
@@ -74,9 +75,11 @@ public:
         set_labels();
         std::size_t panels = 1;
         for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
-            const bool is_heads = array_.axes[axis] == "heads";
-            map_.panel_axes.push_back(
-                {is_heads ? "head" : std::string(array_.axes[axis]), shape_[axis]});
+            const std::string_view name = array_.axes[axis];
+            map_.panel_axes.push_back({name == "heads" ? "head" : std::string(name), shape_[axis]});
+            if (name == "layer" && report_.layer_labels.size() == shape_[axis])
+                for (const std::string& label : report_.layer_labels)
+                    map_.panel_axes.back().labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
         if (panels > most_panels)
@@ -156,18 +159,19 @@ private:
     std::string panel_title(std::size_t panel) const {
         std::string title;
         for (auto axis = map_.panel_axes.rbegin(); axis != map_.panel_axes.rend(); ++axis) {
-            const std::string part = axis->name + " " + std::to_string(panel % axis->size);
+            const std::string part = axis->label(panel % axis->size);
             title = title.empty() ? part : part + ", " + title;
             panel /= axis->size;
         }
         return title;
     }
 
-    /// The batch entry and head that a panel is of, as the mask counts them.
+    /// The batch entry, counted through all layers, and the head that a panel is of.
     std::pair<std::size_t, std::size_t> place_of(std::size_t panel) const {
-        if (shape_.size() == 4) return {panel / shape_[1], panel % shape_[1]};
-        const bool of_heads = shape_.size() == 3 && array_.axes[0] == "heads";
-        return of_heads ? std::pair(std::size_t{0}, panel) : std::pair(panel, std::size_t{0});
+        const std::size_t rank = shape_.size();
+        const bool of_heads = rank > 2 && array_.axes[rank - 3] == "heads";
+        const std::size_t heads = of_heads ? shape_[rank - 3] : 1;
+        return {panel / heads, panel % heads};
     }
 
     bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {

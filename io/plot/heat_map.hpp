@@ -20,10 +20,15 @@ struct HeatPanel {
     std::vector<double> row_peak;       ///< largest magnitude of each row, blocked cells left out
 };
 
-/// "batch" or "head", and how many.
+/// "layer", "batch" or "head", and how many.
 struct PanelAxis {
     std::string name;
     std::size_t size;
+    std::vector<std::string> labels = {};  ///< one each, or empty: "head 0", "head 1", ...
+
+    std::string label(std::size_t index) const {
+        return labels.empty() ? name + " " + std::to_string(index) : labels[index];
+    }
 };
 
 /// The matrices of one array: heads side by side, batch entries below each other.
@@ -84,7 +89,8 @@ struct HeatMap {
     std::string number_text(double value) const;
 };
 
-/// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known.
+/// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known. Where
+/// there are layers, entries of the batch are counted through all of them.
 using IsBlocked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
 
@@ -95,8 +101,8 @@ struct HeatMapLimits {
 /// The heat map of one array of rank 2 or more. Larger matrices are pooled by whole steps: a cell
 /// holds the element of largest magnitude, blocked ones left out, no number where one of them is
 /// none, and is blocked where all of its elements are.
-/// Errors: kind usage for arrays of rank 1 and of rank above 4; kind unsupported for more than 4096
-/// matrices.
+/// Errors: kind usage for arrays of rank 1, and of rank above 4 or, with layers, above 5; kind
+/// unsupported for more than 4096 matrices.
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
                       ColorScale scale, const HeatMapLimits& limits);
 

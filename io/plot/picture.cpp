@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "io/plot/label_text.hpp"
 #include "io/text/display_width.hpp"
@@ -235,7 +237,8 @@ HeatMapLimits picture_limits(const NamedArray& array) {
     HeatMapLimits limits;
     if (shape.size() < 3) return limits;
     const std::size_t rank = shape.size(), group = shape[rank - 3];
-    const std::size_t panels = rank == 3 ? group : group * shape[0];
+    const std::size_t panels =
+        std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
     const Grid grid = grid_of(group, panels, std::min(shape[rank - 2], limits.rows),
                               std::min(shape[rank - 1], limits.columns));
     const auto at_most = [&](std::size_t cells, std::size_t pictures) {

@@ -29,7 +29,8 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label a query, and one a key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    std::size_t first_query = 0;  ///< the query that row 0 belongs to
+    std::size_t first_query = 0;            ///< the query that row 0 belongs to
+    std::vector<std::string> layer_labels;  ///< "layer 3": one an entry of axis "layer", or empty
     /// What titles of pictures say before an array's name and behind it: "causal  " and
     /// "  seed 123".
     std::string title_start, title_end;

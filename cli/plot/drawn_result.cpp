@@ -1,0 +1,318 @@
+// Results as if attn had just computed them; see drawn_result.hpp.
+#include "cli/plot/drawn_result.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/labels.hpp"
+#include "cli/request/option_values.hpp"
+#include "core/base/error.hpp"
+#include "core/layer/mask_rows.hpp"
+#include "core/layer/operands.hpp"
+#include "core/operator/arrays.hpp"
+#include "io/file/path.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+/// A member of an object, or null.
+json said(const json& object, const char* key) {
+    return object.is_object() && object.contains(key) ? object[key] : json();
+}
+
+std::string mode_of(const ResultFile& result) {
+    const json mode = said(*result.head, "mode");
+    return mode.is_string() ? mode.get<std::string>() : "";
+}
+
+json config_in(const ResultFile& result) {
+    return said(*result.head, "config");
+}
+
+std::size_t size_in(const json& object, const char* name) {
+    const json size = said(object, name);
+    return size.is_number_unsigned() ? size.get<std::size_t>() : 0;
+}
+
+/// The array that attn gives this name, or nothing.
+std::optional<ArrayId> drawn_array(std::string_view name) {
+    const auto array = find_array(name);
+    return array && array->row().draw != Draw::no ? array : std::nullopt;
+}
+
+/// The last axes of an array of this name; nothing is known of parameters, which lie either way.
+std::vector<std::string_view> last_axes_of(std::string_view name) {
+    const auto array = drawn_array(name);
+    if (!array || array->row().is_parameter()) return {"row", "column"};
+    std::vector<std::string_view> axes;
+    for (Axis axis : {array->row().axes[2], array->row().axes[3]})
+        if (axis != Axis::none) axes.push_back(axis_name(axis));
+    return axes;
+}
+
+/// The axis before the last ones, where there is one.
+std::string_view first_axis_of(std::string_view name, const ResultFile& result) {
+    const bool has_heads = said(config_in(result), "heads").is_number();
+    const std::string mode = mode_of(result);
+    const auto array = drawn_array(name);
+    if (name.starts_with("W_") || name.starts_with("b_")) return "heads";
+    const Axis heads = array ? array->row().axes[1] : Axis::heads;
+    if (heads == Axis::none) return "batch";
+    if (heads == Axis::heads_apart) return mode == "sdpa" && !has_heads ? "heads" : "batch";
+    if (name == "attention_weights" && said(config_in(result), "average_heads") == true)
+        return "batch";
+    const bool of_heads = mode == "multihead" || mode == "sdpa" || (mode == "cross" && has_heads);
+    return of_heads ? "heads" : "batch";
+}
+
+AxisNames axes_of(std::string_view name, std::size_t rank, const ResultFile& result) {
+    AxisNames axes = last_axes_of(name);
+    if (name == "context_vectors" && mode_of(result) == "sdpa") axes[1] = "d_v";
+    if (name == "array" && !said(*result.head, "tokens").is_null())
+        axes[0] = "tokens";  // labels of a CSV file
+    if (rank < axes.size()) axes.resize(rank);
+    const std::size_t before = rank - axes.size();
+    if (before > 1) axes.insert(axes.begin(), {"batch", "heads"});
+    if (before > 2) axes.insert(axes.begin(), "layer");
+    if (before == 1) axes.insert(axes.begin(), first_axis_of(name, result));
+    return axes;
+}
+
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+/// Queries and keys, by `shapes` or else by an array that counts them.
+std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const ResultFile& result) {
+    const std::size_t q_len = size_in(said(*result.head, "shapes"), "q_len"),
+                      kv_len = size_in(said(*result.head, "shapes"), "kv_len");
+    if (q_len != 0 && kv_len != 0) return {q_len, kv_len};
+    for (const NamedArray& array : report.arrays) {
+        const std::vector<std::size_t> shape = io::shape_of(array);
+        if (counts_queries_and_keys(array)) return {shape[shape.size() - 2], shape.back()};
+    }
+    return {0, 0};
+}
+
+std::vector<std::string> labels_in(const ResultFile& result, const char* key) {
+    std::vector<std::string> labels;
+    const json list = said(*result.head, key);
+    if (!list.is_array()) return labels;
+    labels.reserve(list.size());
+    for (const json& label : list)
+        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+    return labels;
+}
+
+void take_labels(io::Report& report, const ResultFile& result) {
+    const std::vector<std::string> tokens = labels_in(result, "tokens"),
+                                   context_tokens = labels_in(result, "context_tokens");
+    const auto [q_len, kv_len] = lengths_of(report, result);
+    // What counts no queries has rows of tokens. A result of one query does not say how many there
+    // are.
+    const bool is_row = !said(config_in(result), "token").is_null();
+    const bool has_all = q_len != 0 && !is_row;
+    AxisLabels labels = axis_labels(mode_named(mode_of(result)), tokens, context_tokens,
+                                    {has_all ? q_len : tokens.size(), kv_len});
+    const auto refuse = [&](std::size_t count, const char* key, std::size_t things,
+                            const char* name) {
+        throw Error(ErrorKind::input, result.place,
+                    std::to_string(count) + " " + key + " beside " + std::to_string(things) + " " +
+                        name + "; expected a token for each");
+    };
+    if (q_len != 0 && !tokens.empty() && labels.queries.empty() && labels.keys.empty())
+        refuse(tokens.size(), "tokens", q_len, "queries");
+    if (kv_len != 0 && !context_tokens.empty() && labels.keys.empty())
+        refuse(context_tokens.size(), "context_tokens", kv_len, "keys");
+    report.query_labels = std::move(labels.queries);
+    report.key_labels = std::move(labels.keys);
+}
+
+/// Where a layer's parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
+std::string origin_of(const json& config) {
+    const json weights = said(config, "weights"), layer = said(config, "layer"),
+               seed = said(config, "seed");
+    if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
+    const std::string model =
+        weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
+    return model + (layer.is_null() ? "" : "  layer " + layer.dump());
+}
+
+const NamedArray* find_array(const io::Report& report, std::string_view name) {
+    const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
+                                    [&](const NamedArray& array) { return array.name == name; });
+    return found == report.arrays.end() ? nullptr : &*found;
+}
+
+/// The heads of an array, or 1 where it has no such axis.
+std::size_t heads_of(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank > 2 && array.axes[rank - 3] == "heads" ? io::shape_of(array)[rank - 3] : 1;
+}
+
+std::size_t panels_of(const NamedArray& array) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    return std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
+}
+
+/// From an array (layer, batch, heads, q_len, kv_len) less leading axes; entries count the batches
+/// of all layers. NaN where it has no such element.
+double element(const NamedArray& array, std::size_t entry, std::size_t head, std::size_t row,
+               std::size_t key) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t rank = shape.size(), rows = shape[rank - 2], keys = shape[rank - 1];
+    const std::size_t heads = heads_of(array), panel = entry * heads + (heads > 1 ? head : 0);
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t at = (panel * rows + row) * keys + key;
+            const bool is_there = row < rows && key < keys && at < values.size();
+            return is_there ? static_cast<double>(values.data()[at])
+                            : std::numeric_limits<double>::quiet_NaN();
+        },
+        array.values);
+}
+
+void check_mask(const NamedArray& mask, const io::Report& report, const std::string& place) {
+    const auto matrix = [](const NamedArray& array) {
+        const std::vector<std::size_t> shape = io::shape_of(array);
+        return std::vector<std::size_t>(
+            shape.end() - std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end());
+    };
+    for (const NamedArray& array : report.arrays)
+        if (counts_queries_and_keys(array) && matrix(array) != matrix(mask))
+            throw Error(ErrorKind::input, place,
+                        "a mask of other queries and keys than " + array.name +
+                            " has; expected both of one result");
+}
+
+std::vector<std::uint64_t> kv_lengths_of(const json& config) {
+    const json lengths = said(config, "kv_lengths");
+    const bool is_list =
+        lengths.is_array() && std::all_of(lengths.begin(), lengths.end(),
+                                          [](const json& x) { return x.is_number_unsigned(); });
+    return is_list ? lengths.get<std::vector<std::uint64_t>>() : std::vector<std::uint64_t>{};
+}
+
+/// The rules that the config names; a result does not say what a mask's file held.
+Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
+    Plan asked;
+    asked.offset = offset;
+    const json& config = config_in(result);
+    asked.causal = mode_of(result) == "causal" || said(config, "causal") == true;
+    const json window = said(config, "window");
+    if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
+        window[1].is_number_integer())
+        asked.window = window.get<std::vector<std::int64_t>>();
+    Operands none;
+    return take_masks(asked, none).rules;
+}
+
+struct AxisWord {
+    std::string_view axis, words;
+};
+constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
+                                   {"batch", " batch batches "},
+                                   {"heads", " head heads "},
+                                   {"q_len", " q_len query queries q "},
+                                   {"kv_len", " kv_len key keys k "},
+                                   {"tokens", " token tokens "},
+                                   {"row", " row rows "},
+                                   {"column", " column columns "}};
+
+}  // namespace
+
+AxisNames axes_named(const std::string& list) {
+    AxisNames axes;
+    for (const std::string& word : split_list(list)) {
+        const auto row =
+            std::find_if(std::begin(axis_words), std::end(axis_words), [&](const AxisWord& a) {
+                return a.words.find(" " + word + " ") != std::string_view::npos;
+            });
+        if (word.empty() || row == std::end(axis_words))
+            throw Error(ErrorKind::usage, "--axes " + list,
+                        "no axis is called \"" + io::shortened(word) +
+                            "\"; expected layer, batch, head, query, key, token, row or column");
+        if (std::count(axes.begin(), axes.end(), row->axis) != 0)
+            throw Error(ErrorKind::usage, "--axes " + list,
+                        word + " stands twice; expected each axis once");
+        axes.push_back(row->axis);
+    }
+    if (axes.size() < 2 || axes.size() > 5)
+        throw Error(ErrorKind::usage, "--axes " + list,
+                    std::to_string(axes.size()) + " names; expected 2 to 5, one an axis");
+    return axes;
+}
+
+io::Report report_of(ResultFile& result, const AxisNames& given) {
+    io::Report report;
+    for (ResultArray& array : result.arrays) {
+        const std::size_t rank = array.values.dimension();
+        AxisNames axes = rank == given.size() ? given : axes_of(array.name, rank, result);
+        if (result.dtype == Dtype::float32)
+            report.arrays.push_back({array.name, Array<float>(array.values), std::move(axes)});
+        else
+            report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
+    }
+    const json mode = said(*result.head, "mode");
+    if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
+    report.title_end = origin_of(config_in(result));
+    constexpr std::size_t largest = std::size_t{1} << 31;
+    report.first_query = std::min(size_in(config_in(result), "token"), largest);
+    take_labels(report, result);
+    return report;
+}
+
+BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
+    if (!config_in(result).is_object()) return {};
+    const auto [q_len, kv_len] = lengths_of(report, result);
+    const bool is_row = !said(config_in(result), "token").is_null();
+    const bool bottom_right = said(config_in(result), "causal_align") == "bottom-right";
+    const bool may_be_cached =
+        mode_of(result) == "sdpa" || (mode_of(result) != "cross" && q_len != kv_len);
+    const json dropout = said(config_in(result), "dropout");
+    const bool drops = dropout.is_number() && dropout > 0;
+    if (drops && (may_be_cached || (is_row && bottom_right))) return {};
+    const auto offset =
+        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(config_in(result)))
+                     : PositionOffset();
+    return {true, is_row && bottom_right, std::make_shared<const Mask>(rules_of(result, offset))};
+}
+
+// The rules count from the query's position, which is not known behind cached keys, nor where one
+// row of a question that ends with the keys is all there is: then a weight of 0 has to do, unless
+// dropout may have made it.
+io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> layers,
+                            const std::string& place) {
+    const std::size_t first = report.first_query;
+    if (const NamedArray* mask = find_array(report, "mask")) {
+        check_mask(*mask, report, place);
+        return [mask, first](std::size_t entry, std::size_t h, std::size_t q, std::size_t k) {
+            return element(*mask, entry, h, q - first, k) == 0;
+        };
+    }
+    const NamedArray* weights = find_array(report, "attention_weights");
+    const bool any_known = std::any_of(layers.begin(), layers.end(),
+                                       [](const BlockRules& layer) { return layer.are_known; });
+    if (weights == nullptr || weights->axes.size() < 2 || !any_known) return nullptr;
+    const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
+    return [=, rules = std::move(layers)](std::size_t entry, std::size_t h, std::size_t q,
+                                          std::size_t k) {
+        const BlockRules& layer = rules[std::min(entry / entries, rules.size() - 1)];
+        if (!layer.are_known || layer.mask->rules().empty()) return false;
+        const bool by_rule = layer.is_unknown_row || !layer.mask->allows(entry % entries, h, q, k);
+        return by_rule && element(*weights, entry, h, q - first, k) == 0;
+    };
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,220 @@
+// Several results as one; see layers.hpp.
+#include "cli/plot/layers.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of_shape(const std::vector<std::size_t>& shape) {
+    std::string text;
+    for (std::size_t length : shape) text += (text.empty() ? "(" : ", ") + std::to_string(length);
+    return text + ")";
+}
+
+const char* type_of(const AnyArray& array) {
+    return std::holds_alternative<Array<float>>(array)    ? "float32"
+           : std::holds_alternative<Array<double>>(array) ? "float64"
+                                                          : "int64";
+}
+
+/// What a layer may be called: the first of these that all layers have and that tells them apart.
+struct LayerNames {
+    std::vector<std::string> numbers, ids, files, places;
+
+    void add(const ResultFile& result) {
+        const json& head = *result.head;
+        const json config = head.value("config", json::object());
+        const json number = config.is_object() ? config.value("layer", json()) : json();
+        const json id = head.value("id", json());
+        numbers.push_back(number.is_number() ? "layer " + number.dump() : "");
+        ids.push_back(id.is_string()   ? id.get<std::string>()
+                      : id.is_number() ? "id " + id.dump()
+                                       : "");
+        files.push_back(io::last_part(result.place));
+        places.push_back(result.place);
+    }
+
+    std::vector<std::string> chosen() const {
+        for (const auto* names : {&numbers, &ids, &files, &places}) {
+            const std::set<std::string> different(names->begin(), names->end());
+            if (!different.contains("") && different.size() == names->size()) return *names;
+        }
+        return {};
+    }
+};
+
+/// Arrays of as many layers as there are results, which are put in one by one.
+class Stack {
+public:
+    Stack(Drawing& drawing, std::size_t layers, const std::vector<std::string>& kept)
+        : first_(drawing.place), all_(drawing.report), layers_(layers) {
+        std::vector<NamedArray> arrays;
+        double bytes = 0;
+        for (NamedArray& array : all_.arrays)
+            if (std::find(kept.begin(), kept.end(), array.name) != kept.end()) {
+                bytes += std::visit(
+                    [&](const auto& values) {
+                        return static_cast<double>(sizeof(*values.data())) *
+                               static_cast<double>(values.size()) * static_cast<double>(layers);
+                    },
+                    array.values);
+                arrays.push_back(std::move(array));
+            }
+        require_memory(bytes, first_, "the arrays of " + std::to_string(layers) + " layers");
+        for (NamedArray& array : arrays) {
+            std::visit([&](auto& values) { values = stacked(values); }, array.values);
+            array.axes.insert(array.axes.begin(), "layer");
+        }
+        all_.arrays = std::move(arrays);
+    }
+
+    void add(const io::Report& layer, const std::string& place) {
+        check_labels("token", all_.query_labels, layer.query_labels, place);
+        check_labels("key", all_.key_labels, layer.key_labels, place);
+        if (layer.first_query != all_.first_query)
+            fail(place, "query " + std::to_string(layer.first_query),
+                 "query " + std::to_string(all_.first_query), "the same queries");
+        // What is not the same for all of them is no title.
+        if (layer.title_start != all_.title_start) all_.title_start.clear();
+        if (layer.title_end != all_.title_end) all_.title_end.clear();
+        for (NamedArray& array : all_.arrays) {
+            const auto other = std::find_if(layer.arrays.begin(), layer.arrays.end(),
+                                            [&](const auto& a) { return a.name == array.name; });
+            if (other == layer.arrays.end())
+                fail(place, "no " + array.name, "one", "the same arrays, as by the same --emit");
+            std::visit([&](auto& values) { put(array.name, values, other->values, place); },
+                       array.values);
+        }
+        ++next_;
+    }
+
+private:
+    template <class T>
+    Array<T> stacked(const Array<T>& values) const {
+        std::vector<std::size_t> shape(values.shape());
+        shape.insert(shape.begin(), layers_);
+        Array<T> all = Array<T>::from_shape(shape);
+        std::copy(values.begin(), values.end(), all.begin());
+        return all;
+    }
+
+    template <class T>
+    void put(const std::string& name, Array<T>& all, const AnyArray& from,
+             const std::string& place) {
+        const std::vector<std::size_t> shape(all.shape().begin() + 1, all.shape().end());
+        const auto found = std::visit([](const auto& values) { return values.shape(); }, from);
+        if (found != shape)
+            fail(place, name + " " + text_of_shape(found), text_of_shape(shape),
+                 "layers of one shape");
+        const Array<T>* values = std::get_if<Array<T>>(&from);
+        if (values == nullptr)
+            fail(place, name + " of " + type_of(from), type_of(AnyArray(Array<T>())),
+                 "layers of one type");
+        std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
+    }
+
+    void check_labels(const char* what, const std::vector<std::string>& a,
+                      const std::vector<std::string>& b, const std::string& place) const {
+        if (a == b) return;
+        const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+        const auto said = [](const auto& label, const auto& labels) {
+            return label == labels.end() ? "none" : "\"" + io::shortened(*label) + "\"";
+        };
+        fail(place,
+             std::string("label ") + said(other, b) + " for " + what + " " +
+                 std::to_string(at - a.begin()),
+             said(at, a), "layers of the same words");
+    }
+
+    [[noreturn]] void fail(const std::string& place, const std::string& found,
+                           const std::string& first, const std::string& expected) const {
+        throw Error(
+            ErrorKind::input, place,
+            "has " + found + ", and " + first_ + " has " + first + "; expected " + expected);
+    }
+
+    std::string first_;
+    io::Report& all_;
+    std::size_t layers_, next_ = 1;
+};
+
+class DrawingReader {
+public:
+    DrawingReader(const AxisNames& axes, ChooseArrays choose, ThreadPool& workers)
+        : axes_(axes), choose_(choose), workers_(workers) {}
+
+    Drawing read(const std::vector<std::string>& paths) {
+        if (paths.size() == 1) {
+            const std::vector<io::InputFile> files = open_results(paths.front());
+            for (const io::InputFile& file : files) add(file, files.size());
+        } else {
+            for (const std::string& path : paths) {
+                const std::vector<io::InputFile> files = open_results(path);
+                if (files.size() > 1)
+                    throw Error(ErrorKind::input, path,
+                                "holds " + std::to_string(files.size()) +
+                                    " results, and stands beside other files; expected one in "
+                                    "each, or this file alone");
+                add(files.front(), paths.size());
+            }
+        }
+        if (stack_) drawing_.report.layer_labels = names_.chosen();
+        drawing_.is_blocked = is_blocked_in(drawing_.report, std::move(rules_), drawing_.place);
+        return std::move(drawing_);
+    }
+
+private:
+    void add(const io::InputFile& file, std::size_t count) {
+        // All of a result: its other arrays say which cells are blocked.
+        ResultFile result = read_result(file, workers_, true);
+        io::Report report = report_of(result, axes_);
+        rules_.push_back(block_rules_of(report, result));
+        names_.add(result);
+        if (stack_) return stack_->add(report, result.place);
+        drawing_.place = result.place;
+        drawing_.named = result.named;
+        drawing_.is_plain = result.is_one_array && !result.head->contains("config");
+        drawing_.report = std::move(report);
+        if (count == 1) return;
+        std::vector<std::string> kept{"mask", "attention_weights"};
+        for (const NamedArray* array : choose_(drawing_)) {
+            if (array->axes.front() == "layer")
+                throw Error(ErrorKind::input, result.place,
+                            array->name + " has layers already; expected it alone");
+            kept.push_back(array->name);
+        }
+        stack_.emplace(drawing_, count, kept);
+    }
+
+    const AxisNames& axes_;
+    ChooseArrays choose_;
+    ThreadPool& workers_;
+    Drawing drawing_;
+    std::optional<Stack> stack_;
+    std::vector<BlockRules> rules_;
+    LayerNames names_;
+};
+
+}  // namespace
+
+Drawing read_drawing(const std::vector<std::string>& paths, const AxisNames& axes,
+                     ChooseArrays choose, ThreadPool& workers) {
+    return DrawingReader(axes, choose, workers).read(paths);
+}
+
+}  // namespace attn::cli

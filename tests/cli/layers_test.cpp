@@ -1,0 +1,207 @@
+// attn plot of several results, and of arrays with an axis of layers.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// Three results of the same question with different seeds, in each format.
+void write_layers(const Words& more = {}) {
+    scratch_folder();
+    for (const char* seed : {"1", "2", "3"})
+        for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+            Words words{
+                "multihead", data_path("journey.csv"),           "--heads", "3", "--seed", seed,
+                "-o",        std::string("seed") + seed + suffix};
+            words.insert(words.end(), more.begin(), more.end());
+            REQUIRE(run_attn(words).code == 0);
+        }
+}
+
+/// The titles of the panels on a terminal, in their order.
+Words titles_in(const std::string& picture) {
+    Words titles;
+    for (std::size_t at = 0; at < picture.size();) {
+        const std::size_t end = picture.find('\n', at);
+        std::string line = picture.substr(at, end - at);
+        at = end + 1;
+        for (std::size_t from = 0; (from = line.find("head ", from)) != std::string::npos;) {
+            const std::size_t begin = line.rfind("  ", from);
+            titles.push_back(line.substr(begin == std::string::npos ? 0 : begin + 2,
+                                         from + 6 - (begin == std::string::npos ? 0 : begin + 2)));
+            from += 6;
+        }
+    }
+    return titles;
+}
+
+/// The lines of cells of a terminal's picture, without its titles.
+Words cells_in(const std::string& picture) {
+    Words lines;
+    for (std::size_t at = 0; at < picture.size();) {
+        const std::size_t end = picture.find('\n', at);
+        const std::string line = picture.substr(at, end - at);
+        at = end + 1;
+        for (const char* word : {"Your ", "journey ", "starts ", "with ", "one ", "step "})
+            if (line.starts_with(word)) lines.push_back(line);
+    }
+    return lines;
+}
+
+}  // namespace
+
+TEST_CASE("layers: each cell is that of its own result, in every format and as lines of a batch") {
+    for (const Words& more : std::vector<Words>{{}, {"--emit", "all"}, {"--no-causal"}}) {
+        write_layers(more);
+        const Words scale{"--color-scale", "fixed"};
+        Words alone;
+        for (const char* seed : {"1", "2", "3"}) {
+            const Outcome one =
+                run_attn({"plot", std::string("seed") + seed + ".json", scale[0], scale[1]});
+            REQUIRE(one.code == 0);
+            const Words cells = cells_in(one.out);
+            REQUIRE(!cells.empty());
+            alone.insert(alone.end(), cells.begin(), cells.end());
+        }
+        for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+            Words words{"plot"};
+            for (const char* seed : {"1", "2", "3"})
+                words.push_back(std::string("seed") + seed + suffix);
+            words.insert(words.end(), scale.begin(), scale.end());
+            const Outcome all = run_attn(words);
+            CHECK(all.err == "");
+            CHECK(cells_in(all.out) == alone);
+            CHECK(contains(all.out, std::string("seed2") + suffix + ", head 1"));
+            for (const char* picture : {"l.svg", "l.png", "l.html"}) {
+                Words file = words;
+                file.insert(file.end(), {"-o", picture});
+                CHECK(run_attn(file).err == "");
+                CHECK(std::filesystem::file_size(picture) > 1000);
+            }
+        }
+        std::string lines;
+        for (const char* seed : {"1", "2", "3"})
+            lines += json::parse(read_text(std::string("seed") + seed + ".json")).dump() + "\n";
+        write_text("all.ndjson", lines);
+        const Outcome all = run_attn({"plot", "all.ndjson", scale[0], scale[1]});
+        CHECK(all.err == "");
+        CHECK(cells_in(all.out) == alone);
+        CHECK(contains(all.out, "all.ndjson:3, head 1"));
+        CHECK(cells_in(run_attn({"plot", "-", scale[0], scale[1]}, lines).out) == alone);
+    }
+}
+
+TEST_CASE("layers: they are called by their number, their id or their file") {
+    write_layers();
+    const json result = json::parse(read_text("seed1.json"));
+    const auto drawn = [&](const json& a, const json& b) {
+        json first = result, second = result;
+        first.update(a, true);
+        second.update(b, true);
+        return run_attn({"plot"}, first.dump() + "\n" + second.dump() + "\n").out;
+    };
+    const json layer3{{"config", {{"layer", 3}}}}, layer7{{"config", {{"layer", 7}}}};
+    CHECK(contains(drawn(layer3, layer7), "layer 7, head 2"));
+    CHECK(contains(drawn({{"id", "x"}}, {{"id", "y"}}), "y, head 2"));
+    CHECK(contains(drawn({{"id", "x"}}, {{"id", "x"}}), "<stdin>:2, head 2"));
+    CHECK(contains(drawn(layer3, layer3), "<stdin>:2, head 2"));
+}
+
+TEST_CASE("layers: arrays of other programs are drawn by the axes that are named") {
+    scratch_folder();
+    json five = json::array();
+    for (int layer = 0; layer < 2; ++layer) {
+        json heads = json::array();
+        for (int head = 0; head < 3; ++head)
+            heads.push_back({{0.1 * layer, 0.1 * head}, {0.5, 0.25}});
+        five.push_back({heads});
+    }
+    write_text("five.json", five.dump());
+    const Outcome all = run_attn({"plot", "five.json"});
+    CHECK(contains(all.out, "layer 1, batch 0, head 2"));
+    CHECK(contains(all.err, "layer 2, batch 1, heads 3, row 2, column 2"));
+    json four = json::array();
+    for (const json& layer : five) four.push_back(layer[0]);
+    write_text("four.json", json{{"attentions", four}, {"tokens", {"ab", "cd"}}}.dump());
+    const Outcome named =
+        run_attn({"plot", "four.json:attentions", "--axes", "layer,head,q_len,kv_len"});
+    CHECK(named.err == "");
+    CHECK(contains(named.out, "layer 1, head 2"));
+    CHECK(contains(named.out, "ab"));
+    CHECK(contains(run_attn({"plot", "four.json:attentions"}).out, "batch 1, head 2"));
+    CHECK(run_attn({"plot", "four.json:attentions", "--axes", "head,query,key"}).err ==
+          "attn: error: --axes head,query,key: 3 axes; expected as many as an array has, and "
+          "attentions has 4\n");
+    for (const auto& [list, part] : std::vector<std::pair<const char*, const char*>>{
+             {"layer,head,quer,key", "no axis is called \"quer\""},
+             {"head,heads,query,key", "heads stands twice"},
+             {"head", "1 names; expected 2 to 5"},
+             {"a,,b", "no axis is called"}}) {
+        const Outcome outcome = run_attn({"plot", "four.json:attentions", "--axes", list});
+        CHECK(outcome.code == 2);
+        CHECK(contains(outcome.err, part));
+    }
+}
+
+TEST_CASE("layers: results that differ are an error that names both") {
+    write_layers();
+    const auto error = [](const Words& words) {
+        const Outcome outcome = run_attn(words);
+        CHECK(outcome.out == "");
+        CHECK(outcome.code == 3);
+        return outcome.err;
+    };
+    REQUIRE(
+        run_attn({"multihead", data_path("journey.csv"), "--heads", "1", "-o", "one.json"}).code ==
+        0);
+    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--tokens",
+                      "Your,journey,starts,here,one,step", "-o", "words.json"})
+                .code == 0);
+    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--emit",
+                      "context_vectors", "-o", "bare.json"})
+                .code == 0);
+    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--dtype", "float64",
+                      "-o", "wide.json"})
+                .code == 0);
+    CHECK(error({"plot", "seed1.json", "one.json"}) ==
+          "attn: error: one.json: has attention_weights (1, 6, 6), and seed1.json has (3, 6, 6); "
+          "expected layers of one shape\n");
+    CHECK(error({"plot", "seed1.json", "words.json"}) ==
+          "attn: error: words.json: has label \"here\" for token 3, and seed1.json has \"with\"; "
+          "expected layers of the same words\n");
+    CHECK(error({"plot", "seed1.json", "bare.json"}) ==
+          "attn: error: bare.json: has no attention_weights, and seed1.json has one; expected the "
+          "same arrays, as by the same --emit\n");
+    CHECK(error({"plot", "seed1.json", "wide.json"}) ==
+          "attn: error: wide.json: has attention_weights of float64, and seed1.json has "
+          "float32; expected layers of one type\n");
+    write_text("failed.ndjson", R"({"id":1,"error":{"kind":"input","where":"x","message":"y"}})"
+                                "\n{}\n");
+    CHECK(contains(error({"plot", "failed.ndjson"}), "failed.ndjson:1: a record that failed"));
+    const Outcome twice = run_attn({"plot", "-", "-"}, "");
+    CHECK(twice.code == 2);
+    CHECK(contains(twice.err, "standard input named twice"));
+}
+
+TEST_CASE("plot: a bare matrix is drawn with a note of what it is taken for") {
+    scratch_folder();
+    const Outcome bare = run_attn({"plot", data_path("journey.csv")});
+    CHECK(bare.code == 0);
+    CHECK(contains(bare.err, "attn: note: "));
+    CHECK(contains(bare.err, "drawn as it is (tokens 6, column 3)"));
+    CHECK(run_attn({"plot", data_path("journey.csv"), "--axes", "row,column"}).err == "");
+    CHECK(run_attn({"plot", data_path("journey_result.json")}).err == "");
+}
