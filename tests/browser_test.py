@@ -275,8 +275,8 @@ class PageTest:
             self.check(f"nothing that there is: {bad}", self.follow(bad), opening)
         self.click_on("thumbnailsIn('strip')[1]")
         self.browser.click(*self.place_of(2, 1))
-        self.check("what is chosen is in the address", self.browser.evaluate("location.hash"),
-                   "#array=attention_weights&head=1&row=2&scale=fixed&view=map")
+        address = "#array=attention_weights&head=1&row=2&scale=fixed&view=map"
+        self.check("what is chosen is in the address", self.comes(f"location.hash === '{address}'"), True)
         self.browser.evaluate("choose({panel: 0})")
 
     def saves(self):

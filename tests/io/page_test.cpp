@@ -68,7 +68,7 @@ TEST_CASE("page: labels and titles are only text") {
                                           "\xff"};
     HeatMap map = map_of(numbers(1, 6), tokens);
     const std::size_t scripts = count_of(page_of({map_of(numbers(1, 6))}), "<script");
-    map.title = "a</title><script>{{data}}\n & b";
+    map.heading = map.title = "a</title><script>{{data}}\n & b";
     map.note = map.panels[0].title = "</script><!--<script>";
     const std::string page = page_of({map});
     CHECK(count_of(page, "<script") == scripts);

@@ -43,22 +43,32 @@ function choiceOf(address) {
 }
 
 /// Back goes through arrays, matrices and views; rows and scales change the address alone. What the
-/// page opens with is not written.
+/// page opens with is not written. Browsers drop changes of more than 20 a second.
+let isResting = false, isWaiting = false, isStep = false;
+
 function writeAddress(before) {
-    const address = addressOf();
-    if (before.array === null || before.row === null || address === location.hash) return;
-    const isStep = ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
+    if (before && (before.array === null || before.row === null)) return;
+    isStep ||= before && ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
+    isWaiting = isResting;
+    if (isResting || addressOf() === location.hash) return;
     try {
-        history[isStep ? 'pushState' : 'replaceState'](null, '', address);
+        history[isStep ? 'pushState' : 'replaceState'](null, '', addressOf());
     } catch {
-        // A frame without an address, or more changes than the browser counts.
+        // A frame without an address.
     }
+    isStep = false;
+    isResting = true;
+    setTimeout(() => {
+        isResting = false;
+        if (isWaiting) writeAddress();
+    }, 100);
 }
 
 let isFollowing = false;  // an address that is there already
 onChange((before) => isFollowing || writeAddress(before));
 addEventListener('popstate', () => {
     isFollowing = true;
+    isWaiting = isStep = false;
     choose(choiceOf(location.hash));
     isFollowing = false;
 });

@@ -182,7 +182,7 @@ function pressInGrid(event) {
 function showView(before) {
     const isGrid = chosen.view === 'grid';
     element('overview').hidden = !isGrid;
-    element('columns').hidden = isGrid;
+    for (const id of ['columns', 'sizes', 'saves']) element(id).hidden = isGrid;
     element('all').hidden = map.panels.length < 2;
     element('all').setAttribute('aria-pressed', String(isGrid));
     if (isGrid && element('grid').of !== map) {
