@@ -437,6 +437,10 @@ class PageTest:
                 }
                 await savePicture(array % 2 ? 'svg' : 'png'); })(ARRAY)""".replace("ARRAY", str(array)))
         self.check("all were shown", self.browser.evaluate("maps.length"), 16)
+        self.check("layers by their labels", self.browser.evaluate(
+            "(choose({array: 0, view: 'grid'}), [...element('grid').querySelectorAll('.before')]"
+            ".map((e) => e.textContent))"), ["early", "<b>late"])
+        self.browser.evaluate("choose({view: 'map'})")
 
     def packed(self):
         """As make_page.cpp made them, of both types."""

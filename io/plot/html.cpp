@@ -252,8 +252,9 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
         map.note + (map.note.empty() || store.note.empty() ? "" : "; ") + store.note;
     std::string axes;
     for (const PanelAxis& axis : map.panel_axes)
-        axes += (axes.empty() ? "" : ",") +
-                object_of({{"name", script_text(axis.name)}, {"size", script_text(axis.size)}});
+        axes += (axes.empty() ? "" : ",") + object_of({{"labels", list_of(axis.labels)},
+                                                       {"name", script_text(axis.name)},
+                                                       {"size", script_text(axis.size)}});
     std::string text = object_of(
         {{"axes", "[" + axes + "]"},
          {"columns",

@@ -82,7 +82,7 @@ std::vector<HeatMap> odd_maps() {
                                          : kind % 5 == 1 ? is_future
                                                          : nothing,
                                          ColorScale::automatic, {}));
-            if (kind % 2 == 0) maps.back().panel_axes.front().name = "layer";
+            if (kind % 2 == 0) maps.back().panel_axes.front() = {"layer", 2, {"early", "<b>late"}};
         }
     return maps;
 }
