@@ -11,18 +11,19 @@ build=build/arm64
 mkdir -p "$build"
 
 # Most libraries are headers only, so this machine's serve, and the static link needs no arm64
-# system. The archives of zlib and libpng are taken out of their arm64 packages, which are not
+# system. The archives of zlib, libpng and FriBidi are taken out of their arm64 packages, which are not
 # installed.
 arm64_usr=$PWD/$build/packages/usr
-if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libpng.a" ]; then
+if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libfribidi.a" ]; then
     (
         cd "$build"
         apt="apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State=$PWD/apt"
         mkdir -p apt/lists/partial
         $apt update >&2
-        $apt download zlib1g-dev libpng-dev >&2
+        $apt download zlib1g-dev libpng-dev libfribidi-dev >&2
         dpkg-deb -x zlib1g-dev_*_arm64.deb packages
         dpkg-deb -x libpng-dev_*_arm64.deb packages
+        dpkg-deb -x libfribidi-dev_*_arm64.deb packages
     )
 fi
 if ! {
@@ -32,6 +33,7 @@ if ! {
         -DZLIB_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libz.a" \
         -DZLIB_INCLUDE_DIR="$arm64_usr/include" \
         -DPNG_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libpng.a" \
+        -DFRIBIDI_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libfribidi.a" \
         -DPNG_PNG_INCLUDE_DIR="$arm64_usr/include" \
         -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static \
         -DCMAKE_PREFIX_PATH="/usr/lib/$(uname -m)-linux-gnu/cmake" &&

@@ -29,8 +29,8 @@ Color color_at(double position, bool is_diverging);
 /// Black or white, whichever reads better on `ground`.
 Color ink_on(const Color& ground);
 
-/// The ground of blocked cells and the lines of their hatching; of cells that hold no number.
-inline constexpr Color blocked_ground{0xf0, 0xf0, 0xf0}, blocked_line{0xb0, 0xb0, 0xb0};
+/// Of blocked cells; of cells that hold no number.
+inline constexpr Color blocked_ground{0xf0, 0xf0, 0xf0};
 inline constexpr Color no_number{0xff, 0x00, 0xff};
 
 /// "#1f9e89".

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/plot/colors.hpp"
+#include "io/plot/font.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {
@@ -15,8 +16,19 @@ struct Box {
     int x, y, width, height;
 };
 
-/// The point of a text that its place names; turned texts read upwards.
+inline constexpr Color background{0xff, 0xff, 0xff}, ink{0x22, 0x22, 0x22},
+    quiet_ink{0x66, 0x66, 0x66}, frame_color{0xdd, 0xdd, 0xdd};
+
+/// The point of a text that its place names.
 enum class Anchor { start, middle, end };
+
+/// How a text is drawn.
+struct Lettering {
+    int size;  ///< of the font, in pixels
+    Anchor anchor = Anchor::start;
+    Color color = ink;
+    Turn turn = Turn::none;
+};
 
 /// What a format can draw.
 class Canvas {
@@ -27,38 +39,43 @@ public:
     virtual ~Canvas() = default;
 
     virtual void fill(const Box& box, const Color& color) = 0;
-    virtual void hatch(const Box& box) = 0;
-    /// (x, y) is on the line halfway up the text.
-    virtual void text(int x, int y, const std::string& text, Anchor anchor, bool turned) = 0;
-    virtual void cells(const HeatMap& map, std::size_t panel, const Box& box) = 0;
+    /// (x, y) is on the line halfway up the text's capital letters.
+    virtual void text(int x, int y, const std::string& text, const Lettering& lettering) = 0;
+    /// The cells of a panel, each with a gap at its right and lower edges.
+    virtual void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) = 0;
 };
 
-inline constexpr Color background{0xff, 0xff, 0xff}, ink{0x22, 0x22, 0x22},
-    frame_color{0xc0, 0xc0, 0xc0};
+/// Of the line that letters stand on, below the line halfway up capital letters: parts of the
+/// font's size.
+inline constexpr double baseline = 0.36;
 
 struct PictureStyle {
-    int advance, line;  ///< width of a character, height of a line
-    int room;           ///< pixels that the cells of all panels may take each way
-    int largest_cell;
+    int text;                  ///< size of the labels' font
+    int room_wide, room_high;  ///< pixels that the cells of all panels may take
+    int line() const { return text * 5 / 4; }
 };
 
 /// Where the parts of a map's picture stand. The heads of a batch entry share one line of panels,
-/// or several where that makes the cells larger.
+/// or several where that makes the cells much larger.
 struct Layout {
     PictureStyle style;
     std::size_t across = 1, lines = 1;
     int cell_width = 1, cell_height = 1;
+    int gap = 0;  ///< of a cell's size, at its right and lower edges
     std::size_t row_every = 1, column_every = 1;  ///< of so many labels one is shown
-    bool turned = false;                          ///< the labels of the columns
-    int margin = 0;
-    int left = 0, top = 0;         ///< of the first panel's cells
-    int pitch_x = 0, pitch_y = 0;  ///< from one panel to the next
-    int labels_height = 0;         ///< below a panel
-    int width = 0, height = 0;     ///< of all
+    Turn turn = Turn::none;                       ///< of the columns' labels
+    int number_size = 0;                          ///< of the font in the cells; 0: no numbers
+    bool short_numbers = false;                   ///< .55
+    int left = 0, top = 0;                        ///< of the first panel's cells
+    int pitch_x = 0, pitch_y = 0;                 ///< from one panel to the next
+    int labels_height = 0;                        ///< below a panel
+    Box bar{};     ///< of colours; y is counted from the top of the map
+    int foot = 0;  ///< where the lines below the panels begin
+    std::vector<std::string> heading, settings, words;  ///< in lines
+    int width = 0, height = 0;                          ///< of all
 
     /// The cells of a panel; y is counted from the top of the map.
     Box panel_box(const HeatMap& map, std::size_t panel) const;
-    bool shows_all_labels() const { return row_every == 1 && column_every == 1; }
 };
 
 Layout layout_of(const HeatMap& map, const PictureStyle& style);
@@ -66,7 +83,7 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style);
 /// Draws a map whose top is at y.
 void draw(Canvas& canvas, const HeatMap& map, const Layout& layout, int y);
 
-/// The colour of a cell that is not blocked.
+/// The colour of a cell.
 Color cell_color(const HeatMap& map, std::size_t panel, std::size_t row, std::size_t column);
 
 /// Sizes of a map's matrices that keep its picture at most about 4096 pixels wide and high.

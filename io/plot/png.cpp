@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <new>
 #include <optional>
@@ -11,10 +12,7 @@
 #include <png.h>
 
 #include "core/base/error.hpp"
-#include "io/plot/fixed_font.hpp"
-#include "io/plot/label_text.hpp"
-#include "io/text/display_width.hpp"
-#include "io/text/utf8.hpp"
+#include "io/plot/text_line.hpp"
 
 namespace attn::io {
 namespace {
@@ -64,112 +62,91 @@ std::vector<std::uint8_t> numbers_of(const Pixels& pixels, Palette& palette) {
     return numbers;
 }
 
+/// Of the greys between a text and white. Few, so that a palette holds them beside all colours of
+/// cells.
+constexpr int grey_levels = 10;
+
+/// `color` over a ground of which it covers so much, of 255.
+Color blended(const Color& ground, const Color& color, std::uint8_t covered) {
+    const auto mixed = [](int from, int to, double part) {
+        return static_cast<std::uint8_t>(std::lround(from + (to - from) * part));
+    };
+    double part = covered / 255.0;
+    Color to = color;
+    if (ground == background) {
+        constexpr double darkest = 255 - ink.red;
+        part = std::round(grey_levels * part * (255 - color.red) / darkest) / grey_levels;
+        to = ink;
+    }
+    return {mixed(ground.red, to.red, part), mixed(ground.green, to.green, part),
+            mixed(ground.blue, to.blue, part)};
+}
+
 class PixelCanvas : public Canvas {
 public:
     PixelCanvas(std::size_t width, std::size_t height) : pixels_(width, height, background) {}
 
-    /// Of the font, for the texts that follow.
-    void set_scale(int scale) { scale_ = scale; }
     const Pixels& pixels() const { return pixels_; }
 
     void fill(const Box& box, const Color& color) override {
-        const Corners in = corners_of(box);
-        for (std::size_t y = in.top; y < in.bottom; ++y)
-            std::fill_n(&pixels_.at(in.left, y), in.right - in.left, color);
+        const auto inside = [](int at, std::size_t end) {
+            return std::min(static_cast<std::size_t>(std::max(at, 0)), end);
+        };
+        const std::size_t left = inside(box.x, pixels_.width);
+        const std::size_t right = inside(box.x + box.width, pixels_.width);
+        const std::size_t bottom = inside(box.y + box.height, pixels_.height);
+        for (std::size_t y = inside(box.y, pixels_.height); y < bottom; ++y)
+            std::fill_n(&pixels_.at(left, y), right - left, color);
     }
 
-    void hatch(const Box& box) override {
-        const Corners in = corners_of(box);
-        constexpr std::size_t apart = 8;
-        for (std::size_t y = in.top; y < in.bottom; ++y)
-            for (std::size_t x = in.left; x < in.right; ++x)
-                pixels_.at(x, y) = hatch_color(x, y, apart);
-    }
-
-    void cells(const HeatMap& map, std::size_t panel, const Box& box) override {
+    void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) override {
         if (map.rows == 0 || map.columns == 0) return;
         const int wide = box.width / static_cast<int>(map.columns);
         const int high = box.height / static_cast<int>(map.rows);
-        Box cell{box.x, box.y, wide, high};
+        Box cell{box.x, box.y, wide - gap, high - gap};
         for (std::size_t row = 0; row < map.rows; ++row, cell.y += high) {
             cell.x = box.x;
             for (std::size_t column = 0; column < map.columns; ++column, cell.x += wide)
-                if (map.is_blocked(panel, row, column))
-                    hatch(cell);
-                else
-                    fill(cell, cell_color(map, panel, row, column));
+                fill(cell, cell_color(map, panel, row, column));
         }
     }
 
-    void text(int x, int y, const std::string& text, Anchor anchor, bool turned) override {
-        const int width =
-            static_cast<int>(display_width(text)) * static_cast<int>(glyph_width) * scale_;
-        const int before = anchor == Anchor::start    ? 0
-                           : anchor == Anchor::middle ? width / 2
-                                                      : width;
-        const int above = static_cast<int>(glyph_height) * scale_ / 2;
-        const Pen pen{turned ? x - above : x - before, turned ? y + before : y - above, turned};
-        std::string_view rest = text;
-        int at = 0;
-        while (!rest.empty()) {
-            const std::string_view all = rest;
-            const char32_t character = take_character(rest);
-            const int columns =
-                static_cast<int>(display_width(all.substr(0, all.size() - rest.size())));
-            if (const auto glyph = glyph_of(character))
-                draw_glyph(pen, at, *glyph);
-            else if (columns > 0)
-                draw_unknown(pen, at, columns);
-            at += columns * static_cast<int>(glyph_width);
+    void text(int x, int y, const std::string& text, const Lettering& lettering) override {
+        const TextLine line = text_line(text);
+        const double size = lettering.size, start = lettering.anchor == Anchor::start    ? 0
+                                                    : lettering.anchor == Anchor::middle ? -0.5
+                                                                                         : -1.0;
+        const double diagonal = std::sqrt(0.5);
+        const double across = lettering.turn == Turn::none      ? 1
+                              : lettering.turn == Turn::upright ? 0
+                                                                : diagonal;
+        const double up = lettering.turn == Turn::none      ? 0
+                          : lettering.turn == Turn::upright ? 1
+                                                            : diagonal;
+        for (const PlacedGlyph& placed : line.glyphs) {
+            const double along = size * (placed.at + start * line.width), below = size * baseline;
+            draw(covered_by(placed.glyph, size, lettering.turn, x + across * along + up * below,
+                            y - up * along + across * below),
+                 lettering.color);
         }
     }
 
 private:
-    struct Corners {
-        std::size_t left, top, right, bottom;
-    };
-    /// Where a text starts; turned ones go up from there.
-    struct Pen {
-        int x, y;
-        bool turned;
-    };
-
-    Corners corners_of(const Box& box) const {
-        const auto inside = [](int at, std::size_t end) {
-            return std::min(static_cast<std::size_t>(std::max(at, 0)), end);
-        };
-        return {inside(box.x, pixels_.width), inside(box.y, pixels_.height),
-                inside(box.x + box.width, pixels_.width),
-                inside(box.y + box.height, pixels_.height)};
-    }
-
-    /// One pixel of the font, (across, down) from where the text starts.
-    void dot(const Pen& pen, int across, int down) {
-        if (pen.turned)
-            fill({pen.x + down * scale_, pen.y - (across + 1) * scale_, scale_, scale_}, ink);
-        else
-            fill({pen.x + across * scale_, pen.y + down * scale_, scale_, scale_}, ink);
-    }
-
-    void draw_glyph(const Pen& pen, int at, const Glyph& glyph) {
-        for (int row = 0; row < static_cast<int>(glyph_height); ++row)
-            for (int column = 0; column < static_cast<int>(glyph_width); ++column)
-                if ((glyph[static_cast<std::size_t>(row)] >> (5 - column) & 1) != 0)
-                    dot(pen, at + column, row);
-    }
-
-    /// A box for a character that the font does not hold.
-    void draw_unknown(const Pen& pen, int at, int columns) {
-        const int last = columns * static_cast<int>(glyph_width) - 2;
-        constexpr int top = 2, bottom = 10;
-        for (int row = top; row <= bottom; ++row)
-            for (int column = 0; column <= last; ++column)
-                if (row == top || row == bottom || column == 0 || column == last)
-                    dot(pen, at + column, row);
+    void draw(const Coverage& glyph, const Color& color) {
+        for (int row = 0; row < glyph.height; ++row)
+            for (int column = 0; column < glyph.width; ++column) {
+                const int x = glyph.left + column, y = glyph.top + row;
+                const std::uint8_t part =
+                    glyph.parts[static_cast<std::size_t>(row * glyph.width + column)];
+                if (part == 0 || x < 0 || y < 0) continue;
+                const auto across = static_cast<std::size_t>(x), down = static_cast<std::size_t>(y);
+                if (across >= pixels_.width || down >= pixels_.height) continue;
+                Color& pixel = pixels_.at(across, down);
+                pixel = blended(pixel, color, part);
+            }
     }
 
     Pixels pixels_;
-    int scale_ = 1;
 };
 
 }  // namespace
@@ -203,16 +180,11 @@ std::string png_of(const Pixels& pixels) {
 }
 
 Layout pixel_layout(const HeatMap& map) {
-    const auto with_scale = [&](int scale) {
-        constexpr int width = glyph_width, height = glyph_height, room = 1400, largest_cell = 80;
-        return layout_of(map, {scale * width, scale * height, room, largest_cell});
-    };
-    constexpr int screen = 2500;
-    Layout layout = with_scale(2);
-    if (std::max(layout.width, layout.height) > screen) return with_scale(3);
-    if (layout.shows_all_labels()) return layout;
-    const Layout small = with_scale(1);
-    return small.shows_all_labels() ? small : layout;
+    constexpr int text = 24, larger_text = 36, screen = 3300, wide = 2400, high = 1800;
+    Layout layout = layout_of(map, {text, wide, high});
+    if (std::max(layout.width, layout.height) > screen)
+        layout = layout_of(map, {larger_text, wide, high});
+    return layout;
 }
 
 void write_png(Output& out, const std::vector<HeatMap>& maps) {
@@ -232,7 +204,6 @@ void write_png(Output& out, const std::vector<HeatMap>& maps) {
                        static_cast<std::size_t>(std::max(height, 1)));
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {
-        canvas.set_scale(layouts[i].style.line / static_cast<int>(glyph_height));
         draw(canvas, maps[i], layouts[i], y);
         y += layouts[i].height;
     }

@@ -27,17 +27,11 @@ struct Pixels {
 /// Errors: kind unsupported for pictures that are too large for the format.
 std::string png_of(const Pixels& pixels);
 
-/// Where everything stands in a map's PNG picture. Texts are twice the font's size; smaller where
-/// only this leaves room for every label, larger in pictures that no screen shows whole.
+/// Where everything stands in a map's PNG picture, which is twice as fine as a screen's pixels;
+/// texts are larger in pictures that no screen shows whole.
 Layout pixel_layout(const HeatMap& map);
 
-/// Maps below each other. The pixels of a cell all have its colour; those of blocked cells are
-/// hatched.
+/// Maps below each other. The pixels of a cell all have its colour, but for the number in it.
 void write_png(Output& out, const std::vector<HeatMap>& maps);
-
-/// The colour of the pixel (x, y) where blocked cells are hatched with lines so far apart.
-inline Color hatch_color(std::size_t x, std::size_t y, std::size_t apart) {
-    return (x + y) % apart < apart / 4 ? blocked_line : blocked_ground;
-}
 
 }  // namespace attn::io

@@ -1,32 +1,31 @@
-// Heat maps as SVG pictures; see svg.hpp. Attributes only, no style sheet: those of several
-// pictures in one page would mix.
+// Heat maps as SVG pictures; see svg.hpp. Attributes only, no style sheet and no names: those of
+// several pictures in one page would mix.
 #include "io/plot/svg.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "io/plot/base64.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/png.hpp"
+#include "io/plot/text_line.hpp"
 
 namespace attn::io {
 namespace {
 
-/// Characters of 11 pixels are at most 7 wide in the usual fonts.
-constexpr int font_size = 11, letter_width = 7, line_height = 14;
-
 /// Of one map: more are drawn as images.
 constexpr std::size_t most_shapes = 65536, most_shapes_a_row = 256;
 
-/// Texts of three times that size in pictures that no screen shows whole.
+/// Texts of three times the size in pictures that no screen shows whole.
 Layout svg_layout(const HeatMap& map) {
-    constexpr int room = 900, largest_cell = 40, screen = 2000, larger = 3;
-    const Layout layout = layout_of(map, {letter_width, line_height, room, largest_cell});
+    constexpr int text = 12, larger_text = 36, screen = 2000, wide = 1200, high = 900;
+    const Layout layout = layout_of(map, {text, wide, high});
     if (std::max(layout.width, layout.height) <= screen) return layout;
-    return layout_of(map, {larger * letter_width, larger * line_height, room, largest_cell});
+    return layout_of(map, {larger_text, wide, high});
 }
 
 std::string escaped(std::string_view text) {
@@ -60,6 +59,14 @@ std::string attribute(std::string_view name, int value) {
     return attribute(name, std::to_string(value));
 }
 
+/// One digit behind the point where it says something.
+std::string decimal(double value) {
+    const auto tenths = std::lround(10 * value);
+    std::string text = std::to_string(tenths / 10);
+    if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
+    return text;
+}
+
 /// How tooltips call the rows or columns of a map: "5 with", "4 to 7" where a cell stands for
 /// several.
 class CellNames {
@@ -91,26 +98,37 @@ class SvgCanvas : public Canvas {
 public:
     explicit SvgCanvas(Output& out) : out_(out) {}
 
-    /// Of the texts that follow, against font_size.
-    void set_scale(int scale) { scale_ = scale; }
+    /// Of the map that follows.
+    void set_size(int size) { size_ = size; }
 
     void fill(const Box& box, const Color& color) override {
-        shape(box, attribute("fill", hex_text(color)));
-    }
-    void hatch(const Box& box) override { shape(box, hatched); }
-
-    void text(int x, int y, const std::string& text, Anchor anchor, bool turned) override {
-        const int below = 4 * scale_;  // the line that letters stand on, from half their height
-        std::string place = attribute("x", x) + attribute("y", y + below);
-        if (turned)
-            place = attribute("transform", "translate(" + std::to_string(x + below) + " " +
-                                               std::to_string(y) + ")rotate(-90)");
-        if (anchor != Anchor::start)
-            place += attribute("text-anchor", anchor == Anchor::end ? "end" : "middle");
-        out_ << "<text" + place + ">" + escaped(text) + "</text>\n";
+        out_ << "<path" + attribute("fill", hex_text(color)) +
+                    attribute("d", outline(box.x, box.y, box.width, box.height)) + "/>\n";
     }
 
-    void cells(const HeatMap& map, std::size_t panel, const Box& box) override {
+    void text(int x, int y, const std::string& text, const Lettering& lettering) override {
+        const std::string below = decimal(baseline * lettering.size);
+        std::string how =
+            attribute("x", x) + attribute("y", decimal(y + baseline * lettering.size));
+        if (lettering.turn != Turn::none) {
+            const char* angle = lettering.turn == Turn::slanted ? "-45" : "-90";
+            how = attribute("transform", "translate(" + std::to_string(x) + " " +
+                                             std::to_string(y) + ")rotate(" + angle + ")") +
+                  attribute("y", below);
+        }
+        if (lettering.anchor != Anchor::start)
+            how += attribute("text-anchor", lettering.anchor == Anchor::end ? "end" : "middle");
+        if (lettering.size != size_) how += attribute("font-size", lettering.size);
+        if (!(lettering.color == ink)) how += attribute("fill", hex_text(lettering.color));
+        // Where the viewer's fonts may be wider than ours.
+        const TextLine line = text_line(text);
+        if (!line.is_plain)
+            how += attribute("textLength", decimal(line.width * lettering.size)) +
+                   attribute("lengthAdjust", "spacingAndGlyphs");
+        out_ << "<text" + how + ">" + escaped(text) + "</text>\n";
+    }
+
+    void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) override {
         if (map.rows == 0 || map.columns == 0) return;
         const CellNames rows(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row,
                              map.row_step);
@@ -122,29 +140,21 @@ public:
         out_ << "<g" +
                     attribute("transform", "translate(" + std::to_string(box.x) + " " +
                                                std::to_string(box.y) + ")") +
-                    (is_large ? attribute("fill", "none") + attribute("pointer-events", "all")
-                              : "") +
-                    ">\n";
+                    attribute("pointer-events", "all") +
+                    (is_large ? attribute("fill", "none") : "") + ">\n";
         const Box cell{0, 0, box.width / static_cast<int>(map.columns),
                        box.height / static_cast<int>(map.rows)};
         for (std::size_t row = 0; row < map.rows; ++row)
             if (is_large)
                 largest_of_row(map, panel, row, cell, rows, columns);
             else
-                runs_of_row(map, panel, row, cell, rows, columns);
+                runs_of_row(map, panel, row, cell, gap, rows, columns);
         out_ << "</g>\n";
     }
 
 private:
-    static constexpr std::string_view hatched = " fill=\"url(#blocked)\"";
-
-    void shape(const Box& box, std::string_view paint) {
-        out_ << "<path" + std::string(paint) +
-                    attribute("d", outline(box.x, box.y, box.width, box.height)) + "/>\n";
-    }
-
     void runs_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
-                     const CellNames& rows, const CellNames& columns) {
+                     int gap, const CellNames& rows, const CellNames& columns) {
         const std::string name = rows.of(row) + ", ";
         std::string text;
         for (std::size_t column = 0, end = 0; column < map.columns; column = end) {
@@ -157,13 +167,14 @@ private:
                 return x == value || (!std::isfinite(x) && !std::isfinite(value));
             };
             for (end = column + 1; end < map.columns && is_same(end);) ++end;
-            text += "<path";
-            text += blocked ? std::string(hatched)
-                            : attribute("fill", hex_text(cell_color(map, panel, row, column)));
-            text +=
-                attribute("d", outline(static_cast<int>(column) * cell.width,
-                                       static_cast<int>(row) * cell.height,
-                                       static_cast<int>(end - column) * cell.width, cell.height));
+            text += "<path" + attribute("fill", hex_text(cell_color(map, panel, row, column)));
+            std::string data;
+            const std::size_t step = gap == 0 ? end - column : 1;
+            for (std::size_t from = column; from < end; from += step)
+                data += outline(static_cast<int>(from) * cell.width,
+                                static_cast<int>(row) * cell.height,
+                                static_cast<int>(step) * cell.width - gap, cell.height - gap);
+            text += attribute("d", data);
             text += "><title>" + name + columns.of(column, end - 1) + ": ";
             text += blocked ? "blocked" : map.number_text(value);
             text += "</title></path>\n";
@@ -195,13 +206,10 @@ private:
 
     /// The panel at one pixel a cell.
     void image(const HeatMap& map, std::size_t panel, const Box& box) {
-        const std::size_t hatch_apart = box.width < 2 * static_cast<int>(map.columns) ? 8 : 4;
         Pixels pixels(map.columns, map.rows, blocked_ground);
         for (std::size_t row = 0; row < map.rows; ++row)
             for (std::size_t column = 0; column < map.columns; ++column)
-                pixels.at(column, row) = map.is_blocked(panel, row, column)
-                                             ? hatch_color(column, row, hatch_apart)
-                                             : cell_color(map, panel, row, column);
+                pixels.at(column, row) = cell_color(map, panel, row, column);
         out_ << "<image" + attribute("x", box.x) + attribute("y", box.y) +
                     attribute("width", box.width) + attribute("height", box.height) +
                     attribute("preserveAspectRatio", "none") +
@@ -211,7 +219,7 @@ private:
     }
 
     Output& out_;
-    int scale_ = 1;
+    int size_ = 0;
 };
 
 }  // namespace
@@ -230,28 +238,29 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
            "xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +
                attribute("width", width) + attribute("height", height) +
                attribute("viewBox", "0 0 " + size) + attribute("fill", hex_text(ink)) +
-               attribute("font-family", "DejaVu Sans Mono,Menlo,Consolas,monospace") +
+               attribute("font-family", "DejaVu Sans,Verdana,Arial,sans-serif") +
                attribute("shape-rendering", "crispEdges") + attribute("xml:space", "preserve") +
                ">\n";
     if (!maps.empty()) out << "<title>" + escaped(label_text(maps[0].title, 120)) + "</title>\n";
-    // Lines from corner to corner of each square of the pattern, and in its other two corners.
-    out << "<defs><pattern id=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
-           "<path" +
-               attribute("fill", hex_text(blocked_ground)) + " d=\"M0 0h6v6H0z\"/><path" +
-               attribute("stroke", hex_text(blocked_line)) +
-               " shape-rendering=\"auto\" d=\"M-1 1l2-2M0 6l6-6M5 7l2-2\"/></pattern></defs>\n";
     SvgCanvas canvas(out);
     canvas.fill({0, 0, width, height}, background);
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {
-        const int scale = layouts[i].style.line / line_height;
-        canvas.set_scale(scale);
-        out << "<g" + attribute("font-size", scale * font_size) + ">\n";
+        canvas.set_size(layouts[i].style.text);
+        // Texts lie over cells, whose tooltips are to be seen.
+        out << "<g" + attribute("font-size", layouts[i].style.text) +
+                   attribute("pointer-events", "none") + ">\n";
         draw(canvas, maps[i], layouts[i], y);
         out << "</g>\n";
         y += layouts[i].height;
     }
     out << "</svg>\n";
+}
+
+std::string svg_element(const std::vector<HeatMap>& maps) {
+    TextOutput out;
+    write_svg(out, maps);
+    return std::move(out.text());
 }
 
 }  // namespace attn::io

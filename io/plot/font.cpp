@@ -1,0 +1,199 @@
+// The fonts of pictures; see font.hpp. stb_truetype trusts the files that it reads: these are the
+// program's own.
+#include "io/plot/font.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include <zlib.h>
+
+namespace attn::io {
+namespace {
+
+/// What stb_truetype takes while it works; freed all at once.
+class Scratch {
+public:
+    void* take(std::size_t size) {
+        blocks_.push_back(
+            std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1));
+        return blocks_.back().get();
+    }
+
+private:
+    std::vector<std::unique_ptr<std::max_align_t[]>> blocks_;
+};
+
+}  // namespace
+}  // namespace attn::io
+
+#define STBTT_STATIC
+#define STBTT_malloc(size, scratch) static_cast<attn::io::Scratch*>(scratch)->take(size)
+#define STBTT_free(block, scratch) static_cast<void>(block), static_cast<void>(scratch)
+#define STB_TRUETYPE_IMPLEMENTATION
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#include <stb_truetype.h>
+#pragma GCC diagnostic pop
+
+extern "C" {
+extern const unsigned char attn_font_dejavu[], attn_font_dejavu_end[];
+extern const unsigned char attn_font_droid[], attn_font_droid_end[];
+extern const unsigned char attn_font_unifont[], attn_font_unifont_end[];
+extern const unsigned char attn_font_unifont_upper[], attn_font_unifont_upper_end[];
+}
+
+namespace attn::io {
+namespace {
+
+/// Raw deflation, then four bytes of CRC-32 and four of the inflated size, lowest first.
+std::vector<unsigned char> inflated(const unsigned char* begin, const unsigned char* end) {
+    std::size_t size = 0;
+    for (int byte = 1; byte <= 4; ++byte) size = size << 8 | end[-byte];
+    std::vector<unsigned char> file(size);
+    z_stream state{};
+    constexpr int raw = -MAX_WBITS;
+    if (::inflateInit2(&state, raw) != Z_OK) throw std::bad_alloc();
+    state.next_in = const_cast<Bytef*>(begin);  // zlib's, which reads it
+    state.avail_in = static_cast<uInt>(end - begin);
+    state.next_out = file.data();
+    state.avail_out = static_cast<uInt>(size);
+    const int outcome = ::inflate(&state, Z_FINISH);
+    ::inflateEnd(&state);
+    if (outcome != Z_STREAM_END) throw std::bad_alloc();
+    return file;
+}
+
+class Font {
+public:
+    Font(const unsigned char* begin, const unsigned char* end) : file_(inflated(begin, end)) {
+        stbtt_InitFont(&info_, file_.data(), 0);
+        units_ = 1 / static_cast<double>(stbtt_ScaleForMappingEmToPixels(&info_, 1));
+    }
+    const stbtt_fontinfo& info() const { return info_; }
+    double units_per_em() const { return units_; }
+
+private:
+    std::vector<unsigned char> file_;
+    stbtt_fontinfo info_{};
+    double units_ = 0;
+};
+
+constexpr std::uint8_t fonts = 4;
+
+/// Inflated when a text first needs it.
+const Font& font(std::uint8_t number) {
+    switch (number) {
+        case 0: {
+            static const Font dejavu(attn_font_dejavu, attn_font_dejavu_end);
+            return dejavu;
+        }
+        case 1: {
+            static const Font droid(attn_font_droid, attn_font_droid_end);
+            return droid;
+        }
+        case 2: {
+            static const Font unifont(attn_font_unifont, attn_font_unifont_end);
+            return unifont;
+        }
+        default: {
+            static const Font upper(attn_font_unifont_upper, attn_font_unifont_upper_end);
+            return upper;
+        }
+    }
+}
+
+/// Makes coordinates fine enough to be turned as whole numbers, and turns them.
+void turn_outline(stbtt_vertex* vertices, int count, int finer, Turn turn) {
+    const auto turned = [&](stbtt_vertex_type& x, stbtt_vertex_type& y) {
+        const int across = finer * x, up = finer * y;
+        const double diagonal = std::sqrt(0.5);
+        const auto part = [](double value) {
+            return static_cast<stbtt_vertex_type>(std::clamp(std::lround(value), -32767L, 32767L));
+        };
+        if (turn == Turn::upright) {
+            x = part(-up);
+            y = part(across);
+        } else if (turn == Turn::slanted) {
+            x = part(diagonal * (across - up));
+            y = part(diagonal * (across + up));
+        } else {
+            x = part(across);
+            y = part(up);
+        }
+    };
+    for (stbtt_vertex* v = vertices; v != vertices + count; ++v) {
+        turned(v->x, v->y);
+        turned(v->cx, v->cy);
+        turned(v->cx1, v->cy1);
+    }
+}
+
+}  // namespace
+
+Glyph glyph_of(char32_t character) {
+    for (std::uint8_t number = 0; number < fonts; ++number) {
+        const Font& in = font(number);
+        const int index = stbtt_FindGlyphIndex(&in.info(), static_cast<int>(character));
+        if (index == 0) continue;
+        int advance = 0, bearing = 0;
+        stbtt_GetGlyphHMetrics(&in.info(), index, &advance, &bearing);
+        return {number, index, advance / in.units_per_em()};
+    }
+    constexpr char32_t replacement_character = 0xfffd;  // the first font has it
+    return glyph_of(replacement_character);
+}
+
+double kerning(const Glyph& left, const Glyph& right) {
+    if (left.font != right.font) return 0;
+    const Font& in = font(left.font);
+    return stbtt_GetGlyphKernAdvance(&in.info(), left.index, right.index) / in.units_per_em();
+}
+
+Coverage covered_by(const Glyph& glyph, double size, Turn turn, double x, double y) {
+    Scratch scratch;
+    stbtt_fontinfo info = font(glyph.font).info();
+    info.userdata = &scratch;
+    stbtt_vertex* vertices = nullptr;
+    const int count = stbtt_GetGlyphShape(&info, glyph.index, &vertices);
+    if (count == 0) return {};
+    constexpr double fine = 2048;
+    const double units = font(glyph.font).units_per_em();
+    const int finer = std::max(1, static_cast<int>(fine / units));
+    turn_outline(vertices, count, finer, turn);
+    const double scale = size / (finer * units);
+
+    int least_x = std::numeric_limits<int>::max(), most_x = std::numeric_limits<int>::min();
+    int least_y = least_x, most_y = most_x;
+    const auto reach = [&](int across, int up) {
+        least_x = std::min(least_x, across);
+        most_x = std::max(most_x, across);
+        least_y = std::min(least_y, up);
+        most_y = std::max(most_y, up);
+    };
+    for (const stbtt_vertex* v = vertices; v != vertices + count; ++v) {
+        reach(v->x, v->y);
+        if (v->type == STBTT_vcurve || v->type == STBTT_vcubic) reach(v->cx, v->cy);
+        if (v->type == STBTT_vcubic) reach(v->cx1, v->cy1);
+    }
+    Coverage coverage;
+    constexpr int spare = 1;  // it works in float
+    coverage.left = static_cast<int>(std::floor(x + scale * least_x)) - spare;
+    coverage.top = static_cast<int>(std::floor(y - scale * most_y)) - spare;
+    coverage.width = static_cast<int>(std::ceil(x + scale * most_x)) + spare - coverage.left;
+    coverage.height = static_cast<int>(std::ceil(y - scale * least_y)) + spare - coverage.top;
+    coverage.parts.assign(
+        static_cast<std::size_t>(coverage.width) * static_cast<std::size_t>(coverage.height), 0);
+    stbtt__bitmap bitmap{coverage.width, coverage.height, coverage.width, coverage.parts.data()};
+    constexpr float flat = 0.25F;  // pixels that a curve may miss
+    constexpr int downwards = 1;
+    stbtt_Rasterize(&bitmap, flat, vertices, count, static_cast<float>(scale),
+                    static_cast<float>(scale), static_cast<float>(x - coverage.left),
+                    static_cast<float>(y - coverage.top), 0, 0, downwards, &scratch);
+    return coverage;
+}
+
+}  // namespace attn::io

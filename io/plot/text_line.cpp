@@ -1,0 +1,66 @@
+// Texts in pictures; see text_line.hpp.
+#include "io/plot/text_line.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+#include <string>
+
+#include <fribidi.h>
+
+#include "io/text/utf8.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Joins letters, or chooses the style of one, and is nothing by itself.
+bool is_unseen(char32_t c) {
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x2064) ||
+           (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+/// Hebrew's block is the first that goes to the left.
+bool may_turn(char32_t c) {
+    constexpr char32_t first = 0x590;
+    return c >= first;
+}
+
+/// From the left, with Arabic letters in the forms that they have beside their neighbours.
+/// Source: Unicode's bidirectional algorithm, UAX #9, by GNU FriBidi.
+std::u32string in_seen_order(const std::u32string& text) {
+    const std::vector<FriBidiChar> written(text.begin(), text.end());
+    std::vector<FriBidiChar> seen(written.size() + 1);  // and a 0
+    FriBidiParType direction = FRIBIDI_PAR_ON;
+    if (fribidi_log2vis(written.data(), static_cast<FriBidiStrIndex>(written.size()), &direction,
+                        seen.data(), nullptr, nullptr, nullptr) == 0)
+        throw std::bad_alloc();
+    return {seen.begin(), std::find(seen.begin(), seen.end(), FriBidiChar{0})};
+}
+
+}  // namespace
+
+TextLine text_line(std::string_view text) {
+    std::u32string characters;
+    characters.reserve(text.size());
+    while (!text.empty()) characters += take_character(text);
+    if (std::any_of(characters.begin(), characters.end(), may_turn))
+        characters = in_seen_order(characters);
+
+    TextLine line;
+    line.glyphs.reserve(characters.size());
+    for (char32_t character : characters) {
+        if (is_unseen(character)) continue;
+        const Glyph glyph = glyph_of(character);
+        if (!line.glyphs.empty()) line.width += kerning(line.glyphs.back().glyph, glyph);
+        line.glyphs.push_back({glyph, line.width});
+        line.width += glyph.advance;
+        line.is_plain = line.is_plain && glyph.font == 0 && !may_turn(character);
+    }
+    return line;
+}
+
+double text_width(std::string_view text, double size) {
+    return size * text_line(text).width;
+}
+
+}  // namespace attn::io
