@@ -70,6 +70,7 @@ TEST_CASE("page: labels and titles are only text") {
     const std::size_t scripts = count_of(page_of({map_of(numbers(1, 6))}), "<script");
     map.heading = map.title = "a</title><script>{{data}}\n & b";
     map.note = map.panels[0].title = "</script><!--<script>";
+    map.panel_axes[0].labels = {map.note};
     const std::string page = page_of({map});
     CHECK(count_of(page, "<script") == scripts);
     CHECK(count_of(page, "<!--") == 0);
@@ -83,6 +84,7 @@ TEST_CASE("page: labels and titles are only text") {
         CHECK(data["columns"]["labels"][i] == printable(tokens[i]));
     CHECK(data["note"] == map.note);
     CHECK(data["panels"][0]["title"] == map.note);
+    CHECK(data["axes"][0]["labels"] == map.panel_axes[0].labels);
 }
 
 TEST_CASE("page: small maps as lists of the shortest decimals") {
