@@ -63,6 +63,8 @@ std::string as_utf8(std::string_view bytes) {
     return text;
 }
 
+}  // namespace
+
 /// JSON from front to end. What is stepped over is only matched by its quotes and the number of its
 /// brackets.
 class JsonScanner {
@@ -197,6 +199,8 @@ private:
     const Source& source_;
     std::size_t at_ = 0;
 };
+
+namespace {
 
 bool is_byte_level(const nlohmann::json& step) {
     if (!step.is_object()) return false;

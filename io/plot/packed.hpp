@@ -20,11 +20,11 @@ inline constexpr unsigned fewest_mantissa_bits = 10;
 /// symbols, shorter ones first, 0 bits long where a symbol does not occur. Symbols are `whole`,
 /// then `binades`. Source: RFC 1951, section 3.2.2.
 struct PackedNumbers {
-    std::vector<double> whole;           ///< numbers that are told by their code alone
+    std::vector<double> whole = {};      ///< numbers that are told by their code alone
     std::vector<std::uint32_t> binades;  ///< sign and exponent, as the type has them above the rest
     std::vector<std::uint8_t> lengths;   ///< 0 to 15
     unsigned mantissa_bits = 0;
-    std::string text;  ///< see packed_bits
+    std::string text = {};  ///< as packed_flags
 };
 
 /// What a map takes: `fixed + numbers * mantissa_bits` bits.
