@@ -33,6 +33,30 @@ const PageFormat& format_of(const PageFormat* given, const Request& request) {
     return *given;
 }
 
+/// The token of a label. Errors: kind usage, where none or more than one is called so.
+std::size_t token_called(const Request& request) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < request.tokens.size(); ++i)
+        if (request.tokens[i] == request.token_label) found.push_back(i);
+    if (found.size() == 1) return found[0];
+    const std::string place = place_of(request, "token");
+    if (found.empty())
+        throw Error(ErrorKind::usage, place,
+                    request.tokens.empty()
+                        ? "the tokens have no labels; expected a whole number from 0"
+                        : "no token is called that; expected one of the labels, or a whole number "
+                          "from 0 to " +
+                              std::to_string(request.tokens.size() - 1));
+    std::string list;
+    constexpr std::size_t most_listed = 12;
+    for (std::size_t i = 0; i < std::min(found.size(), most_listed); ++i)
+        list += (i == 0 ? "" : ", ") + std::to_string(found[i]);
+    if (found.size() > most_listed) list += ", ...";
+    throw Error(ErrorKind::usage, place,
+                std::to_string(found.size()) +
+                    " tokens are called that; expected the number of one: " + list);
+}
+
 /// Only the reference path writes every step down.
 void settle(Request& request) {
     Settings& s = request.settings;
@@ -42,6 +66,7 @@ void settle(Request& request) {
     s.kernel = "reference";
     s.emit = {"all"};
     s.average_heads = false;
+    if (!request.token_label.empty()) s.token = token_called(request);
 }
 
 /// What stands on the screen fits it; a file's words are wrapped and its numbers are not.
@@ -49,6 +74,14 @@ PageWidth page_width(const Request& request) {
     if (request.output != "-") return {};
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     return {columns, columns};
+}
+
+std::unique_ptr<Page> page_of(const PageFormat& format, const Request& request) {
+    switch (format.kind) {
+        case PageKind::text: return make_text_page(page_width(request));
+        case PageKind::markdown: return make_markdown_page();
+    }
+    return nullptr;
 }
 
 std::size_t pick(const char* flag, const char* what, const std::optional<std::uint64_t>& given,
@@ -85,13 +118,13 @@ void explain(const ExplainRequest& explain, Request& request) {
               additive,
               WalkArrays(result.arrays, plan.first_query, batch, plan.heads),
               NumberWords(decimals, plan.dtype),
-              Page(format, page_width(request))};
+              page_of(format, request)};
     walk_to_heads(walk);
     for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)
         walk_head(walk, shown);
     walk_from_heads(walk);
     io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) { to << walk.page.text(); });
+    out.fill([&](io::Output& to) { to << walk.page->text(); });
     out.commit();
 }
 

@@ -16,7 +16,7 @@ struct ExplainRequest {
     std::optional<std::uint64_t> head, batch;
 };
 
-/// Computes the request's question for one query, its `token` or the last one, and writes the walk
+/// Computes the request's question for one query, its `token` or one in the middle, and writes the walk
 /// to the request's output. What the request says of its answer's form (emit, format, pretty,
 /// nonfinite, average_heads) has no place here. Errors: as for the question itself, and kind usage
 /// for heads and batch entries that are not there.

@@ -32,10 +32,22 @@ void take_words(Request& request, const Args& args) {
     request.input = words[1];
 }
 
+/// An index, or else a label, which has no meaning before the input is read.
+void take_query(Request& request, const Args& args) {
+    const Given* const given = args.find("token");
+    if (given == nullptr) return;
+    request.places["token"] = place_of(*given);
+    if (given->text.find_first_not_of("0123456789") == std::string::npos)
+        request.settings.token = args.whole("token");
+    else
+        request.token_label = given->text;
+}
+
 int run_explain(const Args& args, Request& request) {
     Request asked;
     take_words(asked, args);
     apply_flags(asked, args);
+    take_query(asked, args);
     check_defaults(asked);
     ExplainRequest walk;
     if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
@@ -49,6 +61,11 @@ int run_explain(const Args& args, Request& request) {
 }
 
 constexpr Option explain_options[] = {
+    {.key = "token",
+     .limits = {.expected = "a whole number from 0, or the label of a token"},
+     .argument = "N|LABEL",
+     .help = "the query to walk through, from 0 or by its label (default one in the middle)",
+     .letter = 't'},
     {.key = "head",
      .limits = {.expected = "a whole number from 0"},
      .argument = "N",
@@ -64,7 +81,6 @@ constexpr Option explain_options[] = {
 };
 
 constexpr OwnHelp explain_help[] = {
-    {"token", "the query to walk through, from 0 (default the last)"},
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};
 

@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "cli/request/options.hpp"
 #include "io/file/source.hpp"
+#include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
-namespace {
-
-std::string printable(const std::string& label) {
-    return io::one_line(io::shortened(label));
-}
-
-}  // namespace
-
 std::string setting_text(double value) {
     std::string text;
     io::append_number(text, value, std::nullopt);
@@ -27,8 +21,31 @@ std::string sized(const char* name, std::size_t size) {
     return std::string(name) + " " + std::to_string(size);
 }
 
-std::size_t Walk::own_key() const {
-    return row_of(settings().mode).context ? 0 : plan.past_len + query();
+std::optional<std::size_t> Walk::own_key() const {
+    if (settings().mode == Mode::sdpa || row_of(settings().mode).context) return std::nullopt;
+    return plan.past_len + query();
+}
+
+std::vector<std::size_t> Walk::shown_keys(std::size_t head) const {
+    const Row weights = shares(head);
+    const std::optional<std::size_t> own = own_key();
+    std::vector<std::size_t> keys = largest_of(weights, most_shown);
+    if (!own || std::binary_search(keys.begin(), keys.end(), *own)) return keys;
+    keys = largest_of(weights, most_shown - 1);
+    keys.insert(std::lower_bound(keys.begin(), keys.end(), *own), *own);
+    return keys;
+}
+
+std::string Walk::left_out_words(std::size_t head) const {
+    Row weights = shares(head);
+    const std::vector<std::size_t> keys = shown_keys(head);
+    if (keys.size() == weights.size()) return "";
+    for (std::size_t key : keys) weights[key] = 0;
+    const std::string others = std::to_string(weights.size() - keys.size());
+    return "Tables show " + std::to_string(keys.size()) + " of " + std::to_string(weights.size()) +
+           " keys: those with the largest weights" + (own_key() ? ", and the query's own" : "") +
+           ". The other " + others + " weigh " +
+           words.number(std::accumulate(weights.begin(), weights.end(), 0.0)) + " together.";
 }
 
 std::string Walk::command() const {
@@ -38,11 +55,11 @@ std::string Walk::command() const {
 std::string Walk::query_label() const {
     const std::string number = std::to_string(query());
     if (labels.queries.empty()) return number;
-    return number + " \"" + printable(labels.queries[query()]) + "\"";
+    return number + " \"" + io::label_text(labels.queries[query()], widest_name) + "\"";
 }
 
-std::string Walk::key_name(std::size_t key) const {
-    return labels.keys.empty() ? std::to_string(key) : printable(labels.keys[key]);
+std::string Walk::key_name(std::size_t key, std::size_t columns) const {
+    return labels.keys.empty() ? std::to_string(key) : io::label_text(labels.keys[key], columns);
 }
 
 std::string Walk::key_label(std::size_t key) const {
@@ -83,49 +100,6 @@ std::string Walk::position_words() const {
            (request.has("causal_align") ? source("causal_align")
                                         : "--causal-align top-left, the default") +
            ")";
-}
-
-void Walk::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
-    page.fitted_table(most_shown, [&](std::size_t most) {
-        const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key(), most);
-        std::string corner = sized("kv_len", plan.kv_len);
-        if (shown.size() < plan.kv_len) corner += ", " + std::to_string(shown.size()) + " shown";
-        io::Cells cells{{"(" + corner + ")"}};
-        for (const auto& [name, values] : rows) cells.push_back({name});
-        for (std::size_t i = 0; i < shown.size(); ++i) {
-            const bool is_cut = i != 0 && shown[i] != shown[i - 1] + 1;
-            if (is_cut)
-                for (auto& row : cells) row.emplace_back("...");
-            cells[0].push_back(key_name(shown[i]));
-            for (std::size_t r = 0; r < rows.size(); ++r) {
-                const std::string& name = rows[r].first;
-                const bool is_mask = name == "mask" || name.starts_with("allowed_by");
-                const double value = rows[r].second[shown[i]];
-                cells[r + 1].push_back(is_mask ? io::fixed_text(value, 0) : words.number(value));
-            }
-        }
-        return cells;
-    });
-}
-
-void Walk::show_vectors(const std::string& number_name, const Row& numbers,
-                        const std::string& vector_name, const std::vector<Row>& vectors,
-                        const std::string& shape) {
-    const std::vector<std::size_t> shown = shown_of(plan.kv_len, own_key(), most_shown);
-    page.fitted_table(most_shown, [&](std::size_t most) {
-        io::Cells cells{{"key", "token", number_name, vector_name + " " + shape}};
-        for (std::size_t i = 0; i < shown.size(); ++i) {
-            const std::size_t key = shown[i];
-            if (i != 0 && key != shown[i - 1] + 1) cells.push_back({"...", "...", "...", "..."});
-            cells.push_back({std::to_string(key), key_name(key), words.number(numbers[key]),
-                             words.row(vectors[key], most)});
-        }
-        const bool named = std::any_of(cells.begin() + 1, cells.end(),
-                                       [](const auto& row) { return row[0] != row[1]; });
-        if (!named)
-            for (auto& row : cells) row.erase(row.begin() + 1);
-        return cells;
-    });
 }
 
 std::string Walk::vector_line(const std::string& name, const Row& values,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,9 @@
 
 namespace attn::cli {
 
+/// Columns of a label in words.
+inline constexpr std::size_t widest_name = 40;
+
 /// What every part of the walk needs.
 struct Walk {
     const Request& request;
@@ -24,7 +29,7 @@ struct Walk {
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
     WalkArrays arrays;
     NumberWords words;
-    Page page;
+    std::unique_ptr<Page> page;
 
     const Settings& settings() const { return plan.config; }
     std::size_t query() const { return plan.first_query; }
@@ -36,8 +41,16 @@ struct Walk {
     /// "p = 1 + 2 = 3, the query's position among the keys (...)".
     std::string position_words() const;
 
-    /// The key that is written out and always shown: the query's own, where it has one.
-    std::size_t own_key() const;
+    /// The query's own key, which is always shown: where queries and keys are of the same tokens.
+    std::optional<std::size_t> own_key() const;
+
+    /// The weights as the softmax gives them, before dropout.
+    Row shares(std::size_t head) const { return arrays.row("weights_before_dropout", head); }
+    /// Keys in tables: all where they are few, else those with the largest weights and the own one,
+    /// in their order.
+    std::vector<std::size_t> shown_keys(std::size_t head) const;
+    /// How many keys are left out and what they weigh; empty where there are none.
+    std::string left_out_words(std::size_t head) const;
 
     /// Names of what is attended to: without a cache present_key is keys, and the same of values.
     std::string keys_name() const { return plan.past_len == 0 ? "keys" : "present_key"; }
@@ -50,8 +63,8 @@ struct Walk {
     std::string command() const;
     /// `1 "journey"`, or `1` where there are no labels.
     std::string query_label() const;
-    /// The label alone, or the number where there is none.
-    std::string key_name(std::size_t key) const;
+    /// The label alone, at most so many columns of it, or the number where there is none.
+    std::string key_name(std::size_t key, std::size_t columns = widest_name) const;
     std::string key_label(std::size_t key) const;
 
     /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "the default of
@@ -60,13 +73,6 @@ struct Walk {
     std::string seed_source() const;
     /// The same of an operand: "--mask mask.json".
     std::string operand_source(const std::string& key) const;
-
-    /// Rows of a number a key under the keys' names.
-    void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
-    /// A vector for each key, and a number before it.
-    void show_vectors(const std::string& number_name, const Row& numbers,
-                      const std::string& vector_name, const std::vector<Row>& vectors,
-                      const std::string& shape);
 
     /// "name[1] = [...]   (d_in 3)".
     std::string vector_line(const std::string& name, const Row& values,
@@ -79,6 +85,8 @@ std::string setting_text(double value);
 /// "kv_len 6".
 std::string sized(const char* name, std::size_t size);
 
+/// What the query looks at, in one sentence or one a head.
+void walk_answer(Walk& walk);
 void walk_to_heads(Walk& walk);                ///< the question, the input, the projections
 void walk_head(Walk& walk, std::size_t head);  ///< from the query vector to its context
 void walk_from_heads(Walk& walk);              ///< joined heads, output, the check

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "core/base/torch_math.hpp"
@@ -11,32 +13,6 @@
 
 namespace attn::cli {
 namespace {
-
-/// How much of a list of more than `most` is shown at its front and at its back.
-std::size_t front_of(std::size_t most) {
-    return (most + 1) / 2;
-}
-std::size_t back_of(std::size_t most) {
-    return most / 4;
-}
-
-/// The texts of `count` parts, the middle of a long list cut out.
-template <class Text>
-std::string joined(std::size_t count, const char* between, Text text_of,
-                   std::size_t most = most_shown) {
-    std::string text;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (i != 0) text += between;
-        if (count > most && i == front_of(most)) {
-            text += "...";
-            i = count - back_of(most);
-            if (i == count) break;
-            text += between;
-        }
-        text += text_of(i);
-    }
-    return text;
-}
 
 bool same(double a, double b) {
     return a == b || (std::isnan(a) && std::isnan(b));
@@ -95,6 +71,27 @@ std::string WalkArrays::shape(std::string_view name) const {
         array.values);
 }
 
+std::vector<std::size_t> WalkArrays::sizes(std::string_view name) const {
+    return std::visit(
+        [](const auto& values) {
+            return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
+        },
+        get(name).values);
+}
+
+std::vector<Row> WalkArrays::rows(std::string_view name) const {
+    return std::visit(
+        [](const auto& values) {
+            const std::size_t length = values.shape(values.dimension() - 1);
+            std::vector<Row> all;
+            all.reserve(values.size() / length);
+            for (auto at = values.data(); at != values.data() + values.size(); at += length)
+                all.emplace_back(at, at + length);
+            return all;
+        },
+        get(name).values);
+}
+
 Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
     const NamedArray& array = get(name);
     const auto place = [&](std::string_view axis, std::size_t size) {
@@ -147,19 +144,43 @@ std::string NumberWords::factor(double value) const {
 }
 
 std::string NumberWords::row(const Row& values, std::size_t most) const {
-    const auto text_of = [&](std::size_t i) { return number(values[i]); };
-    const std::string text = "[" + joined(values.size(), ", ", text_of, most) + "]";
-    return values.size() > most ? text + " of " + std::to_string(values.size()) : text;
+    const std::size_t count = values.size(), back = count > most ? most / 4 : 0,
+                      front = std::min(count, (most + 1) / 2);
+    std::string text = "[";
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i != 0) text += ", ";
+        if (count > most && i == front) {
+            text += back == 0 ? "..." : "..., ";
+            i = count - back;
+            if (back == 0) break;
+        }
+        text += number(values[i]);
+    }
+    text += "]";
+    return count > most ? text + " of " + std::to_string(count) : text;
+}
+
+template <class Text>
+std::string NumberWords::terms(const Row& values, const char* what, Text text_of) const {
+    const std::vector<std::size_t> shown = largest_of(values, most_shown);
+    std::string text;
+    for (std::size_t i : shown) text += (text.empty() ? "" : " + ") + text_of(i);
+    if (values.empty()) return "nothing";
+    if (shown.size() == values.size()) return text;
+    double rest = std::accumulate(values.begin(), values.end(), 0.0);
+    for (std::size_t i : shown) rest -= values[i];
+    return text + " + " + factor(rest) + " (the " +
+           std::to_string(values.size() - shown.size()) + " smallest " + what + ")";
 }
 
 std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
     require_same(for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
-    const std::size_t count = sum.factors.size();
-    std::string text = joined(count, " + ", [&](std::size_t i) {
+    Row products;
+    products.reserve(sum.factors.size());
+    for (const auto& [a, b] : sum.factors) products.push_back(a * b);
+    std::string text = terms(products, "products", [&](std::size_t i) {
         return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
     });
-    if (count == 0) text = "nothing";
-    if (count > most_shown) text += " (" + std::to_string(count) + " products)";
     if (sum.bias) text += " + " + factor(*sum.bias);
     return text + " = " + number(result);
 }
@@ -180,23 +201,26 @@ std::string NumberWords::masked_total(const Row& weights, double result) const {
     return total(weights, std::nullopt, result);
 }
 
-std::string NumberWords::total(const Row& terms, std::optional<double> last, double result) const {
-    std::string text = joined(terms.size(), " + ", [&](std::size_t i) { return factor(terms[i]); });
-    if (terms.size() > most_shown) text += " (" + std::to_string(terms.size()) + " terms)";
+std::string NumberWords::total(const Row& values, std::optional<double> last,
+                               double result) const {
+    std::string text = terms(values, "terms", [&](std::size_t i) { return factor(values[i]); });
     if (last) text += " + " + factor(*last);
     return text + " = " + number(result);
 }
 
-std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre, std::size_t most) {
-    constexpr std::size_t neighbours = 3;  // and the centre between them
-    const std::size_t reach = most > neighbours ? 1 : 0;
-    std::vector<std::size_t> shown;
-    for (std::size_t i = 0; i < count; ++i) {
-        const bool is_near = i + reach >= centre && i <= centre + reach;
-        if (count <= most || i < front_of(most - 1) || i + back_of(most) >= count || is_near)
-            shown.push_back(i);
-    }
-    return shown;
+std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
+    std::vector<std::size_t> all(values.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    if (all.size() <= most) return all;
+    const auto size_of = [&](std::size_t i) {  // what is no number is seen first
+        return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
+                                     : std::abs(values[i]);
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](std::size_t a, std::size_t b) { return size_of(a) > size_of(b); });
+    all.resize(most);
+    std::sort(all.begin(), all.end());
+    return all;
 }
 
 }  // namespace attn::cli

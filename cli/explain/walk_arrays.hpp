@@ -28,6 +28,10 @@ public:
 
     /// "(heads 2, d_out 4)": every axis with its size.
     std::string shape(std::string_view name) const;
+    std::vector<std::size_t> sizes(std::string_view name) const;
+
+    /// All of an array, row by row of its last axis.
+    std::vector<Row> rows(std::string_view name) const;
 
     /// The query's row along the last axis. Keys and values have a row for each `index`, parameters
     /// for each index of their first axis; arrays of a number a query give that number.
@@ -51,7 +55,8 @@ struct SumOfProducts {
     std::optional<double> bias;  ///< added last
 };
 
-/// How numbers are written: digits after the point, and long rows cut.
+/// How numbers are written: digits after the point, long rows cut, and of long sums the terms of
+/// largest magnitude.
 class NumberWords {
 public:
     NumberWords(int decimals, Dtype dtype) : decimals_(decimals), dtype_(dtype) {}
@@ -77,13 +82,14 @@ public:
 private:
     std::string factor(double value) const;
     std::string total(const Row& terms, std::optional<double> last, double result) const;
+    template <class Text>
+    std::string terms(const Row& values, const char* what, Text text_of) const;
 
     int decimals_;
     Dtype dtype_;
 };
 
-/// Which of `count` things are shown, at most `most`: all where they are few; else the first, the
-/// last and those round `centre`, which always is, in order.
-std::vector<std::size_t> shown_of(std::size_t count, std::size_t centre, std::size_t most);
+/// Those of largest magnitude, at most `most`, in their order; of equal ones the first.
+std::vector<std::size_t> largest_of(const Row& values, std::size_t most);
 
 }  // namespace attn::cli

@@ -1,21 +1,108 @@
 // One head of the walk; see walk_head.hpp.
 #include "cli/explain/walk_head.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "core/operator/score_steps.hpp"
+#include "io/text/number_text.hpp"
+
 namespace attn::cli {
+namespace {
+
+/// A step of a mask says yes or no.
+bool is_yes_or_no(const std::string& name) {
+    return name == "mask" || name.starts_with("allowed_by");
+}
+
+io::Cells turned(const io::Cells& cells) {
+    io::Cells columns(cells[0].size());
+    for (std::size_t i = 0; i < columns.size(); ++i)
+        for (const auto& row : cells) columns[i].push_back(row[i]);
+    return columns;
+}
+
+}  // namespace
 
 HeadView::HeadView(Walk& walk, std::size_t head)
-    : walk_(walk), arrays_(walk.arrays), words_(walk.words), page_(walk.page), s_(walk.settings()),
-      g_(walk.plan), head_(head), mask_(row("mask")) {}
+    : walk_(walk), arrays_(walk.arrays), words_(walk.words), page_(*walk.page), s_(walk.settings()),
+      g_(walk.plan), head_(head), mask_(row("mask")), shown_(walk.shown_keys(head)) {}
+
+std::string HeadView::last_scores() const {
+    std::string name = "scores";
+    for (const StepUse& use : steps_taken(g_, walk_.additive_masks.size()))
+        name = use.step.emits[use.index].row().name;
+    return name;
+}
+
+io::Cells HeadView::names_of_keys() const {
+    io::Cells cells{{"key"}, {"token"}};
+    bool named = false;
+    for (std::size_t key : shown_) {
+        cells[0].push_back(std::to_string(key));
+        cells[1].push_back(walk_.key_name(key, page_.widest_label()));
+        named = named || cells[1].back() != cells[0].back();
+    }
+    if (!named) cells.pop_back();
+    return cells;
+}
+
+void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
+    PageTable table{names_of_keys()};
+    table.headers = table.cells.size();
+    table.may_split = true;
+    for (const auto& [name, values] : rows) {
+        table.cells.push_back({name});
+        for (std::size_t key : shown_)
+            table.cells.back().push_back(is_yes_or_no(name) ? io::fixed_text(values[key], 0)
+                                                            : words_.number(values[key]));
+    }
+    page_.table(table);
+}
+
+void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& rows) {
+    io::Cells cells = names_of_keys();
+    for (const auto& [name, values] : rows) {
+        cells.push_back({name});
+        for (std::size_t key : shown_) cells.back().push_back(words_.number(values[key]));
+    }
+    PageTable table{turned(cells)};
+    table.may_split = true;
+    double largest = 0;
+    for (std::size_t key : shown_)
+        if (std::isfinite(rows.back().second[key]))
+            largest = std::max(largest, rows.back().second[key]);
+    for (std::size_t key : shown_)
+        table.bars.push_back(largest == 0 ? 0 : rows.back().second[key] / largest);
+    table.bar_header = "of the largest";
+    page_.table(table);
+}
+
+void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
+                            const std::string& vector_name, const std::vector<Row>& vectors,
+                            const std::string& shape) {
+    io::Cells names = names_of_keys();
+    names.push_back({number_name});
+    for (std::size_t key : shown_) names.back().push_back(words_.number(numbers[key]));
+    page_.fitted_table(most_shown, [&](std::size_t most) {
+        io::Cells cells = names;
+        cells.push_back({vector_name + " " + shape});
+        for (std::size_t key : shown_) cells.back().push_back(words_.row(vectors[key], most));
+        return PageTable{turned(cells)};
+    });
+}
 
 void walk_head(Walk& walk, std::size_t head) {
     const Plan& g = walk.plan;
-    if (g.heads > 1) walk.page.heading(2, "Head " + std::to_string(head));
+    if (g.heads > 1) walk.page->heading(2, "Head " + std::to_string(head));
     if (g.kv_heads != g.heads)
-        walk.page.paragraph("Grouped heads (" + walk.source("kv_heads") +
-                            "): " + std::to_string(g.heads / g.kv_heads) +
-                            " heads share one key head; this one uses key head " +
-                            std::to_string(head * g.kv_heads / g.heads) + " of " +
-                            sized("kv_heads", g.kv_heads) + ".");
+        walk.page->paragraph("Grouped heads (" + walk.source("kv_heads") +
+                             "): " + std::to_string(g.heads / g.kv_heads) +
+                             " heads share one key head; this one uses key head " +
+                             std::to_string(head * g.kv_heads / g.heads) + " of " +
+                             sized("kv_heads", g.kv_heads) + ".");
+    const std::string left_out = walk.left_out_words(head);
+    if (!left_out.empty()) walk.page->paragraph(left_out);
     walk_scores(walk, head);
     walk_mask(walk, head);
     walk_weights(walk, head);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/explain/walk.hpp"
@@ -23,6 +24,18 @@ protected:
 
     void heading(const std::string& words) { page_.heading(g_.heads > 1 ? 3 : 2, words); }
 
+    /// Of the scores as the softmax takes them: the array of the last step.
+    std::string last_scores() const;
+
+    /// Rows of a number a key under the keys' names.
+    void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
+    /// The same with a line a key, and bars of the last row.
+    void show_with_bars(const std::vector<std::pair<std::string, Row>>& rows);
+    /// A vector for each key, and a number before it.
+    void show_vectors(const std::string& number_name, const Row& numbers,
+                      const std::string& vector_name, const std::vector<Row>& vectors,
+                      const std::string& shape);
+
     Walk& walk_;
     const WalkArrays& arrays_;
     const NumberWords& words_;
@@ -30,7 +43,13 @@ protected:
     const Settings& s_;
     const Plan& g_;
     std::size_t head_;
-    Row mask_;  // 1 where the query sees a key
+    Row mask_;                         // 1 where the query sees a key
+    std::vector<std::size_t> shown_;  // keys in tables
+
+private:
+    /// "key (6)", "token" and then a cell a key that is shown; without a row of tokens where they
+    /// have none.
+    io::Cells names_of_keys() const;
 };
 
 void walk_scores(Walk& walk, std::size_t head);   ///< the query vector, its scores, their modifiers

@@ -12,7 +12,6 @@ namespace {
 void show_question(Walk& walk) {
     const Plan& g = walk.plan;
     const Settings& s = walk.settings();
-    walk.page.heading(1, "Query " + walk.query_label() + " of " + walk.command());
     std::string sizes;
     for (const auto& [name, size] : {std::pair("batch", g.batch),
                                      {"heads", g.heads},
@@ -27,7 +26,7 @@ void show_question(Walk& walk) {
     std::string words =
         "This is query " + walk.query_label() + " of " + std::to_string(g.q_len) +
         ", counted from 0 (" +
-        (is_given ? walk.source("token") : "the last one, by default; --token I shows another") +
+        (is_given ? walk.source("token") : "by default; --token I or --token LABEL shows another") +
         ").";
     if (g.batch > 1)
         words += " Batch entry " + std::to_string(walk.batch) + " of " + std::to_string(g.batch) +
@@ -35,8 +34,8 @@ void show_question(Walk& walk) {
     if (walk.end_head - walk.first_head != g.heads)
         words += " Head " + std::to_string(walk.first_head) + " of " + std::to_string(g.heads) +
                  " is shown (--head H shows another).";
-    walk.page.paragraph(words);
-    walk.page.paragraph("Sizes, d_k and d_v those of one head: " + sizes + ". Numbers are " +
+    walk.page->paragraph(words);
+    walk.page->paragraph("Sizes, d_k and d_v those of one head: " + sizes + ". Numbers are " +
                         std::string(name_of(dtype_names, s.dtype)) + " (" + walk.source("dtype") +
                         "), rounded to " + std::to_string(walk.words.decimals()) +
                         " digits after the point on this page only (--precision).");
@@ -54,17 +53,18 @@ std::string source_of_inputs(const Walk& walk) {
 
 void show_input(Walk& walk) {
     const WalkArrays& arrays = walk.arrays;
-    walk.page.heading(2, "Input");
+    walk.page->heading(2, "Input");
     if (!row_of(walk.settings().mode).projects) {
         std::string words =
             "The bare operator has no projections: query, key and value are given (--query, --key, "
-            "--value, or a request)";
+            "--value, or a request). A query says what it looks for, a key what it can be found "
+            "by, and a value what is given to those who look at its key";
         if (walk.plan.packed && walk.plan.heads > 1)
             words +=
                 ", the heads packed side by side in their columns (" + walk.source("heads") + ")";
-        return walk.page.paragraph(words + ".");
+        return walk.page->paragraph(words + ".");
     }
-    walk.page.paragraph("inputs " + arrays.shape("inputs") + " come from " +
+    walk.page->paragraph("inputs " + arrays.shape("inputs") + " come from " +
                         source_of_inputs(walk) +
                         (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
                                                       "its own"
@@ -77,13 +77,13 @@ void show_input(Walk& walk) {
                         "] = " + std::to_string(static_cast<std::int64_t>(id)));
     }
     lines.push_back(walk.vector_line("inputs", arrays.row("inputs"), "d_in"));
-    walk.page.formula(lines);
+    walk.page->formula(lines);
     if (!arrays.has("normed_inputs")) return;
-    walk.page.paragraph("The model's norm is applied to each row before the layer (" +
+    walk.page->paragraph("The model's norm is applied to each row before the layer (" +
                         (walk.request.has("pre_norm") ? walk.source("pre_norm")
                                                       : std::string("default with --token-ids")) +
                         "):");
-    walk.page.formula({walk.vector_line("normed_inputs", arrays.row("normed_inputs"), "d_in")});
+    walk.page->formula({walk.vector_line("normed_inputs", arrays.row("normed_inputs"), "d_in")});
 }
 
 std::string source_of_weights(const Walk& walk) {
@@ -99,16 +99,45 @@ std::string source_of_weights(const Walk& walk) {
     return words + ").";
 }
 
+/// The parameters as numbers, while they are small.
+void show_parameters(Walk& walk) {
+    constexpr std::size_t most_rows = 8, most_columns = 8;
+    std::vector<std::string> lines;
+    for (const char* name : {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out",
+                             "b_out"}) {
+        if (!walk.arrays.has(name)) continue;
+        const std::vector<std::size_t> sizes = walk.arrays.sizes(name);
+        const bool is_matrix = name[0] == 'W';
+        const std::size_t matrices = sizes.size() == (is_matrix ? 3u : 2u) ? sizes[0] : 1;
+        const std::size_t rows = is_matrix ? sizes[sizes.size() - 2] : 1;
+        if (matrices * rows > most_rows || sizes.back() > most_columns) continue;
+        const std::vector<Row> all = walk.arrays.rows(name);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            std::string place = name;
+            if (matrices > 1) place += "[" + std::to_string(i / rows) + "]";
+            if (is_matrix) place += "[" + std::to_string(i % rows) + "]";
+            lines.push_back(place + " = " + walk.words.row(all[i]));
+        }
+    }
+    if (!lines.empty()) walk.page->formula(lines);
+}
+
 void show_projections(Walk& walk) {
     if (!row_of(walk.settings().mode).projects) return;
     const WalkArrays& arrays = walk.arrays;
-    walk.page.heading(2, "Projections");
+    walk.page->heading(2, "Projections");
     const bool is_cross = row_of(walk.settings().mode).context;
+    walk.page->paragraph(
+        std::string(is_cross ? "Each token of the input has a query, and each token of the context "
+                               "a key and a value"
+                             : "Each token has a query, a key and a value") +
+        ": vectors that are made from its row. The query says what the token looks for, a key what "
+        "a token can be found by, and a value what it gives to those who look at it.");
     const std::string context = is_cross ? " Keys and values are made from the context (" +
                                                walk.operand_source("context") + ")."
                                          : "";
     if (!arrays.has("W_query"))
-        return walk.page.paragraph(
+        return walk.page->paragraph(
             "There are none (" + walk.source("init") +
             "): queries, keys and values are the rows themselves, and each head takes " +
             (walk.settings().style == Style::wrapper ? "all" : "its own part") + " of them." +
@@ -128,8 +157,8 @@ void show_projections(Walk& walk) {
     words += arrays.has("b_query")         ? " Biases are added."
              : walk.request.has("weights") ? " They have no biases."
                                            : " There are no biases (--qkv-bias adds them).";
-    walk.page.paragraph(words);
-    walk.page.table(cells);
+    walk.page->paragraph(words);
+    walk.page->table({cells});
     std::string applied;
     const bool any_transposed = std::any_of(cells.begin(), cells.end(), [](const auto& row) {
         const std::size_t in = row[1].find("d_in");
@@ -143,7 +172,8 @@ void show_projections(Walk& walk) {
                    (walk.settings().style == Style::wrapper
                         ? "Each head has parameters of its own (--style wrapper)."
                         : "Each head takes its own d_k or d_v columns of what comes out.");
-    if (!applied.empty()) walk.page.paragraph(applied);
+    if (!applied.empty()) walk.page->paragraph(applied);
+    show_parameters(walk);
 }
 
 /// Every head's part of the context, side by side.
@@ -156,8 +186,8 @@ Row joined_heads(const Walk& walk) {
 
 void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
     const WalkArrays& arrays = walk.arrays;
-    walk.page.heading(2, "Output projection");
-    walk.page.paragraph("The joined row (" + sized("heads * d_v", joined.size()) +
+    walk.page->heading(2, "Output projection");
+    walk.page->paragraph("The joined row (" + sized("heads * d_v", joined.size()) +
                         ") times W_out " + arrays.shape("W_out") +
                         (arrays.has("b_out")
                              ? " plus b_out " + arrays.shape("b_out")
@@ -175,12 +205,14 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
             lines.push_back("context_vectors[" + std::to_string(walk.query()) +
                             "][0] = " + written);
     }
-    walk.page.formula(lines);
+    walk.page->formula(lines);
 }
 
 }  // namespace
 
 void walk_to_heads(Walk& walk) {
+    walk.page->heading(1, "Query " + walk.query_label() + " of " + walk.command());
+    walk_answer(walk);
     show_question(walk);
     show_input(walk);
     show_projections(walk);
@@ -192,13 +224,13 @@ void walk_from_heads(Walk& walk) {
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
     if (is_joined && walk.plan.heads > 1) {
-        walk.page.heading(2, "Joined heads");
-        walk.page.paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +
+        walk.page->heading(2, "Joined heads");
+        walk.page->paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +
                             " heads, each of " + sized("d_v", walk.plan.d_v) + ", side by side:");
-        walk.page.formula({walk.vector_line("joined", joined, "heads * d_v")});
+        walk.page->formula({walk.vector_line("joined", joined, "heads * d_v")});
     }
     if (projects) show_output_projection(walk, joined, context);
-    walk.page.heading(2, "Context vector");
+    walk.page->heading(2, "Context vector");
     std::vector<std::string> lines;
     if (is_joined) lines.push_back(walk.vector_line("context_vectors", context, "d_out"));
     for (std::size_t head = walk.first_head; !is_joined && head < walk.end_head; ++head) {
@@ -210,8 +242,8 @@ void walk_from_heads(Walk& walk) {
     }
     if (is_joined && !projects && context != joined && context == context)
         throw std::logic_error("the context vector is not the joined heads");
-    walk.page.formula(lines);
-    walk.page.paragraph(std::string("Check: the weighted sums of the values") +
+    walk.page->formula(lines);
+    walk.page->paragraph(std::string("Check: the weighted sums of the values") +
                         (projects                           ? ", joined and projected,"
                          : is_joined && walk.plan.heads > 1 ? ", joined,"
                                                             : "") +

@@ -29,7 +29,7 @@ public:
         page_.paragraph(
             std::string("A key is seen, 1 in mask, where every rule allows it") +
             (before_softmax ? "; masked_scores are the unscaled scores of those keys:" : ":"));
-        walk_.show_by_key(rows);
+        show_by_key(rows);
     }
 
 private:

@@ -1,7 +1,8 @@
-// A page of headings, words, formulas and tables, as plain text or Markdown.
+// A page of headings, words, formulas and tables, behind one interface for text, Markdown and HTML.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,48 +11,61 @@
 
 namespace attn::cli {
 
-/// How wide the lines of plain text may be; Markdown leaves that to its reader.
+/// How wide the lines of plain text may be; the other formats leave that to their reader.
 struct PageWidth {
     std::size_t words = 100;
     std::size_t numbers = std::string::npos;  ///< in formulas and tables
 };
 
+/// Every row has as many cells.
+struct PageTable {
+    io::Cells cells;
+    std::size_t headers = 1;    ///< rows, at least one
+    bool may_split = false;     ///< columns that have no room may go on below
+    std::vector<double> bars{};  ///< a length from 0 to 1 behind each row but the headers, or empty
+    std::string bar_header{};
+};
+
 class Page {
 public:
-    Page(const PageFormat& format, const PageWidth& width)
-        : is_markdown_(format.is_markdown), width_(width) {}
+    Page() = default;
+    Page(const Page&) = delete;
+    Page& operator=(const Page&) = delete;
+    virtual ~Page() = default;
 
     /// Level 1 is the title.
-    void heading(std::size_t level, const std::string& words);
-    void paragraph(const std::string& words);
+    virtual void heading(std::size_t level, const std::string& words) = 0;
+    virtual void paragraph(const std::string& words) = 0;
+    virtual void list(const std::vector<std::string>& items) = 0;
 
-    /// Lines that keep their blanks; a long one goes on in the next. None may start with a
-    /// backquote.
-    void formula(const std::vector<std::string>& lines);
+    /// Lines that keep their blanks. None may start with a backquote.
+    virtual void formula(const std::vector<std::string>& lines) = 0;
 
-    /// The first row is the header; every row has as many cells.
-    void table(const io::Cells& cells);
-
+    virtual void table(const PageTable& table) = 0;
     /// Whether the table's lines are no wider than the page.
-    bool fits(const io::Cells& cells) const;
+    virtual bool fits(const PageTable&) const { return true; }
 
-    /// The fullest of several tables that fits: those with at most `most` of what may be left out,
-    /// then fewer, at least 1.
+    /// Of a token's label, in terminal columns.
+    virtual std::size_t widest_label() const { return 24; }
+
+    /// The fullest of several tables that fits, of those with at most `most` of what may be left
+    /// out; where none does, the fullest.
     template <class Make>
     void fitted_table(std::size_t most, Make make) {
-        io::Cells cells = make(most);
-        while (most > 1 && !fits(cells)) cells = make(--most);
-        table(cells);
+        const PageTable fullest = make(most);
+        PageTable made = fullest;
+        while (most > 1 && !fits(made)) made = make(--most);
+        table(fits(made) ? made : fullest);
     }
 
-    const std::string& text() const { return text_; }
-
-private:
-    void part();
-
-    bool is_markdown_;
-    PageWidth width_;
-    std::string text_;
+    /// The whole page, once everything is on it.
+    virtual std::string text() const = 0;
 };
+
+std::unique_ptr<Page> make_text_page(const PageWidth& width);
+std::unique_ptr<Page> make_markdown_page();
+
+/// `length`, from 0 to 1, of `columns` in eighths of a column.
+std::string bar_text(double length, std::size_t columns);
 
 }  // namespace attn::cli

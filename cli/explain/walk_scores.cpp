@@ -1,4 +1,6 @@
 // One head of the walk: the query vector, its scores and what modifies them.
+#include <algorithm>
+
 #include "cli/explain/page_quotes.hpp"
 #include "cli/explain/walk_head.hpp"
 #include "core/operator/score_steps.hpp"
@@ -95,7 +97,9 @@ private:
         if (g_.past_len != 0)
             words += " The first " + std::to_string(g_.past_len) + " keys are cached ones (" +
                      walk_.operand_source("past_key") + ").";
-        const std::size_t own = walk_.own_key();
+        const Row shares = walk_.shares(head_);
+        const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
+        const std::size_t own = walk_.own_key().value_or(static_cast<std::size_t>(largest));
         page_.paragraph(words + " In full for key " + walk_.key_label(own) + ", then all of " +
                         sized("kv_len", g_.kv_len) + ":");
         std::vector<Row> keys;
@@ -110,7 +114,7 @@ private:
             if (key == own) lines.push_back(element("scores", key) + " = " + written);
         }
         page_.formula(lines);
-        walk_.show_vectors("scores", scores, walk_.keys_name(), keys,
+        show_vectors("scores", scores, walk_.keys_name(), keys,
                            "(" + sized("d_k", g_.d_k) + ")");
     }
 
@@ -124,7 +128,7 @@ private:
             heading(std::string(use.step.title));
             page_.paragraph(use.step.words(scores, use.index, quotes));
             const std::string after(use.step.emits[use.index].row().name);
-            walk_.show_by_key({{before, row(before)}, {after, row(after)}});
+            show_by_key({{before, row(before)}, {after, row(after)}});
             before = after;
         }
     }

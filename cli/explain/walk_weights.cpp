@@ -46,7 +46,7 @@ private:
                                   ", a part of the denominator without a key)"
                             : "";
         page_.paragraph(words + ":");
-        walk_.show_by_key({{"biased_scores", row("biased_scores")}, {"softmax_powers", powers}});
+        show_by_key({{last_scores(), row(last_scores())}, {"softmax_powers", powers}});
         page_.paragraph("Their sum is the denominator; logsumexp = maximum + log(denominator) = " +
                         words_.number(number("logsumexp")) + ":");
         page_.formula({"softmax_total = " + words_.softmax_total(powers, sink_power, total)});
@@ -74,7 +74,9 @@ private:
     }
 
     void show_weights() {
-        walk_.show_by_key({{walk_.weights_name(), row("weights_before_dropout")}});
+        show_with_bars({{walk_.weights_name(), row("weights_before_dropout")}});
+        if (const std::string words = walk_.left_out_words(head_); !words.empty())
+            page_.paragraph(words);
     }
 
     void show_renormalize() {
@@ -83,7 +85,7 @@ private:
                         "): first a softmax over all keys, blocked ones too.");
         show_powers();
         page_.paragraph("Each exponential times 1/denominator, then 0 for blocked keys:");
-        walk_.show_by_key({{"unmasked_weights", row("unmasked_weights")},
+        show_by_key({{"unmasked_weights", row("unmasked_weights")},
                            {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
         const double least = row_of(s_.dtype).least;
@@ -121,9 +123,9 @@ private:
                             : "are the first ones (") +
                            walk_.seed_source() + ")";
         page_.paragraph(words + ".");
-        walk_.show_by_key({{"weights_before_dropout", row("weights_before_dropout")},
-                           {"dropout_mask", kept},
-                           {"attention_weights", row("attention_weights")}});
+        show_with_bars({{"weights_before_dropout", row("weights_before_dropout")},
+                        {"dropout_mask", kept},
+                        {"attention_weights", row("attention_weights")}});
     }
 
     /// Only keys that are seen: what stands in a blocked value is not read.
@@ -136,7 +138,7 @@ private:
         page_.paragraph("Every value (" + sized("d_v", g_.d_v) +
                         ") is multiplied with its key's weight (attention_weights), and the "
                         "products are added; blocked keys take no part.");
-        walk_.show_vectors("attention_weights", weights, walk_.values_name(), values,
+        show_vectors("attention_weights", weights, walk_.values_name(), values,
                            "(" + sized("d_v", g_.d_v) + ")");
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {

@@ -291,7 +291,7 @@ constexpr Option table[] = {
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",
-     "compute one query row only, from 0 (default all)", everywhere, 0, 't'},
+     "compute one query row only, from 0 (default all)", everywhere & ~in_explain, 0, 't'},
     {"precision", output, all_modes, kept<&R::precision>, {0, 20}, "N",
      "digits after the point (default: json the shortest exact, torch and table 4)"},
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",

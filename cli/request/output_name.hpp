@@ -13,13 +13,14 @@
 namespace attn::cli {
 
 /// How a page of words is written.
+enum class PageKind { text, markdown };
 struct PageFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes;
-    bool is_markdown;
+    PageKind kind;
 };
 inline constexpr std::array<PageFormat, 2> page_formats{
-    {{"text", {".txt"}, false}, {"markdown", {".md", ".markdown"}, true}}};
+    {{"text", {".txt"}, PageKind::text}, {"markdown", {".md", ".markdown"}, PageKind::markdown}}};
 
 /// A file that a command is asked to write.
 struct OutputName {

@@ -47,9 +47,13 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
     if (!quotes.is_given("scale"))
         return "The scores stay as they are: the scale is 1 without projections (" +
                quotes.source("init") + ").";
-    return "Every score is multiplied by " + quotes.number(row.scale) + " (" +
+    return "Every score is multiplied by " + quotes.setting(row.scale) + " (" +
            quotes.source("scale") + "; the default would be " +
-           (quotes.has_projections() ? "1/" + root : "1 without projections") + ").";
+           (quotes.has_projections()
+                ? "1/sqrt(d_k) = 1/sqrt(" + std::to_string(row.d_k) +
+                      ") = " + quotes.number(1 / root_of(row))
+                : "1 without projections") +
+           ").";
 }
 
 }  // namespace scale_step

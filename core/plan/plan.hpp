@@ -111,7 +111,7 @@ struct Plan : ScoreModifiers, MaskSettings {
 /// What is wanted of a plan besides its settings.
 struct Ask {
     bool may_stream = false;        ///< large arrays of weights may be computed while they are read
-    bool walks = false;             ///< every step of one query, the last one by default
+    bool walks = false;             ///< every step of one query, one in the middle by default
     std::size_t threads = 1;        ///< that share out the work
     double text = 0;                ///< bytes of texts of the question that stay in memory
     double text_while_reading = 0;  ///< bytes of texts that are let go of once they are read

@@ -1,0 +1,227 @@
+// A page as plain text, no line wider than it may be unless it is one word; see walk_page.hpp.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "cli/explain/walk_page.hpp"
+#include "io/text/display_width.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t indent = 4;  // of formulas and tables
+constexpr std::size_t widest_bar = 20;
+
+/// The first blank where a line may end: not before a number, which belongs to its name.
+std::size_t find_break(std::string_view words) {
+    std::size_t at = words.find(' ');
+    while (at != std::string_view::npos && at + 1 < words.size() &&
+           std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0)
+        at = words.find(' ', at + 1);
+    return at;
+}
+
+/// Lines of at most `most` columns; those behind the first begin with `margin` blanks.
+std::string wrapped(std::string_view words, std::size_t most, std::size_t margin = 0) {
+    std::string text;
+    std::size_t column = 0;
+    while (!words.empty()) {
+        std::size_t blank = find_break(words);
+        std::size_t width = io::display_width(words.substr(0, blank));
+        if (margin + width > most) {  // a name and its number part where no line holds both
+            blank = words.find(' ');
+            width = io::display_width(words.substr(0, blank));
+        }
+        const bool is_first = column == 0, fits = column + 1 + width <= most;
+        if (!is_first) text += fits ? " " : "\n" + std::string(margin, ' ');
+        column = is_first ? width : fits ? column + 1 + width : margin + width;
+        text += words.substr(0, blank);
+        words.remove_prefix(blank == std::string_view::npos ? words.size() : blank + 1);
+    }
+    return text;
+}
+
+/// Whether a line of numbers may end at this blank: behind a comma, before a sign or a bracketed
+/// name.
+bool may_end(std::string_view line, std::size_t blank) {
+    const std::size_t next = line.find_first_not_of(' ', blank);
+    if (next == std::string_view::npos || line[blank - 1] == ' ') return false;
+    const bool is_name = line[next] == '(' && next + 1 < line.size() &&
+                         std::isalpha(static_cast<unsigned char>(line[next + 1])) != 0;
+    return line[blank - 1] == ',' || line[next] == '+' || line[next] == '=' || is_name;
+}
+
+/// The last place where the line may end within `most` columns, or else the first.
+std::size_t find_end(std::string_view line, std::size_t from, std::size_t most) {
+    std::size_t end = std::string_view::npos;
+    for (std::size_t at = line.find(' ', from); at != std::string_view::npos;
+         at = line.find(' ', at + 1)) {
+        if (!may_end(line, at)) continue;
+        if (end != std::string_view::npos && io::display_width(line.substr(0, at)) > most) break;
+        end = at;
+    }
+    return end;
+}
+
+/// A line of numbers that goes on in the next, further in.
+std::string folded(std::string line, std::size_t most, std::size_t margin = indent) {
+    std::string text;
+    line.insert(0, margin, ' ');
+    for (std::size_t from = margin; io::display_width(line) > most; from = margin + indent) {
+        std::size_t end = find_end(line, from, most);
+        if (end == std::string::npos) end = line.find(' ', from);
+        if (end == std::string::npos) break;
+        text += line.substr(0, end) + "\n";
+        line.erase(0, line.find_first_not_of(' ', end)).insert(0, margin + indent, ' ');
+    }
+    return text + line + "\n";
+}
+
+std::size_t widest_line(const std::string& text) {
+    std::size_t widest = 0;
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        widest = std::max(widest, io::display_width(std::string_view(text).substr(at, end - at)));
+    }
+    return widest;
+}
+
+/// The columns `first` to `end`, behind the first one.
+std::string block(const io::Cells& cells, std::size_t first, std::size_t end) {
+    io::Cells part;
+    part.reserve(cells.size());
+    for (const auto& row : cells) {
+        part.push_back({std::string(indent, ' ') + row[0]});
+        for (std::size_t i = first; i < end; ++i) part.back().push_back(row[i]);
+    }
+    return io::align_columns(part);
+}
+
+/// Each row by itself: its first cell, and below it the others with their headers.
+std::string records(const PageTable& table, std::size_t most) {
+    std::string text;
+    for (std::size_t row = table.headers; row < table.cells.size(); ++row) {
+        text += folded(table.cells[row][0], most);
+        for (std::size_t i = 1; i < table.cells[row].size(); ++i) {
+            std::string name;
+            for (std::size_t header = 0; header < table.headers; ++header)
+                name += (name.empty() ? "" : " ") + table.cells[header][i];
+            text += folded(name + ": " + table.cells[row][i], most, 2 * indent);
+        }
+    }
+    return text;
+}
+
+class TextPage final : public Page {
+public:
+    explicit TextPage(const PageWidth& width) : width_(width) {}
+
+    void heading(std::size_t level, const std::string& words) override {
+        part();
+        const char line[] = {'=', '-', '.'};
+        const std::string lines = wrapped(words, width_.words);
+        text_ += lines + "\n" + std::string(widest_line(lines), line[level - 1]) + "\n";
+    }
+
+    void paragraph(const std::string& words) override {
+        part();
+        text_ += wrapped(words, width_.words) + "\n";
+    }
+
+    void list(const std::vector<std::string>& items) override {
+        part();
+        for (const std::string& item : items) text_ += wrapped("- " + item, width_.words, 2) + "\n";
+    }
+
+    void formula(const std::vector<std::string>& lines) override {
+        part();
+        for (const std::string& line : lines) text_ += folded(line, width_.numbers);
+    }
+
+    bool fits(const PageTable& table) const override {
+        return widest_line(block(table.cells, 1, table.cells[0].size())) <= width_.numbers;
+    }
+
+    void table(const PageTable& table) override {
+        part();
+        const std::size_t columns = table.cells[0].size();
+        if (fits(table)) {
+            text_ += with_bars(block(table.cells, 1, columns), table);
+            return;
+        }
+        std::string text;
+        for (std::size_t first = 1, end = 1; table.may_split && first < columns; first = end) {
+            std::string fitting;
+            for (end = first; end < columns; ++end) {
+                std::string more = block(table.cells, first, end + 1);
+                if (widest_line(more) > width_.numbers) break;
+                fitting = std::move(more);
+            }
+            if (end == first) {
+                text.clear();
+                break;
+            }
+            text += (text.empty() ? "" : "\n") + fitting;
+        }
+        text_ += text.empty() ? records(table, width_.numbers) : text;
+    }
+
+    std::size_t widest_label() const override {
+        constexpr std::size_t least = 8, most = 24;
+        return std::clamp(std::min(width_.words, width_.numbers) / 4, least, most);
+    }
+
+    std::string text() const override { return text_; }
+
+private:
+    /// A blank line between any two things.
+    void part() {
+        if (!text_.empty()) text_ += '\n';
+    }
+
+    /// The lines of a table with its bars behind them, where they have room.
+    std::string with_bars(const std::string& lines, const PageTable& table) const {
+        constexpr std::size_t least = 5, gap = 2;
+        const std::size_t used = widest_line(lines) + gap;
+        if (table.bars.empty() || used + least > width_.numbers) return lines;
+        const std::size_t room = std::min(width_.numbers - used, widest_bar);
+        std::string text;
+        std::size_t row = 0;
+        for (std::size_t at = 0, end = 0; at < lines.size(); at = end + 1, ++row) {
+            end = lines.find('\n', at);
+            text += lines.substr(at, end - at);
+            const std::string bar = row < table.headers
+                                        ? ""
+                                        : bar_text(table.bars[row - table.headers], room);
+            const bool is_header = row == 0 && used + table.bar_header.size() <= width_.numbers;
+            const std::string behind = is_header ? table.bar_header : bar;
+            if (!behind.empty()) text += std::string(gap, ' ') + behind;
+            text += '\n';
+        }
+        return text;
+    }
+
+    PageWidth width_;
+    std::string text_;
+};
+
+}  // namespace
+
+std::string bar_text(double length, std::size_t columns) {
+    constexpr std::size_t eighths = 8;
+    constexpr const char* parts[eighths] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    if (!(length > 0)) return "";
+    const auto units = static_cast<std::size_t>(
+        std::lround(std::min(length, 1.0) * static_cast<double>(columns * eighths)));
+    std::string text;
+    for (std::size_t i = 0; i < units / eighths; ++i) text += "█";
+    return text + parts[units % eighths];
+}
+
+std::unique_ptr<Page> make_text_page(const PageWidth& width) {
+    return std::make_unique<TextPage>(width);
+}
+
+}  // namespace attn::cli

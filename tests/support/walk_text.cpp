@@ -1,0 +1,140 @@
+// A page of `attn explain`, read back; see walk_text.hpp.
+#include "tests/support/walk_text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/support/run_attn.hpp"
+
+namespace attn::test {
+
+Words operator+(Words first, const Words& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+}
+
+std::string joined(const Words& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    return text;
+}
+
+std::string good(const Words& arguments, const std::string& input, std::size_t columns) {
+    ::setenv("COLUMNS", std::to_string(columns).c_str(), 1);
+    const Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "");
+    CHECK(outcome.code == 0);
+    return outcome.out;
+}
+
+Words lines_of(const std::string& text) {
+    Words lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+std::string in_one_line(std::string page) {
+    std::replace(page.begin(), page.end(), '\n', ' ');
+    return page;
+}
+
+std::string unfolded(const std::string& page) {
+    std::string text;
+    for (const std::string& line : lines_of(page)) {
+        const bool is_words =
+            !line.empty() && line[0] != ' ' && line.find_first_not_of("=-.") != std::string::npos;
+        const bool goes_on =
+            line.starts_with("        ") || (is_words && !text.empty() && !text.ends_with("\n\n"));
+        if (goes_on && !text.empty()) text.back() = ' ';
+        text +=
+            line.substr(goes_on ? std::min(line.find_first_not_of(' '), line.size()) : 0) + "\n";
+    }
+    // Blanks between parts are the fold's.
+    std::string single;
+    for (char c : text)
+        if (c != ' ' || single.empty() || single.back() != ' ') single += c;
+    return single;
+}
+
+std::vector<double> numbers_in(const std::string& text) {
+    std::vector<double> numbers;
+    for (const char* at = text.c_str(); *at != '\0';) {
+        char* end = nullptr;
+        const double number = std::strtod(at, &end);
+        if (end == at) {
+            ++at;
+            continue;
+        }
+        numbers.push_back(number);
+        at = end;
+    }
+    return numbers;
+}
+
+namespace {
+
+/// Cells of a table's line: two blanks or more stand between them.
+Words cells_of(const std::string& line) {
+    Words cells;
+    for (std::size_t at = line.find_first_not_of(' '), end; at < line.size();
+         at = line.find_first_not_of(' ', end)) {
+        end = std::min(line.find("  ", at), line.size());
+        cells.push_back(line.substr(at, end - at));
+    }
+    return cells;
+}
+
+}  // namespace
+
+std::vector<double> table_row(const std::string& page, const std::string& name) {
+    const Words lines = lines_of(page);
+    for (const std::string& line : lines)
+        if (line.starts_with("    " + name + " ")) return numbers_in(line.substr(4 + name.size()));
+    for (auto line = lines.begin(); line != lines.end(); ++line) {
+        const Words header = cells_of(*line);
+        const auto column = std::find(header.begin(), header.end(), name) - header.begin();
+        if (!line->starts_with("    key ") || column == std::ssize(header)) continue;
+        std::vector<double> numbers;
+        while (++line != lines.end() && !line->empty())
+            numbers.push_back(std::stod(cells_of(*line).at(static_cast<std::size_t>(column))));
+        return numbers;
+    }
+    // Where nothing drops weights, they are those of the softmax.
+    if (name == "weights_before_dropout") return table_row(page, "attention_weights");
+    return {};
+}
+
+std::vector<double> vector_of(const std::string& page, const std::string& name) {
+    for (const std::string& line : lines_of(page)) {
+        const std::size_t open = line.find("] = [");
+        if (line.starts_with("    " + name + "[") && open != std::string::npos)
+            return numbers_in(line.substr(open + 5, line.rfind("]") - open - 5));
+    }
+    return {};
+}
+
+std::vector<double> key_row(const std::string& page, const std::string& name, std::size_t key) {
+    const Words lines = lines_of(page);
+    const auto header = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+        return line.find("  " + name + " (d_") != std::string::npos && line.starts_with("    key");
+    });
+    // Without a cache they are those of the layer.
+    if (header == lines.end() && name.starts_with("present_"))
+        return key_row(page, name == "present_key" ? "keys" : "values", key);
+    if (lines.end() - header <= static_cast<std::ptrdiff_t>(key) + 1) return {};
+    const std::string& line = header[static_cast<std::ptrdiff_t>(key) + 1];
+    return numbers_in(line.substr(line.find('[') + 1));
+}
+
+std::string head_part(const std::string& page, std::size_t head) {
+    const std::size_t start = page.find("\nHead " + std::to_string(head) + "\n");
+    if (start == std::string::npos) return page;
+    const std::size_t next = page.find("\nHead " + std::to_string(head + 1) + "\n");
+    return page.substr(start, next - start);
+}
+
+}  // namespace attn::test
