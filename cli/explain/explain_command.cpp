@@ -8,23 +8,50 @@
 #include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
+#include "cli/request/options.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
 namespace {
 
-Mode mode_of(const std::string& word) {
-    if (const ModeRow* row = mode_named(word)) return row->mode;
-    throw Error(ErrorKind::usage, word.empty() ? "attn explain" : io::shortened(word),
-                std::string(word.empty() ? "no mode" : "no mode of attn") + "; expected " +
-                    listed_modes() + ", then INPUT");
+/// The one word of a walk through a result; empty: a mode stands first.
+std::string result_in(const std::vector<std::string>& words) {
+    if (words.empty())
+        refuse_keyboard("attn explain", "no mode and no result; expected " + listed_modes() +
+                                            ", then INPUT; or a result, as in attn causal "
+                                            "--example journey --emit all | attn explain");
+    if (words.empty()) return "-";
+    return mode_named(words[0]) == nullptr ? words[0] : "";
+}
+
+/// Nothing but how it is told may be asked of a result.
+void check_result_flags(const Args& args, const std::string& result) {
+    for (const Given& given : args.given) {
+        const std::string_view key = given.option->key;
+        const bool is_own = find_option(key) != given.option;
+        if (!is_own && key != "precision" && key != "output" && given.giver != Giver::environment)
+            throw Error(ErrorKind::usage, place_of(given),
+                        "is a setting of a mode, and " + io::shortened(result) +
+                            " is taken for a result, whose settings are its own; expected a mode "
+                            "before INPUT: " +
+                            listed_modes());
+    }
+    if (args.names().size() > 1)
+        throw Error(
+            ErrorKind::usage, io::shortened(args.names()[0]),
+            "no mode of attn; expected " + listed_modes() + ", then INPUT; or one result alone");
+    if (result != "-" && !io::path_exists(result))
+        throw Error(ErrorKind::usage, io::shortened(result),
+                    "no mode of attn, and no file; expected " + listed_modes() +
+                        ", then INPUT; or a result");
 }
 
 /// The mode, then the input.
 void take_words(Request& request, const Args& args) {
     const std::vector<std::string>& words = args.names();
-    request.settings.mode = mode_of(words.empty() ? "" : words[0]);
+    request.settings.mode = mode_named(words[0])->mode;
     if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a second input; expected one");
     if (words.size() < 2) return;
     if (words[1].empty())
@@ -33,26 +60,34 @@ void take_words(Request& request, const Args& args) {
 }
 
 /// An index, or else a label, which has no meaning before the input is read.
-void take_query(Request& request, const Args& args) {
+void take_query(ExplainRequest& walk, Request& request, const Args& args) {
     const Given* const given = args.find("token");
     if (given == nullptr) return;
     request.places["token"] = place_of(*given);
     if (given->text.find_first_not_of("0123456789") == std::string::npos)
         request.settings.token = args.whole("token");
     else
-        request.token_label = given->text;
+        walk.token_label = given->text;
 }
 
 int run_explain(const Args& args, Request& request) {
-    Request asked;
-    take_words(asked, args);
-    apply_flags(asked, args);
-    take_query(asked, args);
-    check_defaults(asked);
     ExplainRequest walk;
     if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
     walk.head = args.whole("head");
     walk.batch = args.whole("batch");
+    const std::string result = result_in(args.names());
+    Request asked;
+    if (!result.empty()) {
+        check_result_flags(args, result);
+        apply_flags(asked, args);
+        take_query(walk, asked, args);
+        request = std::move(asked);
+        return explain_result(walk, result, request), 0;
+    }
+    take_words(asked, args);
+    apply_flags(asked, args);
+    take_query(walk, asked, args);
+    check_defaults(asked);
     require_input(asked, "attn explain");
     request = std::move(asked);
     explain(walk, request);
@@ -99,11 +134,14 @@ constexpr CommandRow explain_command{
     .examples =
         "  attn explain self --example journey --d-out 2 --seed 123 --token 1\n"
         "  attn explain multihead tokens.csv --heads 2 --head 1 -o walk.md\n"
+        "  attn causal tokens.csv --emit all | attn explain --token 3 -o walk.html\n"
         "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
     .usage =
-        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
+        "MODE [INPUT] | RESULT\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every "
+        "flag are "
         "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
-        "it is for the mode. Flags\nthat shape arrays have no place here: --emit, --format of "
+        "it is for the mode; a RESULT\nwithout a mode is walked through as it is. Flags that shape "
+        "arrays have no place here: --emit, --format of "
         "arrays, --nonfinite, --pretty,\n--average-heads, --save-weights; as keys of a request "
         "they are passed over.",
     .takes = in_explain,

@@ -65,13 +65,24 @@ std::size_t find_end(std::string_view line, std::size_t from, std::size_t most) 
     return end;
 }
 
+/// The last blank within `most` columns, or else the first.
+std::size_t find_blank(std::string_view line, std::size_t from, std::size_t most) {
+    std::size_t end = line.find(' ', from);
+    for (std::size_t at = end; at != std::string_view::npos; at = line.find(' ', at + 1)) {
+        if (io::display_width(line.substr(0, at)) > most) break;
+        end = at;
+    }
+    return end;
+}
+
 /// A line of numbers that goes on in the next, further in.
 std::string folded(std::string line, std::size_t most, std::size_t margin = indent) {
     std::string text;
     line.insert(0, margin, ' ');
     for (std::size_t from = margin; io::display_width(line) > most; from = margin + indent) {
         std::size_t end = find_end(line, from, most);
-        if (end == std::string::npos) end = line.find(' ', from);
+        if (end == std::string::npos || io::display_width(line.substr(0, end)) > most)
+            end = std::min(end, find_blank(line, from, most));
         if (end == std::string::npos) break;
         text += line.substr(0, end) + "\n";
         line.erase(0, line.find_first_not_of(' ', end)).insert(0, margin + indent, ' ');
@@ -192,9 +203,8 @@ private:
         for (std::size_t at = 0, end = 0; at < lines.size(); at = end + 1, ++row) {
             end = lines.find('\n', at);
             text += lines.substr(at, end - at);
-            const std::string bar = row < table.headers
-                                        ? ""
-                                        : bar_text(table.bars[row - table.headers], room);
+            const std::string bar =
+                row < table.headers ? "" : bar_text(table.bars[row - table.headers], room);
             const bool is_header = row == 0 && used + table.bar_header.size() <= width_.numbers;
             const std::string behind = is_header ? table.bar_header : bar;
             if (!behind.empty()) text += std::string(gap, ' ') + behind;

@@ -11,6 +11,7 @@
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
+
 std::string setting_text(double value) {
     std::string text;
     io::append_number(text, value, std::nullopt);
@@ -55,11 +56,13 @@ std::string Walk::command() const {
 std::string Walk::query_label() const {
     const std::string number = std::to_string(query());
     if (labels.queries.empty()) return number;
-    return number + " \"" + io::label_text(labels.queries[query()], widest_name) + "\"";
+    return number + " \"" + page->label(io::label_text(labels.queries[query()], widest_name)) +
+           "\"";
 }
 
 std::string Walk::key_name(std::size_t key, std::size_t columns) const {
-    return labels.keys.empty() ? std::to_string(key) : io::label_text(labels.keys[key], columns);
+    return labels.keys.empty() ? std::to_string(key)
+                               : page->label(io::label_text(labels.keys[key], columns));
 }
 
 std::string Walk::key_label(std::size_t key) const {
@@ -73,8 +76,8 @@ std::string Walk::source(const std::string& key) const {
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader.
         if (!place.starts_with("<stdin>:")) return place;
         const std::size_t value = place.find(": ");
-        return value == std::string::npos ? "the request"
-                                          : "the request's " + place.substr(value + 2);
+        const std::string document = result.empty() ? "the request" : "the result";
+        return value == std::string::npos ? document : document + "'s " + place.substr(value + 2);
     }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";
@@ -87,7 +90,8 @@ std::string Walk::seed_source() const {
 
 std::string Walk::operand_source(const std::string& key) const {
     const auto file = request.operand_files.find(key);
-    if (file == request.operand_files.end()) return "\"" + key + "\" of the request";
+    if (file == request.operand_files.end())
+        return "\"" + key + "\" of " + (result.empty() ? "the request" : "what was asked");
     return flag_of(*find_option(key)) + " " + io::one_line(file->second);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct Walk {
     std::size_t first_head = 0, end_head = 1;   ///< those that are shown
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
     WalkArrays arrays;
+    WalkArrays maps;  ///< mask and attention_weights of all queries, where there are pictures
     NumberWords words;
     std::unique_ptr<Page> page;
+    std::string result{};   ///< the file that the numbers are from; empty: they are computed
+    std::string missing{};  ///< arrays that the file does not have, as a list
 
     const Settings& settings() const { return plan.config; }
     std::size_t query() const { return plan.first_query; }
@@ -45,7 +49,10 @@ struct Walk {
     std::optional<std::size_t> own_key() const;
 
     /// The weights as the softmax gives them, before dropout.
-    Row shares(std::size_t head) const { return arrays.row("weights_before_dropout", head); }
+    Row shares(std::size_t head) const {
+        const bool has_them = arrays.has("weights_before_dropout");
+        return arrays.row(has_them ? "weights_before_dropout" : "attention_weights", head);
+    }
     /// Keys in tables: all where they are few, else those with the largest weights and the own one,
     /// in their order.
     std::vector<std::size_t> shown_keys(std::size_t head) const;
@@ -73,6 +80,9 @@ struct Walk {
     std::string seed_source() const;
     /// The same of an operand: "--mask mask.json".
     std::string operand_source(const std::string& key) const;
+
+    /// The matrix of one head, where it is there and the page has pictures.
+    void draw(std::string_view name, std::size_t head, const std::string& caption);
 
     /// "name[1] = [...]   (d_in 3)".
     std::string vector_line(const std::string& name, const Row& values,

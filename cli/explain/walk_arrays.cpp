@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/base/error.hpp"
 #include "core/base/torch_math.hpp"
 #include "core/base/torch_sum.hpp"
 #include "io/text/number_text.hpp"
@@ -169,12 +170,33 @@ std::string NumberWords::terms(const Row& values, const char* what, Text text_of
     if (shown.size() == values.size()) return text;
     double rest = std::accumulate(values.begin(), values.end(), 0.0);
     for (std::size_t i : shown) rest -= values[i];
-    return text + " + " + factor(rest) + " (the " +
-           std::to_string(values.size() - shown.size()) + " smallest " + what + ")";
+    return text + " + " + factor(rest) + " (the " + std::to_string(values.size() - shown.size()) +
+           " smallest " + what + ")";
 }
 
-std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
-    require_same(for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
+void NumberWords::require_sum(const SumOfProducts& sum, double result,
+                              std::string_view array) const {
+    if (file_.empty())
+        return require_same(
+            for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
+    double magnitude = std::abs(sum.bias.value_or(0)), rounding = 2;
+    for (const auto& [a, b] : sum.factors) {
+        magnitude += std::abs(a * b);
+        rounding += std::abs(a) + std::abs(b) + 1;
+    }
+    const double part = 0.01, digit = digits_ ? std::pow(10, -static_cast<double>(*digits_)) : 0;
+    const double made = added_up<double>(sum);
+    if (std::isfinite(made) && std::isfinite(result) &&
+        std::abs(made - result) > part * magnitude + digit * rounding)
+        throw Error(ErrorKind::input, file_,
+                    "has a number " + number(result) + " in " + std::string(array) +
+                        " that its other arrays make " + number(made) +
+                        "; expected the arrays of one result");
+}
+
+std::string NumberWords::sum(const SumOfProducts& sum, double result,
+                             std::string_view array) const {
+    require_sum(sum, result, array);
     Row products;
     products.reserve(sum.factors.size());
     for (const auto& [a, b] : sum.factors) products.push_back(a * b);
@@ -187,22 +209,24 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result) const {
 
 std::string NumberWords::softmax_total(const Row& powers, std::optional<double> sink_power,
                                        double result) const {
-    require_same(
-        for_dtype(dtype_,
-                  [&]<class T>(T) -> double { return softmax_total_of<T>(powers, sink_power); }),
-        result);
+    if (file_.empty())
+        require_same(for_dtype(dtype_,
+                               [&]<class T>(T) -> double {
+                                   return softmax_total_of<T>(powers, sink_power);
+                               }),
+                     result);
     return total(powers, sink_power, result);
 }
 
 std::string NumberWords::masked_total(const Row& weights, double result) const {
-    require_same(
-        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
-        result);
+    if (file_.empty())
+        require_same(
+            for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
+            result);
     return total(weights, std::nullopt, result);
 }
 
-std::string NumberWords::total(const Row& values, std::optional<double> last,
-                               double result) const {
+std::string NumberWords::total(const Row& values, std::optional<double> last, double result) const {
     std::string text = terms(values, "terms", [&](std::size_t i) { return factor(values[i]); });
     if (last) text += " + " + factor(*last);
     return text + " = " + number(result);

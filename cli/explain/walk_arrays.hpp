@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ public:
         : arrays_(arrays), token_(query), batch_(batch), heads_(heads) {}
 
     bool has(std::string_view name) const { return find(name) != nullptr; }
+    /// Or null.
+    const NamedArray* find(std::string_view name) const;
 
     /// "(heads 2, d_out 4)": every axis with its size.
     std::string shape(std::string_view name) const;
@@ -42,7 +45,6 @@ public:
     Row weights_of(std::string_view name, std::size_t head, std::size_t out) const;
 
 private:
-    const NamedArray* find(std::string_view name) const;
     const NamedArray& get(std::string_view name) const;
 
     const std::vector<NamedArray>& arrays_;
@@ -61,6 +63,11 @@ class NumberWords {
 public:
     NumberWords(int decimals, Dtype dtype) : decimals_(decimals), dtype_(dtype) {}
 
+    /// Numbers of a file: sums are what its terms add up to about, since the file may be rounded
+    /// and another kernel adds in another order. `digits` are those that it was written with.
+    NumberWords(int decimals, Dtype dtype, std::string file, std::optional<std::uint64_t> digits)
+        : decimals_(decimals), dtype_(dtype), file_(std::move(file)), digits_(digits) {}
+
     int decimals() const { return decimals_; }
 
     std::string number(double value) const;
@@ -68,9 +75,10 @@ public:
     /// "[0.4300, 0.1500, 0.8900]"; one of more than `most` is cut and says how many there are.
     std::string row(const Row& values, std::size_t most = most_shown) const;
 
-    /// "0.43*0.12 + 0.15*0.33 = 0.1011". Throws std::logic_error where that is not the sum: nothing
-    /// but what was computed may be shown.
-    std::string sum(const SumOfProducts& sum, double result) const;
+    /// "0.43*0.12 + 0.15*0.33 = 0.1011", which is a number of `array`. Throws std::logic_error
+    /// where that is not the sum: nothing but what was computed may be shown. Of a file's numbers:
+    /// Error of kind input.
+    std::string sum(const SumOfProducts& sum, double result, std::string_view array) const;
 
     /// "1.0000 + 0.5000 = 1.5000", the sink's power added last. Throws as `sum`.
     std::string softmax_total(const Row& powers, std::optional<double> sink_power,
@@ -80,6 +88,7 @@ public:
     std::string masked_total(const Row& weights, double result) const;
 
 private:
+    void require_sum(const SumOfProducts& sum, double result, std::string_view array) const;
     std::string factor(double value) const;
     std::string total(const Row& terms, std::optional<double> last, double result) const;
     template <class Text>
@@ -87,6 +96,8 @@ private:
 
     int decimals_;
     Dtype dtype_;
+    std::string file_{};
+    std::optional<std::uint64_t> digits_{};
 };
 
 /// Those of largest magnitude, at most `most`, in their order; of equal ones the first.

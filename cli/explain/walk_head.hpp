@@ -43,7 +43,7 @@ protected:
     const Settings& s_;
     const Plan& g_;
     std::size_t head_;
-    Row mask_;                         // 1 where the query sees a key
+    Row mask_;                        // 1 where the query sees a key
     std::vector<std::size_t> shown_;  // keys in tables
 
 private:

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cli/explain/walk.hpp"
+#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -35,10 +36,17 @@ void show_question(Walk& walk) {
         words += " Head " + std::to_string(walk.first_head) + " of " + std::to_string(g.heads) +
                  " is shown (--head H shows another).";
     walk.page->paragraph(words);
+    if (!walk.result.empty()) {
+        std::string file = "The numbers are those of " + io::one_line(walk.result) +
+                           "; the page computes nothing again but the steps of the softmax.";
+        if (!walk.missing.empty())
+            file += " It does not have " + walk.missing + " (--emit all writes them).";
+        walk.page->paragraph(file);
+    }
     walk.page->paragraph("Sizes, d_k and d_v those of one head: " + sizes + ". Numbers are " +
-                        std::string(name_of(dtype_names, s.dtype)) + " (" + walk.source("dtype") +
-                        "), rounded to " + std::to_string(walk.words.decimals()) +
-                        " digits after the point on this page only (--precision).");
+                         std::string(name_of(dtype_names, s.dtype)) + " (" + walk.source("dtype") +
+                         "), rounded to " + std::to_string(walk.words.decimals()) +
+                         " digits after the point on this page only (--precision).");
 }
 
 std::string source_of_inputs(const Walk& walk) {
@@ -46,6 +54,7 @@ std::string source_of_inputs(const Walk& walk) {
     if (request.example) return "--example " + io::one_line(*request.example);
     if (request.text) return "--text, embedded with --embed-seed";
     if (!request.token_ids.empty()) return "--token-ids, embedded with the model of --weights";
+    if (!walk.result.empty()) return io::one_line(walk.result);
     if (!request.has("inputs")) return "INPUT";
     return (request.is_next_layer ? "the context_vectors of the earlier result " : "") +
            walk.source("inputs");
@@ -64,12 +73,13 @@ void show_input(Walk& walk) {
                 ", the heads packed side by side in their columns (" + walk.source("heads") + ")";
         return walk.page->paragraph(words + ".");
     }
+    if (!arrays.has("inputs")) return walk.page->paragraph("The result does not have its inputs.");
     walk.page->paragraph("inputs " + arrays.shape("inputs") + " come from " +
-                        source_of_inputs(walk) +
-                        (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
-                                                      "its own"
-                                                    : "") +
-                        ". The query's row, one number for each of d_in:");
+                         source_of_inputs(walk) +
+                         (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
+                                                       "its own"
+                                                     : "") +
+                         ". The query's row, one number for each of d_in:");
     std::vector<std::string> lines;
     if (arrays.has("token_ids")) {
         const double id = arrays.number("token_ids", 0);
@@ -78,11 +88,12 @@ void show_input(Walk& walk) {
     }
     lines.push_back(walk.vector_line("inputs", arrays.row("inputs"), "d_in"));
     walk.page->formula(lines);
+    walk.draw("inputs", 0, "The input, a row for each token; ▶ marks the row of this one.");
     if (!arrays.has("normed_inputs")) return;
     walk.page->paragraph("The model's norm is applied to each row before the layer (" +
-                        (walk.request.has("pre_norm") ? walk.source("pre_norm")
-                                                      : std::string("default with --token-ids")) +
-                        "):");
+                         (walk.request.has("pre_norm") ? walk.source("pre_norm")
+                                                       : std::string("default with --token-ids")) +
+                         "):");
     walk.page->formula({walk.vector_line("normed_inputs", arrays.row("normed_inputs"), "d_in")});
 }
 
@@ -103,8 +114,8 @@ std::string source_of_weights(const Walk& walk) {
 void show_parameters(Walk& walk) {
     constexpr std::size_t most_rows = 8, most_columns = 8;
     std::vector<std::string> lines;
-    for (const char* name : {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out",
-                             "b_out"}) {
+    for (const char* name :
+         {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"}) {
         if (!walk.arrays.has(name)) continue;
         const std::vector<std::size_t> sizes = walk.arrays.sizes(name);
         const bool is_matrix = name[0] == 'W';
@@ -120,6 +131,8 @@ void show_parameters(Walk& walk) {
         }
     }
     if (!lines.empty()) walk.page->formula(lines);
+    for (const char* name : {"W_query", "W_key", "W_value", "W_out"})
+        walk.draw(name, walk.first_head, std::string(name) + ", one colour a number.");
 }
 
 void show_projections(Walk& walk) {
@@ -136,6 +149,8 @@ void show_projections(Walk& walk) {
     const std::string context = is_cross ? " Keys and values are made from the context (" +
                                                walk.operand_source("context") + ")."
                                          : "";
+    if (!arrays.has("W_query") && walk.settings().init != Init::none)
+        return walk.page->paragraph("The result does not have the parameters." + context);
     if (!arrays.has("W_query"))
         return walk.page->paragraph(
             "There are none (" + walk.source("init") +
@@ -188,11 +203,11 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
     const WalkArrays& arrays = walk.arrays;
     walk.page->heading(2, "Output projection");
     walk.page->paragraph("The joined row (" + sized("heads * d_v", joined.size()) +
-                        ") times W_out " + arrays.shape("W_out") +
-                        (arrays.has("b_out")
-                             ? " plus b_out " + arrays.shape("b_out")
-                             : ", without a bias (" + walk.source("out_bias") + ")") +
-                        ". The first number in full:");
+                         ") times W_out " + arrays.shape("W_out") +
+                         (arrays.has("b_out")
+                              ? " plus b_out " + arrays.shape("b_out")
+                              : ", without a bias (" + walk.source("out_bias") + ")") +
+                         ". The first number in full:");
     std::vector<std::string> lines;
     for (std::size_t out = 0; out < context.size(); ++out) {
         SumOfProducts sum;
@@ -200,12 +215,21 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
         for (std::size_t i = 0; i < joined.size(); ++i)
             sum.factors.emplace_back(joined[i], column[i]);
         if (arrays.has("b_out")) sum.bias = arrays.row("b_out")[out];
-        const std::string written = walk.words.sum(sum, context[out]);
+        const std::string written = walk.words.sum(sum, context[out], "context_vectors");
         if (out == 0)
             lines.push_back("context_vectors[" + std::to_string(walk.query()) +
                             "][0] = " + written);
     }
     walk.page->formula(lines);
+}
+
+/// Computed vectors are always the same; those of a file may be anybody's.
+[[noreturn]] void refuse_context(const Walk& walk, const char* expected) {
+    if (walk.result.empty())
+        throw std::logic_error(std::string("the context vector is not ") + expected);
+    throw Error(ErrorKind::input, walk.result,
+                std::string("has context_vectors that are not ") + expected +
+                    ", head_outputs; expected the arrays of one result");
 }
 
 }  // namespace
@@ -221,12 +245,23 @@ void walk_to_heads(Walk& walk) {
 void walk_from_heads(Walk& walk) {
     const bool is_joined = row_of(walk.settings().mode).projects || walk.plan.packed;
     const bool projects = walk.arrays.has("W_out");
+    const bool is_projected = walk.plan.parameters.out_proj;  // a file may not have W_out
+    if (!walk.arrays.has("context_vectors")) return;
+    if (!walk.arrays.has("head_outputs")) {
+        walk.page->heading(2, "Context vector");
+        std::vector<std::string> lines;
+        for (std::size_t head = walk.first_head; head < (is_joined ? 1 : walk.end_head); ++head)
+            lines.push_back(walk.vector_line("context_vectors",
+                                             walk.arrays.row("context_vectors", head),
+                                             is_joined ? "d_out" : "d_v"));
+        return walk.page->formula(lines);
+    }
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
     if (is_joined && walk.plan.heads > 1) {
         walk.page->heading(2, "Joined heads");
         walk.page->paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +
-                            " heads, each of " + sized("d_v", walk.plan.d_v) + ", side by side:");
+                             " heads, each of " + sized("d_v", walk.plan.d_v) + ", side by side:");
         walk.page->formula({walk.vector_line("joined", joined, "heads * d_v")});
     }
     if (projects) show_output_projection(walk, joined, context);
@@ -236,23 +271,27 @@ void walk_from_heads(Walk& walk) {
     for (std::size_t head = walk.first_head; !is_joined && head < walk.end_head; ++head) {
         const Row of_head = walk.arrays.row("context_vectors", head);
         if (of_head != walk.arrays.row("head_outputs", head) && of_head == of_head)
-            throw std::logic_error("the context vector is not the head's output");
+            refuse_context(walk, "the head's output");
         lines.push_back((walk.plan.heads > 1 ? "head " + std::to_string(head) + ": " : "") +
                         walk.vector_line("context_vectors", of_head, "d_v"));
     }
-    if (is_joined && !projects && context != joined && context == context)
-        throw std::logic_error("the context vector is not the joined heads");
+    if (is_joined && !projects && !is_projected && context != joined && context == context)
+        refuse_context(walk, "the joined heads");
     walk.page->formula(lines);
+    if (!walk.result.empty())
+        return walk.page->paragraph(
+            "Check: each sum above makes the number that the result has, about: it may be rounded, "
+            "and kernels add up in another order.");
     walk.page->paragraph(std::string("Check: the weighted sums of the values") +
-                        (projects                           ? ", joined and projected,"
-                         : is_joined && walk.plan.heads > 1 ? ", joined,"
-                                                            : "") +
-                        " are the context_vectors that " + walk.command() +
-                        " computes, to the last bit. That command with --token " +
-                        std::to_string(walk.query()) +
-                        " --emit all writes the arrays; unrotated_, allowed_by_, softmax_ and "
-                        "the like are steps "
-                        "between them that only this page shows.");
+                         (projects                           ? ", joined and projected,"
+                          : is_joined && walk.plan.heads > 1 ? ", joined,"
+                                                             : "") +
+                         " are the context_vectors that " + walk.command() +
+                         " computes, to the last bit. That command with --token " +
+                         std::to_string(walk.query()) +
+                         " --emit all writes the arrays; unrotated_, allowed_by_, softmax_ and "
+                         "the like are steps "
+                         "between them that only this page shows.");
 }
 
 }  // namespace attn::cli

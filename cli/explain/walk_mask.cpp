@@ -15,6 +15,13 @@ public:
     void show() {
         heading("Blocked keys");
         const std::vector<Rule> all = rules();
+        const bool is_seen = std::count(mask_.begin(), mask_.end(), 0.0) == 0;
+        if (all.empty() && !is_seen) {
+            page_.paragraph(
+                "Keys with 0 in mask are blocked by a mask that the result does not "
+                "say more of:");
+            return show_by_key({{"mask", mask_}});
+        }
         if (all.empty())
             return page_.paragraph("No rule blocks a key: the query may see all of " +
                                    sized("kv_len", g_.kv_len) + ".");
@@ -25,10 +32,12 @@ public:
         }
         rows.emplace_back("mask", mask_);
         const bool before_softmax = s_.mask_method == MaskMethod::neg_inf;
-        if (before_softmax) rows.emplace_back("masked_scores", row("masked_scores"));
-        page_.paragraph(
-            std::string("A key is seen, 1 in mask, where every rule allows it") +
-            (before_softmax ? "; masked_scores are the unscaled scores of those keys:" : ":"));
+        if (before_softmax && arrays_.has("masked_scores"))
+            rows.emplace_back("masked_scores", row("masked_scores"));
+        page_.paragraph(std::string("A key is seen, 1 in mask, where every rule allows it") +
+                        (rows.size() > all.size() + 1
+                             ? "; masked_scores are the unscaled scores of those keys:"
+                             : ":"));
         show_by_key(rows);
     }
 
@@ -41,8 +50,9 @@ private:
         const PageQuotes quotes(walk_);
         std::vector<Rule> all;
         for (std::size_t i = 0; i < walk_.additive_masks.size(); ++i)
-            all.push_back(
-                {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
+            if (arrays_.has(allowed_by_biases[i].row().name))
+                all.push_back(
+                    {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
         for (const MaskRow& rule : mask_rows())
             if (arrays_.has(rule.allowed.row().name))
                 all.push_back({std::string(rule.allowed.row().name),

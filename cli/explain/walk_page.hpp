@@ -20,8 +20,8 @@ struct PageWidth {
 /// Every row has as many cells.
 struct PageTable {
     io::Cells cells;
-    std::size_t headers = 1;    ///< rows, at least one
-    bool may_split = false;     ///< columns that have no room may go on below
+    std::size_t headers = 1;     ///< rows, at least one
+    bool may_split = false;      ///< columns that have no room may go on below
     std::vector<double> bars{};  ///< a length from 0 to 1 behind each row but the headers, or empty
     std::string bar_header{};
 };
@@ -45,6 +45,12 @@ public:
     /// Whether the table's lines are no wider than the page.
     virtual bool fits(const PageTable&) const { return true; }
 
+    /// Whether pictures have a place on it; they are SVG elements.
+    virtual bool shows_pictures() const { return false; }
+    virtual void picture(const std::string& /*svg*/, const std::string& /*caption*/) {}
+
+    /// A token's label among other words.
+    virtual std::string label(const std::string& text) const { return text; }
     /// Of a token's label, in terminal columns.
     virtual std::size_t widest_label() const { return 24; }
 
@@ -64,6 +70,7 @@ public:
 
 std::unique_ptr<Page> make_text_page(const PageWidth& width);
 std::unique_ptr<Page> make_markdown_page();
+std::unique_ptr<Page> make_html_page();
 
 /// `length`, from 0 to 1, of `columns` in eighths of a column.
 std::string bar_text(double length, std::size_t columns);

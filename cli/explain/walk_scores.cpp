@@ -13,8 +13,8 @@ public:
     using HeadView::HeadView;
 
     void show() {
-        show_query();
-        show_scores();
+        if (arrays_.has("queries")) show_query();
+        if (arrays_.has("scores")) show_scores();
         show_steps();
     }
 
@@ -24,16 +24,24 @@ private:
 
     void show_query() {
         heading("Query vector");
-        const Row query = row("unrotated_queries");
-        if (arrays_.has("W_query")) {
+        // A file has the query as it is behind the rotary embedding alone.
+        const bool is_rotated = s_.rope && arrays_.has("unrotated_queries");
+        const Row query = row(is_rotated ? "unrotated_queries" : "queries");
+        if (s_.rope && !is_rotated) {
+            page_.paragraph("The query as the result has it, turned by the rotary embedding:");
+            page_.formula({walk_.vector_line("queries", query, "d_k")});
+        } else if (arrays_.has("W_query") && arrays_.has("inputs")) {
             project_query(query);
+        } else if (!walk_.result.empty()) {
+            page_.paragraph("The query as the result has it:");
+            page_.formula({walk_.vector_line("queries", query, "d_k")});
         } else {
             page_.paragraph(std::string(row_of(s_.mode).projects ? "The query is the input row"
                                                                  : "The query is given") +
                             (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
             page_.formula({walk_.vector_line(name_of_queries(), query, "d_k")});
         }
-        if (s_.rope) rotate_query(query);
+        if (is_rotated) rotate_query(query);
     }
 
     void project_query(const Row& query) {
@@ -57,7 +65,7 @@ private:
             for (std::size_t j = 0; j < input.size(); ++j)
                 sum.factors.emplace_back(input[j], column[j]);
             if (arrays_.has("b_query")) sum.bias = row("b_query")[first + i];
-            const std::string written = words_.sum(sum, query[i]);
+            const std::string written = words_.sum(sum, query[i], "queries");
             if (i == 0) lines.push_back(element(name_of_queries(), 0) + " = " + written);
         }
         lines.push_back(walk_.vector_line(name_of_queries(), query, "d_k"));
@@ -90,7 +98,10 @@ private:
     /// One score in full, then all of them.
     void show_scores() {
         heading("Scores: the query times every key");
-        const Row query = row("queries"), scores = row("scores");
+        const Row scores = row("scores");
+        if (!arrays_.has("queries") || !arrays_.has("present_key"))
+            return show_by_key({{"scores", scores}});
+        const Row query = row("queries");
         std::string words = "Every key (" + sized("d_k", g_.d_k) +
                             ") is multiplied with the query (" + sized("d_k", g_.d_k) +
                             "), number by number, and the products are added.";
@@ -110,12 +121,11 @@ private:
             SumOfProducts sum;
             for (std::size_t i = 0; i < g_.d_k; ++i)
                 sum.factors.emplace_back(query[i], keys[key][i]);
-            const std::string written = words_.sum(sum, scores[key]);
+            const std::string written = words_.sum(sum, scores[key], "scores");
             if (key == own) lines.push_back(element("scores", key) + " = " + written);
         }
         page_.formula(lines);
-        show_vectors("scores", scores, walk_.keys_name(), keys,
-                           "(" + sized("d_k", g_.d_k) + ")");
+        show_vectors("scores", scores, walk_.keys_name(), keys, "(" + sized("d_k", g_.d_k) + ")");
     }
 
     /// Each step that is taken, and the scores before and after it.
@@ -128,7 +138,8 @@ private:
             heading(std::string(use.step.title));
             page_.paragraph(use.step.words(scores, use.index, quotes));
             const std::string after(use.step.emits[use.index].row().name);
-            show_by_key({{before, row(before)}, {after, row(after)}});
+            if (arrays_.has(before) && arrays_.has(after))
+                show_by_key({{before, row(before)}, {after, row(after)}});
             before = after;
         }
     }

@@ -1,5 +1,6 @@
 // One head of the walk: softmax, dropout, and the values mixed by the weights.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "cli/explain/walk_head.hpp"
@@ -26,8 +27,18 @@ private:
                static_cast<std::ptrdiff_t>(g_.kv_len);
     }
 
+    /// Where every key is blocked.
+    double logsumexp_of_sink() const {
+        if (s_.sink.empty()) return -std::numeric_limits<double>::infinity();
+        return s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
+    }
+
     /// Maximum, exponentials and denominator: the same in both ways to mask.
     void show_powers() {
+        if (!arrays_.has("softmax_powers"))
+            return page_.paragraph(
+                "The result does not have the scores that the weights are made "
+                "of.");
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
         const Row powers = row("softmax_powers");
@@ -47,8 +58,10 @@ private:
                             : "";
         page_.paragraph(words + ":");
         show_by_key({{last_scores(), row(last_scores())}, {"softmax_powers", powers}});
-        page_.paragraph("Their sum is the denominator; logsumexp = maximum + log(denominator) = " +
-                        words_.number(number("logsumexp")) + ":");
+        const std::string log =
+            words_.number(arrays_.has("logsumexp") ? number("logsumexp") : shift + std::log(total));
+        page_.paragraph(
+            "Their sum is the denominator; logsumexp = maximum + log(denominator) = " + log + ":");
         page_.formula({"softmax_total = " + words_.softmax_total(powers, sink_power, total)});
     }
 
@@ -59,7 +72,9 @@ private:
             page_.paragraph(
                 "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
                 "context; logsumexp is " +
-                words_.number(number("logsumexp")) + ".");
+                words_.number(arrays_.has("logsumexp") ? number("logsumexp")
+                                                       : logsumexp_of_sink()) +
+                ".");
         } else {
             if (is_masked)
                 page_.paragraph("Blocked keys get the score -Infinity (" +
@@ -74,7 +89,11 @@ private:
     }
 
     void show_weights() {
-        show_with_bars({{walk_.weights_name(), row("weights_before_dropout")}});
+        show_with_bars(
+            {{arrays_.has("weights_before_dropout") ? walk_.weights_name() : "attention_weights",
+              walk_.shares(head_)}});
+        walk_.draw("attention_weights", head_,
+                   "The weights of all queries, a row each; ▶ marks the row of this one.");
         if (const std::string words = walk_.left_out_words(head_); !words.empty())
             page_.paragraph(words);
     }
@@ -84,9 +103,11 @@ private:
         page_.paragraph("The weights are masked after the softmax (" + walk_.source("mask_method") +
                         "): first a softmax over all keys, blocked ones too.");
         show_powers();
+        if (!arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
+            return show_weights();
         page_.paragraph("Each exponential times 1/denominator, then 0 for blocked keys:");
         show_by_key({{"unmasked_weights", row("unmasked_weights")},
-                           {"masked_weights", row("masked_weights")}});
+                     {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
         const double least = row_of(s_.dtype).least;
         if (sees_nothing())
@@ -103,7 +124,9 @@ private:
     }
 
     void show_dropout() {
-        if (s_.dropout == 0) return;
+        if (s_.dropout == 0 || !arrays_.has("dropout_mask") ||
+            !arrays_.has("weights_before_dropout"))
+            return;
         heading("Dropout");
         const Row kept = row("dropout_mask");
         const double factor = *std::max_element(kept.begin(), kept.end());
@@ -130,6 +153,7 @@ private:
 
     /// Only keys that are seen: what stands in a blocked value is not read.
     void show_context() {
+        if (!arrays_.has("present_value") || !arrays_.has("head_outputs")) return;
         heading("Weighted sum of the values");
         std::vector<Row> values;
         for (std::size_t key = 0; key < g_.kv_len; ++key)
@@ -139,13 +163,13 @@ private:
                         ") is multiplied with its key's weight (attention_weights), and the "
                         "products are added; blocked keys take no part.");
         show_vectors("attention_weights", weights, walk_.values_name(), values,
-                           "(" + sized("d_v", g_.d_v) + ")");
+                     "(" + sized("d_v", g_.d_v) + ")");
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {
             SumOfProducts sum;
             for (std::size_t key = 0; key < g_.kv_len; ++key)
                 if (mask_[key] != 0) sum.factors.emplace_back(weights[key], values[key][i]);
-            const std::string written = words_.sum(sum, context[i]);
+            const std::string written = words_.sum(sum, context[i], "head_outputs");
             if (i < most_written) lines.push_back(element("head_outputs", i) + " = " + written);
         }
         if (g_.d_v > most_written)

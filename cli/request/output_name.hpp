@@ -13,14 +13,16 @@
 namespace attn::cli {
 
 /// How a page of words is written.
-enum class PageKind { text, markdown };
+enum class PageKind { text, markdown, html };
 struct PageFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes;
     PageKind kind;
 };
-inline constexpr std::array<PageFormat, 2> page_formats{
-    {{"text", {".txt"}, PageKind::text}, {"markdown", {".md", ".markdown"}, PageKind::markdown}}};
+inline constexpr std::array<PageFormat, 3> page_formats{
+    {{"text", {".txt"}, PageKind::text},
+     {"markdown", {".md", ".markdown"}, PageKind::markdown},
+     {"html", {".html", ".htm"}, PageKind::html}}};
 
 /// A file that a command is asked to write.
 struct OutputName {

@@ -102,7 +102,6 @@ struct Request {
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
-    std::string token_label;  ///< the query by its label, until the labels are read
     std::string id;  ///< as JSON; empty where there is none
     /// One label a token of the inputs or the query, or empty; in sdpa where there are as many
     /// queries or keys as labels.

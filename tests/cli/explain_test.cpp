@@ -194,7 +194,7 @@ TEST_CASE("explain: the first notebook's query, as it is printed") {
           "    scores[1][1] = 0.4306*0.4433 + 1.4551*1.1419 = 1.8524\n",
           "    scores         1.2705   1.8524  1.8111  1.0795  0.5577  1.5440\n",
           "divided by sqrt(d_k) = sqrt(2)",
-          "    attention_weights  0.1500   0.2264  0.2199  0.1311  0.0906  0.1820\n",
+          "    1    journey             0.2264  ████████████████████\n",
           "    context_vectors[1] = [0.3061, 0.8210]   (d_out 2)\n"})
         CHECK(page.find(line) != std::string::npos);
 }
@@ -392,7 +392,8 @@ TEST_CASE("explain: Markdown with labels of every kind keeps its tables and head
                     {"tokens", {"a|b", "`c`\n# no heading\n```", "<b>[x](y)*_\\|"}}};
     const std::string page =
         good({"explain", "causal", "-", "--token", "1", "--format", "markdown"}, request.dump());
-    CHECK(page.starts_with("# Query 1 \"\\`c\\`␊\\# no heading␊\\`\\`\\`\" of attn causal\n"));
+    CHECK(page.starts_with(
+        "# Query 1 \"\\`c\\`\\\\x0a\\# no heading\\\\x0a\\`\\`\\`\" of attn causal\n"));
     std::size_t cells = 0, tables = 0, headings = 0;
     bool in_formula = false;
     for (const std::string& line : lines_of(page)) {
@@ -444,8 +445,8 @@ TEST_CASE("explain: wrong use is refused in one line") {
         const char* error;
     };
     for (const Case& bad : std::vector<Case>{
-             {{}, "attn explain: no mode; expected self, causal, multihead, cross or sdpa"},
-             {{"selfish"}, "selfish: no mode of attn; expected self"},
+             {{"selfish"}, "selfish: no mode of attn, and no file; expected self, causal"},
+             {{"selfish", "a.csv"}, "selfish: no mode of attn; expected self, causal"},
              {self + Words{"--token", "6"}, "--token 6: there are 6 tokens; expected 0 to 5"},
              {self + Words{"--token", "nope"},
               "--token nope: no token is called that; expected one of the labels, or a whole "
@@ -465,8 +466,9 @@ TEST_CASE("explain: wrong use is refused in one line") {
              {self + Words{"--nonfinite", "null"}, "--nonfinite: no flag of attn explain"},
              {self + Words{"--save-weights", "w.npz"}, "--save-weights: no flag of attn explain"},
              {self + Words{"--format", "json"},
-              "--format json: no such value; expected text or markdown"},
-             {self + Words{"-o", "walk.json"}, "--output walk.json: the walk is text or Markdown"},
+              "--format json: no such value; expected text, markdown or html"},
+             {self + Words{"-o", "walk.json"},
+              "--output walk.json: the walk is text, Markdown or HTML"},
              {self + Words{"--kernel", "generic"},
               "--kernel generic: a fused kernel writes no steps down; expected auto or reference"},
              {self + Words{"--heads", "2"}, "--heads 2: mode self has no such setting"},

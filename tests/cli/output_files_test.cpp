@@ -83,7 +83,7 @@ std::vector<Writer> writers() {
         {{"self", input, "--format", "none", "--save-weights"}, {"safetensors", "npz", "json"}, ""},
         {{"self", input, "--format", "none", "--plot"}, {"svg", "png", "html"}, ""},
         {{"plot", "r.json", "-o"}, {"svg", "png", "html"}, ""},
-        {{"explain", "self", input, "-o"}, {"text", "markdown"}, "text"},
+        {{"explain", "self", input, "-o"}, {"text", "markdown", "html"}, "text"},
         {{"batch", "q.ndjson", "-o"}, {"ndjson", "json"}, "ndjson"},
         {{"batch", "q.ndjson", "--resume"}, {"ndjson", "json"}, "ndjson"}};
 }

@@ -2,22 +2,7 @@
 # The policy in page.html allows the one script and the one style by their hashes, nothing else.
 cmake_minimum_required(VERSION 3.24)
 
-# "sha256-" and the digest as base64, as Content-Security-Policy wants it.
-function(source_hash text out)
-    set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
-    string(SHA256 hex "${text}")
-    string(APPEND hex "00")  # 32 bytes are 10 groups of three and two more
-    foreach(at RANGE 0 60 6)
-        string(SUBSTRING "${hex}" ${at} 6 group)
-        foreach(shift 18 12 6 0)
-            math(EXPR digit "(0x${group} >> ${shift}) & 63")
-            string(SUBSTRING "${digits}" ${digit} 1 digit)
-            string(APPEND base64 "${digit}")
-        endforeach()
-    endforeach()
-    string(SUBSTRING "${base64}" 0 43 base64)
-    set(${out} "sha256-${base64}=" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/source_hash.cmake")
 
 set(folder "${CMAKE_CURRENT_LIST_DIR}")
 file(READ "${folder}/page.html" page)

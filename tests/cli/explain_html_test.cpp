@@ -1,0 +1,137 @@
+// The walk as an HTML page: the words of the text, pictures, and nothing that a label could open.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/walk_text.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const Words html{"--format", "html"};
+
+/// Every tag is known, has no attribute that runs anything, and is closed where it has to be.
+void check_tags(const std::string& page) {
+    static const std::set<std::string> empty{"!DOCTYPE", "meta", "path", "rect",  "image",
+                                             "use",      "line", "stop", "circle"};
+    static const std::set<std::string> known{"html",    "head",
+                                             "title",   "style",
+                                             "body",    "main",
+                                             "h1",      "h2",
+                                             "h3",      "p",
+                                             "ul",      "li",
+                                             "div",     "table",
+                                             "tr",      "thead",
+                                             "tbody",   "th",
+                                             "td",      "figure",
+                                             "svg",     "g",
+                                             "text",    "defs",
+                                             "path",    "figcaption",
+                                             "pattern", "rect",
+                                             "image",   "use",
+                                             "tspan",   "line",
+                                             "symbol",  "linearGradient",
+                                             "stop",    "clipPath",
+                                             "desc",    "circle"};
+    std::vector<std::string> open;
+    for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
+        const std::size_t end = page.find('>', at);
+        REQUIRE(end != std::string::npos);
+        const std::string tag = page.substr(at + 1, end - at - 1);
+        CAPTURE(tag);
+        const std::string name =
+            tag.substr(tag.starts_with('/') ? 1 : 0,
+                       tag.find_first_of(" /\n", 1) - (tag.starts_with('/') ? 1 : 0));
+        CHECK((known.contains(name) || empty.contains(name)));
+        CHECK(tag.find(" on") == std::string::npos);
+        CHECK(tag.find("style=") == std::string::npos);
+        CHECK(tag.find("javascript:") == std::string::npos);
+        if (tag.starts_with('/')) {
+            REQUIRE(!open.empty());
+            CHECK(open.back() == name);
+            open.pop_back();
+        } else if (!tag.ends_with('/') && name != "!DOCTYPE" && name != "meta") {
+            open.push_back(name);
+        }
+    }
+    CHECK(open.empty());
+}
+
+/// What a reader sees.
+std::string words_of(const std::string& page) {
+    std::string text;
+    bool in_tag = false;
+    for (char c : page) {
+        if (c == '<') in_tag = true;
+        if (!in_tag) text += c;
+        if (c == '>') in_tag = false;
+    }
+    for (const auto& [mark, letter] : {std::pair("&lt;", "<"), {"&gt;", ">"}, {"&amp;", "&"}})
+        for (std::size_t at; (at = text.find(mark)) != std::string::npos;)
+            text.replace(at, std::string(mark).size(), letter);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("explain html: a page of its own, with the words of the text and pictures") {
+    scratch_folder();
+    for (const Words& ask : std::vector<Words>{
+             {"self", "--example", "journey"},
+             {"causal", "--example", "journey", "--dropout", "0.5", "--sink", "1"},
+             {"multihead", "--example", "pair", "--heads", "2", "--batch", "1", "--alibi"},
+             {"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "1,2,3"},
+             {"cross", data_path("journey.csv"), "--context", data_path("journey.csv")}}) {
+        CAPTURE(joined(ask));
+        const std::string page = good(Words{"explain"} + ask + html);
+        check_tags(page);
+        CHECK(page.starts_with("<!DOCTYPE html>\n"));
+        CHECK(page.find("default-src 'none'; img-src data:; style-src 'sha256-") !=
+              std::string::npos);
+        CHECK(page.find("<script") == std::string::npos);
+        CHECK(page.find("<svg xmlns") != std::string::npos);
+        const std::string seen = words_of(page);
+        for (const std::string& line : lines_of(unfolded(good(Words{"explain"} + ask)))) {
+            const bool is_words = !line.empty() && line[0] != ' ' && line[0] != '-' &&
+                                  line.find_first_not_of("=-.") != std::string::npos;
+            const bool is_table = line.find("  ") != std::string::npos || line.starts_with("key ");
+            if (!is_words || is_table || line.find('"') != std::string::npos) continue;
+            if (line.find(" looks at") != std::string::npos) continue;
+            CAPTURE(line);
+            CHECK(seen.find(line) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("explain html: no label opens anything") {
+    for (const char* label : {"</title></style><script>alert(1)</script>", "<!--", "&lt;b&gt;",
+                              "\"><img src=x onerror=a>", "]]>", "{{walk}}\n", "{{title}}", "שלום",
+                              "👨‍👩‍👧", "--></svg>"}) {
+        CAPTURE(label);
+        const json request = {{"inputs", {{1, 2}, {3, 4}, {5, 6}}},
+                              {"tokens", {label, label, "third"}}};
+        for (const char* token : {"0", "2"}) {
+            const std::string page =
+                good(Words{"explain", "causal", "-", "--token", token} + html, request.dump());
+            check_tags(page);
+            CHECK(page.find("<script") == std::string::npos);
+            CHECK(page.find("<img") == std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("explain html: the suffix chooses it") {
+    scratch_folder();
+    const Words ask{"explain", "self", "--example", "journey"};
+    for (const char* name : {"walk.html", "walk.htm", "walk.HTML"}) {
+        CHECK(good(ask + Words{"-o", name}) == "");
+        CHECK(read_text(name) == good(ask + html));
+    }
+}

@@ -1,0 +1,149 @@
+// The walk through a result that was computed before: its numbers are those of the file.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/walk_text.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// Formulas and tables, which hold the numbers.
+Words numbers_of(const std::string& page) {
+    Words lines;
+    for (const std::string& line : lines_of(page))
+        if (line.starts_with("    ") && line.find("softmax_total") == std::string::npos)
+            lines.push_back(line);
+    return lines;
+}
+
+const std::vector<Words>& questions() {
+    static const std::vector<Words> all{
+        {"self", "--example", "journey"},
+        {"self", "--example", "journey", "--init", "rand", "--qkv-bias", "--scale", "2"},
+        {"causal", "--example", "journey", "--dropout", "0.5"},
+        {"causal", "--example", "journey", "--mask-method", "renormalize", "--window", "1"},
+        {"self", "--example", "journey", "--kv-lengths", "3", "--sink", "0.5"},
+        {"multihead", "--example", "journey", "--d-out", "8", "--heads", "4", "--kv-heads", "2"},
+        {"multihead", "--example", "pair", "--heads", "2", "--softcap", "2"},
+        {"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style", "wrapper"},
+        {"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"},
+        {"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--d-out", "4",
+         "--heads", "2"}};
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("explain result: a whole result is told with the numbers of its question's own walk") {
+    scratch_folder();
+    for (const Words& ask : questions())
+        for (const char* name : {"r.json", "r.npz", "r.safetensors"}) {
+            CAPTURE(joined(ask));
+            CAPTURE(name);
+            good(ask + Words{"--emit", "all", "--kernel", "reference", "-o", name});
+            const Words told = numbers_of(good({"explain", name, "--token", "1"}));
+            const Words computed = numbers_of(good(Words{"explain"} + ask + Words{"--token", "1"}));
+            CHECK(told == computed);
+        }
+}
+
+TEST_CASE("explain result: every kernel, part of the arrays and one query are told as they are") {
+    scratch_folder();
+    Sample sample;
+    for (const Words& ask : questions())
+        for (const char* emit :
+             {"attention_weights", "context_vectors,attention_weights", "all",
+              "scores,attention_weights", "queries,keys,values,scores,attention_weights",
+              "inputs,queries,attention_weights,logsumexp,head_outputs,present_value"})
+            for (const Words& more :
+                 std::vector<Words>{{}, {"--token", "2"}, {"--precision", "3"}}) {
+                if (!sample.takes()) continue;
+                CAPTURE(joined(ask));
+                CAPTURE(emit);
+                CAPTURE(joined(more));
+                const std::string text = good(ask + Words{"--emit", emit} + more);
+                const std::string page = good({"explain", "-"}, text);
+                CHECK(in_one_line(page).find("The numbers are those of <stdin>") !=
+                      std::string::npos);
+                const json result = json::parse(text);
+                CHECK(page.find(" looks at") != std::string::npos);
+                CHECK(!table_row(page, "attention_weights").empty());
+                for (const char* format : {"markdown", "html"})
+                    good({"explain", "-", "--format", format}, text);
+            }
+}
+
+TEST_CASE("explain result: what is no result, or not of one piece, is refused in one line") {
+    scratch_folder();
+    const json whole = json::parse(good({"causal", "--example", "journey", "--emit", "all"}));
+    const auto refused = [](const json& result, const char* words) {
+        CAPTURE(words);
+        const Outcome outcome = run_attn({"explain", "-"}, result.dump());
+        CHECK(outcome.code == 3);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err.find(words) != std::string::npos);
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    };
+    json other = whole;
+    other["scores"][2][1] = 50;
+    refused(other, "has a number 50.0000 in scores that its other arrays make ");
+    other = whole;
+    other["context_vectors"][2][1] = 50;
+    refused(other, "has context_vectors that are not the joined heads");
+    other = whole;
+    other.erase("attention_weights");
+    refused(other, "has no attention_weights");
+    other = whole;
+    other["queries"] = {{1, 2}};
+    refused(other, "queries has shape (1, 2), expected (6, 3)");
+    other = whole;
+    other["config"]["colour"] = 3;
+    refused(other, "config holds \"colour\", which mode causal does not have");
+    other = whole;
+    other["shapes"]["heads"] = 1e9;
+    refused(other, "says no heads in its shapes");
+    other = whole;
+    other.erase("config");
+    refused(other, "is no result of attn");
+    refused(
+        json::parse(good({"multihead", "--example", "journey", "--heads", "3", "--average-heads"})),
+        "each head's own, as without --average-heads");
+    write_text("r.json", whole.dump());
+    CHECK(run_attn({"explain", "r.json", "--scale", "2"}).code == 2);
+    CHECK(run_attn({"explain", "r.json", "--token", "6"}).code == 2);
+    CHECK(run_attn({"explain", "nothing.json"}).code == 2);
+}
+
+TEST_CASE("explain result: changed anywhere, it is told or refused, never a fault of the program") {
+    std::mt19937 draw(3);
+    for (const Words& ask : questions()) {
+        const json whole = json::parse(good(ask + Words{"--emit", "all"}));
+        for (std::size_t i = 0; i < cases(25); ++i) {
+            json changed = whole;
+            for (const char* part : {"config", "shapes", ""}) {
+                json& place = part[0] == '\0' ? changed : changed[part];
+                auto member = place.begin();
+                std::advance(member, draw() % place.size());
+                const json values[] = {0,           -1,         1e300,         "x",
+                                       nullptr,     true,       json::array(), {1, 2},
+                                       4000000000u, {{"a", 1}}, 1.5,           7};
+                if (draw() % 3 == 0) member.value() = values[draw() % std::size(values)];
+                if (draw() % 7 == 0) place.erase(member);
+            }
+            const Outcome outcome = run_attn({"explain", "-"}, changed.dump());
+            CAPTURE(joined(ask));
+            CAPTURE(outcome.err);
+            CHECK((outcome.code == 0 || outcome.code == 2 || outcome.code == 3));
+            CHECK(outcome.out.empty() == (outcome.code != 0));
+        }
+    }
+}
