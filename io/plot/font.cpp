@@ -11,6 +11,8 @@
 
 #include <zlib.h>
 
+#include "io/plot/fonts/embedded_fonts.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -39,28 +41,18 @@ private:
 #include <stb_truetype.h>
 #pragma GCC diagnostic pop
 
-extern "C" {
-extern const unsigned char attn_font_dejavu[], attn_font_dejavu_end[];
-extern const unsigned char attn_font_droid[], attn_font_droid_end[];
-extern const unsigned char attn_font_unifont[], attn_font_unifont_end[];
-extern const unsigned char attn_font_unifont_upper[], attn_font_unifont_upper_end[];
-}
-
 namespace attn::io {
 namespace {
 
-/// Raw deflation, then four bytes of CRC-32 and four of the inflated size, lowest first.
-std::vector<unsigned char> inflated(const unsigned char* begin, const unsigned char* end) {
-    std::size_t size = 0;
-    for (int byte = 1; byte <= 4; ++byte) size = size << 8 | end[-byte];
-    std::vector<unsigned char> file(size);
+std::vector<unsigned char> inflated(const EmbeddedFont& font) {
+    std::vector<unsigned char> file(font.size);
     z_stream state{};
     constexpr int raw = -MAX_WBITS;
     if (::inflateInit2(&state, raw) != Z_OK) throw std::bad_alloc();
-    state.next_in = const_cast<Bytef*>(begin);  // zlib's, which reads it
-    state.avail_in = static_cast<uInt>(end - begin);
+    state.next_in = const_cast<Bytef*>(font.deflated);  // zlib only reads it
+    state.avail_in = static_cast<uInt>(font.deflated_size);
     state.next_out = file.data();
-    state.avail_out = static_cast<uInt>(size);
+    state.avail_out = static_cast<uInt>(file.size());
     const int outcome = ::inflate(&state, Z_FINISH);
     ::inflateEnd(&state);
     if (outcome != Z_STREAM_END) throw std::bad_alloc();
@@ -69,7 +61,7 @@ std::vector<unsigned char> inflated(const unsigned char* begin, const unsigned c
 
 class Font {
 public:
-    Font(const unsigned char* begin, const unsigned char* end) : file_(inflated(begin, end)) {
+    explicit Font(const EmbeddedFont& font) : file_(inflated(font)) {
         stbtt_InitFont(&info_, file_.data(), 0);
         units_ = 1 / static_cast<double>(stbtt_ScaleForMappingEmToPixels(&info_, 1));
     }
@@ -82,28 +74,17 @@ private:
     double units_ = 0;
 };
 
-constexpr std::uint8_t fonts = 4;
+template <std::size_t number>
+const Font& opened() {
+    static const Font font(embedded_fonts[number]);
+    return font;
+}
 
 /// Inflated when a text first needs it.
-const Font& font(std::uint8_t number) {
-    switch (number) {
-        case 0: {
-            static const Font dejavu(attn_font_dejavu, attn_font_dejavu_end);
-            return dejavu;
-        }
-        case 1: {
-            static const Font droid(attn_font_droid, attn_font_droid_end);
-            return droid;
-        }
-        case 2: {
-            static const Font unifont(attn_font_unifont, attn_font_unifont_end);
-            return unifont;
-        }
-        default: {
-            static const Font upper(attn_font_unifont_upper, attn_font_unifont_upper_end);
-            return upper;
-        }
-    }
+const Font& font(std::size_t number) {
+    constexpr std::array open{opened<0>, opened<1>, opened<2>, opened<3>};
+    static_assert(open.size() == std::tuple_size_v<decltype(embedded_fonts)>);
+    return open[number]();
 }
 
 /// Makes coordinates fine enough to be turned as whole numbers, and turns them.
@@ -135,7 +116,7 @@ void turn_outline(stbtt_vertex* vertices, int count, int finer, Turn turn) {
 }  // namespace
 
 Glyph glyph_of(char32_t character) {
-    for (std::uint8_t number = 0; number < fonts; ++number) {
+    for (std::uint8_t number = 0; number < embedded_fonts.size(); ++number) {
         const Font& in = font(number);
         const int index = stbtt_FindGlyphIndex(&in.info(), static_cast<int>(character));
         if (index == 0) continue;

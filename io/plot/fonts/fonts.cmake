@@ -25,31 +25,43 @@ function(find_font path hash package package_hash out)
     set(${out} ${file} PARENT_SCOPE)
 endfunction()
 
-# Writes a source file that holds the fonts as `attn_font_NAME` to `attn_font_NAME_end`: raw
-# deflation, then CRC-32 and size as gzip has them.
+# Writes the source file of embedded_fonts.hpp.
 function(embed_fonts out)
-    set(text "// Made by io/plot/fonts/fonts.cmake.
-#ifdef __APPLE__
-#define FONT_SECTION \".section __TEXT,__const\\n\"
-#define FONT_SYMBOL \"_attn_font_\"
-#else
-#define FONT_SECTION \".section .rodata\\n\"
-#define FONT_SYMBOL \"attn_font_\"
-#endif
-#define FONT(name, file) \\
-    asm(FONT_SECTION \".globl \" FONT_SYMBOL name \"\\n\" FONT_SYMBOL name \":\\n\" \\
-        \".incbin \\\"\" file \"\\\", 10\\n\" /* less gzip's header, which holds the time */ \\
-        \".globl \" FONT_SYMBOL name \"_end\\n\" FONT_SYMBOL name \"_end:\\n.byte 0\\n.text\\n\")
-")
+    set(symbols "")
+    set(rows "")
     foreach(name dejavu droid unifont unifont_upper)
         set(packed ${PROJECT_BINARY_DIR}/${name}.gz)
         if(NOT EXISTS ${packed} OR ${font_${name}} IS_NEWER_THAN ${packed})
             file(ARCHIVE_CREATE OUTPUT ${packed} PATHS ${font_${name}}
                  FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
         endif()
-        string(APPEND text "FONT(\"${name}\", \"${packed}\");\n")
+        file(SIZE ${packed} packed_size)
+        file(SIZE ${font_${name}} size)
+        math(EXPR packed_size "${packed_size} - 10")
+        string(APPEND symbols "FONT(${name}, \"${packed}\")\n")
+        string(APPEND rows "    {attn_font_${name}, ${packed_size}, ${size}},\n")
     endforeach()
-    file(CONFIGURE OUTPUT ${out} CONTENT "${text}" @ONLY)
+    file(CONFIGURE OUTPUT ${out} CONTENT [[// Made by io/plot/fonts/fonts.cmake.
+#include "io/plot/fonts/embedded_fonts.hpp"
+
+#ifdef __APPLE__
+#define SECTION ".section __TEXT,__const\n"
+#define SYMBOL "_attn_font_"
+#else
+#define SECTION ".section .rodata\n"
+#define SYMBOL "attn_font_"
+#endif
+// Less gzip's header, which holds the time.
+#define FONT(name, file)                                                                    \
+    asm(SECTION ".globl " SYMBOL #name "\n" SYMBOL #name ":\n.incbin \"" file "\", 10\n.text\n"); \
+    extern "C" const unsigned char attn_font_##name[];
+
+@symbols@
+namespace attn::io {
+const std::array<EmbeddedFont, 4> embedded_fonts{{
+@rows@}};
+}  // namespace attn::io
+]] @ONLY)
 endfunction()
 
 find_font(truetype/dejavu/DejaVuSans.ttf
