@@ -144,33 +144,33 @@ class PageTest:
 
     def lines(self):
         self.browser.click(*self.place_of(4, 1))
-        self.check("title of the lines", self.text("lines-title"), "What “</script><!-- &” attends to")
+        self.check("title of the lines", self.text("lines-title"), "What “</script><!-- &” attends to, head 0")
         self.check("in words", self.text("lines-say"),
                    f"Most: “</script><!-- &” 0.14, “(empty)” 0.14, “{SCRIPT}” 0.14")
         self.check("they are drawn", self.comes(
             "linesCanvas.getContext('2d').getImageData(0, 0, linesCanvas.width, linesCanvas.height)"
             ".data.some((byte) => byte)"), True)
         self.browser.point(*self.middle_of("buttonOf('row', 1)"))
-        self.check("below the pointer", self.text("lines-title"), "What “journey” attends to")
+        self.check("below the pointer", self.text("lines-title"), "What “journey” attends to, head 0")
         self.check("what it does not see", self.browser.evaluate(
             "[2, 3, 4, 5].every((i) => buttonOf('column', i).classList.contains('dim'))"), True)
         self.browser.point(5, 5)
-        self.check("and back", self.text("lines-title"), "What “</script><!-- &” attends to")
+        self.check("and back", self.text("lines-title"), "What “</script><!-- &” attends to, head 0")
         self.click_on("buttonOf('column', 5)")
-        self.check("who attends", self.text("lines-title"), "Who attends to “step”")
+        self.check("who attends", self.text("lines-title"), "Who attends to “step”, head 0")
         self.check("only itself", self.text("lines-say"), "No weights.")
         self.click_on("element('swap')")
-        self.check("swapped", self.text("lines-title"), "What “step” attends to")
+        self.check("swapped", self.text("lines-title"), "What “step” attends to, head 0")
         self.browser.press("Tab", 9)
         self.browser.press("Tab", 9)
         self.check("Tab reaches the tokens", self.browser.evaluate(
             "document.activeElement === buttonOf('row', 5)"), True)
         self.browser.press("ArrowUp", 38)
         self.check("an arrow shows the one above", self.text("lines-title"),
-                   "What “</script><!-- &” attends to")
+                   "What “</script><!-- &” attends to, head 0")
         self.browser.press("ArrowRight", 39)
         self.browser.press("Enter", 13, "\r")
-        self.check("Enter chooses", self.text("lines-title"), "Who attends to “</script><!-- &”")
+        self.check("Enter chooses", self.text("lines-title"), "Who attends to “</script><!-- &”, head 0")
         self.click_on("element('this-head')")
         self.check("of one head", self.text("lines-say"), "Most: “step” 0.15, “</script><!-- &” 0.14")
         self.click_on("element('this-head')")
@@ -318,7 +318,7 @@ class PageTest:
         self.browser.press("ArrowDown", 40)
         self.browser.press("ArrowRight", 39)
         self.check_says("down and right", "query 1 “journey”, key 1 “journey”: 0.111")
-        self.check("the lines follow", self.text("lines-title"), "What “journey” attends to")
+        self.check("the lines follow", self.text("lines-title"), "What “journey” attends to, head 0")
         self.browser.press("PageDown", 34)
         self.check_says("the next head", "query 1 “journey”, key 1 “journey”: 0.211")
         self.browser.press("Enter", 13, "\r")
@@ -487,8 +487,8 @@ class PageTest:
             " document.querySelector('.of-walk').dataset.index]"), [20, key, 20, key, str(key)])
         said = self.text("walk-sum")
         self.check("its score is a sum", (said.startswith(f"scores[20][{key}] = "), said.count("·")), (True, 8))
-        self.check("which ends in the program's number", said.split(" = ")[-1], self.browser.evaluate(
-            f"shortest(walk.steps[0].array.row(20)[{key}], mapAt(3))"))
+        self.check("which ends in the program's number", said.split(" ≈ ")[1].split(". Its")[0],
+                   self.browser.evaluate(f"shortest(walk.steps[0].array.row(20)[{key}], mapAt(3))"))
         self.point_at(20, 4)
         self.check("a cell marks its key", self.browser.evaluate(
             "document.querySelector('#walk-keys .marked').dataset.column"), "4")

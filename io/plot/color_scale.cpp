@@ -153,7 +153,7 @@ double Magnitudes::robust(bool is_diverging) const {
     return std::isfinite(round) && round >= full ? round : full;
 }
 
-bool Magnitudes::leaves_most_rows_dark(double full) const {
+bool Magnitudes::leaves_rows_dark(double full) const {
     for (std::size_t i = 0; i < begins_.size(); ++i) {
         const auto at = [&](std::size_t matrix) {
             const std::size_t end = row_peaks_.size();
@@ -162,7 +162,7 @@ bool Magnitudes::leaves_most_rows_dark(double full) const {
         };
         const auto dark =
             std::count_if(at(i), at(i + 1), [&](double peak) { return peak < full / 3; });
-        if (2 * dark > at(i + 1) - at(i)) return true;
+        if (3 * dark > at(i + 1) - at(i)) return true;
     }
     return false;
 }

@@ -22,7 +22,7 @@ inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic,
 
 inline constexpr const char* color_scale_help =
     "what full colour stands for; robust: what two cells in a hundred exceed; row: the largest of "
-    "the row; auto: robust, or row where most rows of a matrix would be dark; fixed: 1 (of scores "
+    "the row; auto: robust, or row where many rows of a matrix would be dark; fixed: 1 (of scores "
     "the largest); global: the largest of all; log: the same, with equal steps for equal ratios "
     "(default auto)";
 
@@ -54,8 +54,9 @@ public:
     /// have no hundred cells. 1 where all are 0.
     double robust(bool is_diverging) const;
 
-    /// Whether there is a matrix where nothing reaches a third of `full` in most rows.
-    bool leaves_most_rows_dark(double full) const;
+    /// Whether there is a matrix where nothing reaches a third of `full` in more than a third of
+    /// the rows.
+    bool leaves_rows_dark(double full) const;
 
     double peak() const { return peak_; }
 

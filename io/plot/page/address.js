@@ -33,12 +33,14 @@ function choiceOf(address) {
     const row = number('row', of.rows.size, of.rows.first, of.rows.step);
     const column = number('column', of.columns.size, of.columns.first, of.columns.step);
     const isColumn = row === null && column !== null;
+    const isOfMatrix = [...of.axes.map((axis) => axis.name), 'row', 'column'].some((word) => words.has(word));
+    const opensGrid = of.axes[0]?.name === 'layer' && !isOfMatrix;
     return {
         array, panel: of.axes.reduce((at, axis, i) => at * axis.size + places[i], 0),
         isMean: of.axes.at(-1)?.name === 'head' && words.get('head') === 'mean',
         by: isColumn ? 'column' : 'row', row: isColumn ? 0 : row, column: column ?? 0,
         scale: among(contents.scales, 'scale', contents.scale),
-        view: among(['map', 'grid'], 'view', of.axes[0]?.name === 'layer' ? 'grid' : 'map'),
+        view: among(['map', 'grid'], 'view', opensGrid ? 'grid' : 'map'),
     };
 }
 
@@ -47,8 +49,9 @@ function choiceOf(address) {
 let isResting = false, isWaiting = false, isStep = false;
 
 function writeAddress(before) {
-    if (before && (before.array === null || before.row === null)) return;
-    isStep ||= before && ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
+    const differs = before && ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
+    if (before && (before.array === null || (before.row === null && !differs))) return;
+    isStep ||= differs;
     isWaiting = isResting;
     if (isResting || addressOf() === location.hash) return;
     try {

@@ -211,7 +211,8 @@ function markTokens(focus, {weights}) {
     const words = largest.flatMap((index, i) => [i ? ', ' : '', ...quoted(across, index), ` ${briefText(weights[index])}`]);
     element('lines-title').replaceChildren(
         ...(focus.by === 'row' ? ['What ', ...quoted(map.rows, focus.index), ' attends to']
-                               : ['Who attends to ', ...quoted(map.columns, focus.index)]));
+                               : ['Who attends to ', ...quoted(map.columns, focus.index)]),
+        hasHeads() && map.panels.length > 1 ? `, ${nameOfShown()}` : '');
     element('lines-say').replaceChildren(...(largest.length ? ['Most: ', ...words] : ['No weights.']),
                                          leading.length > 1 ? `, ${headCount(leading.length)}` : '');
 }

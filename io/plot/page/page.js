@@ -62,6 +62,11 @@ function showControls() {
     });
     element('previous').disabled = chosen.panel === 0;
     element('next').disabled = chosen.panel === map.panels.length - 1;
+    for (const kind of ['svg', 'png']) {
+        const button = element(`save-${kind}`);
+        button.disabled = chosen.view !== 'map';
+        button.title = button.disabled ? 'Open one of the maps to save it' : '';
+    }
 }
 
 /// The lists of layers, batch entries and heads.

@@ -206,7 +206,23 @@ function sumOf(column) {
     const texts = terms.slice(0, mostTerms).map((i) => `${bracketed(query[i])}·${bracketed(key[i])}`);
     const rest = terms.length > mostTerms ? ` + ${terms.length - mostTerms} smaller products` : '';
     const score = scores.isBlocked(row, column) ? 'blocked' : shortest(scores.row(row)[column], scores.of);
-    return `scores[${placeOf(map.rows, row)}][${placeOf(map.columns, column)}] = ${texts.join(' + ')}${rest} = ${score}`;
+    return `scores[${placeOf(map.rows, row)}][${placeOf(map.columns, column)}] = ${texts.join(' + ')}${rest} ≈ ${score}`;
+}
+
+/// `e^(0.1 − 1.2) / 2.05 ≈ 0.16`: how the weight came about, where nothing but the open keys took a
+/// part in the softmax.
+function softmaxOf(column, open) {
+    const {row} = chosen, steps = walk.steps.filter(({name}) => /_?scores$/.test(name));
+    const scores = steps.at(-1)?.array.row(row);
+    const weights = (walk.steps.find(({name}) => name === 'weights_before_dropout')?.array ?? walk.weights).row(row);
+    if (!steps.some(({name}) => name === 'scaled_scores') || !open.includes(column)) return '';
+    const most = open.reduce((largest, key) => Math.max(largest, scores[key]), -Infinity);
+    const total = open.reduce((sum, key) => sum + Math.exp(scores[key] - most), 0);
+    const share = Math.exp(scores[column] - most) / total;
+    if (!(Math.abs(share - weights[column]) <= 0.001 * share + 1e-6)) return '';
+    return `. Its weight: e^(${briefSigned(scores[column])} − ${briefSigned(most).replace(/^(−.*)$/, '($1)')}) / ${briefSigned(total)}`
+        + ` ≈ ${briefSigned(weights[column])}, where ${briefSigned(most)} is the largest of the row`
+        + ` and ${briefSigned(total)} the sum of such powers over all ${open.length} open keys`;
 }
 
 const percentOf = (share) => `${Number((100 * share).toPrecision(3))} %`;
@@ -215,6 +231,7 @@ function drawWalk() {
     const {row} = chosen, {queries, keys, values, weights, out} = walk;
     const columns = Array.from({length: map.columns.size}, (_, column) => column);
     const open = columns.filter((column) => !isWalkBlocked(column)), row_ = weights.row(row);
+    walk.open = [...open];
     const order = open.sort((a, b) => Math.abs(row_[b]) - Math.abs(row_[a]) || a - b);
     const listed = order.slice(0, walkShown), blocked = columns.length - order.length;
     const steps = walk.steps.filter((step) => hasChanged(step, order));
@@ -264,7 +281,7 @@ function markWalk(column) {
     for (const line of element('walk-keys').children)
         line.classList.toggle('marked', Number(line.dataset.column) === column);
     const canTell = walk.queries && walk.keys && walk.steps.some(({name}) => name === 'scores');
-    element('walk-sum').textContent = canTell && column !== undefined ? sumOf(column) : '';
+    element('walk-sum').textContent = canTell && column !== undefined ? sumOf(column) + softmaxOf(column, walk.open) : '';
     for (const button of element('key-tokens').querySelectorAll('.of-walk')) button.classList.remove('of-walk');
     if (column !== undefined) buttonOf('column', column)?.classList.add('of-walk');
 }
