@@ -137,13 +137,11 @@ constexpr CommandRow explain_command{
         "  attn causal tokens.csv --emit all | attn explain --token 3 -o walk.html\n"
         "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
     .usage =
-        "MODE [INPUT] | RESULT\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every "
-        "flag are "
+        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
         "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
-        "it is for the mode; a RESULT\nwithout a mode is walked through as it is. Flags that shape "
-        "arrays have no place here: --emit, --format of "
-        "arrays, --nonfinite, --pretty,\n--average-heads, --save-weights; as keys of a request "
-        "they are passed over.",
+        "it is for the mode; alone,\nwithout a MODE, it is walked through as it is. Flags that "
+        "shape arrays have no place here: --emit,\n--format of arrays, --nonfinite, --pretty, "
+        "--average-heads, --save-weights; as keys of a request\nthey are passed over.",
     .takes = in_explain,
     .told = explain_help,
     .own = explain_options,

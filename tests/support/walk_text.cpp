@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
 #include "tests/support/run_attn.hpp"
 
@@ -28,13 +27,6 @@ std::string good(const Words& arguments, const std::string& input, std::size_t c
     CHECK(outcome.err == "");
     CHECK(outcome.code == 0);
     return outcome.out;
-}
-
-Words lines_of(const std::string& text) {
-    Words lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
 }
 
 std::string in_one_line(std::string page) {

@@ -16,6 +16,7 @@ std::string joined(const Words& words);
 std::string good(const Words& arguments, const std::string& input = "",
                  std::size_t columns = 10000);
 
+/// As in requests.hpp, whose other names are for batches.
 Words lines_of(const std::string& text);
 
 /// Paragraphs of text are broken at any blank.
