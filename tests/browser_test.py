@@ -480,6 +480,11 @@ class PageTest:
                    "19 blocked keys: weight 0.")
         self.click_on("element('walk-more')")
         self.check("all on request", self.browser.evaluate(keys + ".length"), 21)
+        for bad in ("row=99", "%00", "array=__proto__", "column=999999999"):
+            self.browser.evaluate(f"location.hash = {bad!r}")
+            self.check(f"a row after #{bad}", self.comes("chosen.row !== null"), True)
+        self.browser.evaluate("choose({row: 20, by: 'row', column: 0})")
+        self.browser.settle()
         self.click_on("element('walk-keys').children[2].querySelector('button')")
         key = self.browser.evaluate(keys + "[2]")
         self.check("a key marks its cell and its word", self.browser.evaluate(

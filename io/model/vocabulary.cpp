@@ -264,6 +264,12 @@ public:
 
 private:
     void add(std::uint64_t id, std::string_view piece, bool is_added) {
+        // What is written with such a label would not be read back.
+        constexpr std::size_t longest = std::size_t{1} << 20;
+        if (piece.size() > longest)
+            throw Error(ErrorKind::input, source_.name,
+                        "a piece of more than 1 MiB at id " + std::to_string(id) +
+                            "; expected the pieces of a tokenizer");
         const std::size_t begin = found_.text_.size();
         found_.text_ += piece;
         found_.places_.push_back({id, begin, found_.text_.size(), is_added});

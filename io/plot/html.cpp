@@ -227,7 +227,7 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
         Store store{false, bits[i], 0, ""};
         if (bits[i] < costs[i].mantissa_bits && costs[i].numbers > 0) {
             store.digits = digits_of(bits[i]);
-            store.note = "numbers are rounded to " + std::to_string(store.digits) +
+            store.note = "numbers are rounded to about " + std::to_string(store.digits) +
                          " digits, which keeps the page small; a page of fewer arrays or heads " +
                          "has all digits, as the result has";
             if (megabytes > 1e-6 * most_packed_bytes)

@@ -44,7 +44,9 @@ bool counts_from_zero(const CsvLine& record, std::size_t first) {
 bool is_header(const CsvLine& record, const Source& source, Guess guess) {
     if (guess != Guess::automatic) return guess == Guess::yes;
     const auto& fields = record.fields;
-    if (fields.size() > 1 && counts_from_zero(record, 0))
+    // A label in quotes before bare numbers, as the writer has them, is no name of a column.
+    const bool is_labelled = fields.size() > 1 && fields[0].quoted && !fields[1].quoted;
+    if (fields.size() > 1 && !is_labelled && counts_from_zero(record, 0))
         throw Error(ErrorKind::input, source.name + ":" + std::to_string(record.line),
                     "0, 1, ... may be a header or a row; expected --csv-header yes or no");
     if (!is_number(fields[0]) && counts_from_zero(record, 1)) return true;

@@ -112,7 +112,8 @@ void look_at_result(std::string_view bytes) {
         error_of([&] { require(compare(request), "a file is equal to itself"); });
     }
     const std::string drawn = picture.empty() ? "" : "picture" + std::string(picture);
-    error_of([&] { plot({path, drawn, {}, scale}); });
+    std::vector<std::string> notes;
+    error_of([&] { plot({{path}, drawn, "", {}, scale}, notes); });
 }
 
 }  // namespace attn::fuzz

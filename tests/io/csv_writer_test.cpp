@@ -90,12 +90,14 @@ TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers lo
         for (std::size_t first = 0; first < nasty.size(); ++first)
             for (const std::size_t rows : {1u, 2u, 5u})
                 for (const std::size_t columns : {1u, 2u, 3u})
-                    for (const bool counts : {false, true})
+                    for (const int counts_from : {-1, 0, 1})
                         for (const bool has_keys : {false, true}) {
                             Report report = report_of(counting({rows, columns}));
                             auto& values = std::get<Array<float>>(report.arrays[0].values);
-                            for (std::size_t i = 0; i < columns && counts; ++i)
-                                values(0, i) = static_cast<float>(i);
+                            const bool counts = counts_from == 0;
+                            for (std::size_t i = 0; i < columns && counts_from >= 0; ++i)
+                                values(0, i) =
+                                    static_cast<float>(counts_from) + static_cast<float>(i);
                             const auto pick = [&](std::size_t i) {
                                 return nasty[(first + i) % nasty.size()];
                             };

@@ -301,6 +301,7 @@ function pointFromWalk(event) {
 onChange((before) => {
     const differs = ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
     if (differs || !walk) showWalk();
+    else if (chosen.row === null) return;  // until its numbers are read
     else if (before.row !== chosen.row) drawWalk();
     else if (before.column !== chosen.column) markWalk(chosen.column);
 });
