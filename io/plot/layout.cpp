@@ -70,7 +70,8 @@ void settle_cells(Layout& layout, const HeatMap& map, const Grid& grid) {
     layout.cell_width = std::min(grid.cell_width, side);
     layout.cell_height = std::min(grid.cell_height, side);
     constexpr int parts_of_text = 12;
-    if (std::min(layout.cell_width, layout.cell_height) >= layout.style.text)
+    // In smaller cells gaps are busier than what they part.
+    if (std::min(layout.cell_width, layout.cell_height) >= layout.style.line())
         layout.gap = std::max(1, layout.style.text / parts_of_text);
 }
 
