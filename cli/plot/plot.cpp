@@ -29,8 +29,12 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
 }
 
 void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {
-    const auto has_rank = [&](const NamedArray& array) { return array.axes == axes; };
-    if (axes.empty() || std::any_of(report.arrays.begin(), report.arrays.end(), has_rank)) return;
+    // Several results have an axis of layers before those.
+    const auto has_them = [&](const NamedArray& array) {
+        return array.axes.size() >= axes.size() &&
+               std::equal(axes.rbegin(), axes.rend(), array.axes.rbegin());
+    };
+    if (axes.empty() || std::any_of(report.arrays.begin(), report.arrays.end(), has_them)) return;
     throw Error(ErrorKind::usage, "--axes " + request.axes,
                 std::to_string(axes.size()) + " axes; expected as many as an array has, and " +
                     report.arrays.front().name + " has " +

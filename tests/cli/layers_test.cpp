@@ -31,23 +31,6 @@ void write_layers(const Words& more = {}) {
         }
 }
 
-/// The titles of the panels on a terminal, in their order.
-Words titles_in(const std::string& picture) {
-    Words titles;
-    for (std::size_t at = 0; at < picture.size();) {
-        const std::size_t end = picture.find('\n', at);
-        std::string line = picture.substr(at, end - at);
-        at = end + 1;
-        for (std::size_t from = 0; (from = line.find("head ", from)) != std::string::npos;) {
-            const std::size_t begin = line.rfind("  ", from);
-            titles.push_back(line.substr(begin == std::string::npos ? 0 : begin + 2,
-                                         from + 6 - (begin == std::string::npos ? 0 : begin + 2)));
-            from += 6;
-        }
-    }
-    return titles;
-}
-
 /// The lines of cells of a terminal's picture, without its titles.
 Words cells_in(const std::string& picture) {
     Words lines;
@@ -145,6 +128,11 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
     CHECK(run_attn({"plot", "four.json:attentions", "--axes", "head,query,key"}).err ==
           "attn: error: --axes head,query,key: 3 axes; expected as many as an array has, and "
           "attentions has 4\n");
+    write_text("a.json", four[0].dump());
+    write_text("b.json", four[1].dump());
+    const Outcome files = run_attn({"plot", "a.json", "b.json", "--axes", "head,query,key"});
+    CHECK(files.err == "");
+    CHECK(contains(files.out, "b.json, head 2"));
     for (const auto& [list, part] : std::vector<std::pair<const char*, const char*>>{
              {"layer,head,quer,key", "no axis is called \"quer\""},
              {"head,heads,query,key", "heads stands twice"},
