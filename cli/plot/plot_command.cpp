@@ -54,8 +54,7 @@ constexpr Option plot_options[] = {
     {.key = "axes",
      .limits = {.expected = "a list of layer, batch, head, query, key, token, row or column"},
      .argument = "LIST",
-     .help = "what the axes of another program's array count: layer,head,query,key (default: of as "
-             "many as attn's arrays have)"},
+     .help = "what an array's axes count: layer,head,query,key (default: as in attn's arrays)"},
     {.key = "color_scale",
      .field = choice_among<io::color_scale_names>,
      .help = io::color_scale_help},

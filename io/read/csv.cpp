@@ -79,7 +79,7 @@ bool has_label_column(const CsvLine& header, const CsvLine& first_row, const Sou
         throw Error(ErrorKind::input, source.place(fields[0].offset),
                     "found '" + shortened(fields[0].text) +
                         "'; expected a number, or a label in quotes or with --csv-labels yes");
-    if (!is_number(fields[0])) return !fields[0].text.empty();
+    if (!is_number(fields[0])) return fields[0].quoted || !fields[0].text.empty();
     return fields[0].quoted &&
            std::none_of(fields.begin() + 1, fields.end(), [](const Field& f) { return f.quoted; });
 }

@@ -67,6 +67,13 @@ json tokenizer(json vocabulary, const json& decoder) {
              {{"merges", {{"a \"]}", "b"}}}, {"vocab", std::move(vocabulary)}, {"type", "BPE"}}}};
 }
 
+/// Pieces and scores, which nlohmann_json would take for the members of an object.
+json list(const std::vector<std::pair<std::string, double>>& pieces) {
+    json all = json::array();
+    for (const auto& [piece, score] : pieces) all.push_back(json::array({piece, score}));
+    return all;
+}
+
 }  // namespace
 
 TEST_CASE("vocabulary: pieces of byte-level tokenizers are the texts that they spell") {
@@ -111,7 +118,7 @@ TEST_CASE("vocabulary: pieces of other tokenizers stand as they are") {
     CHECK(object->piece(5) == "<0xE2>");
     CHECK(object->piece(7) == "##ing");
     CHECK(object->piece(8) == "\u0120x");
-    const json scored{{"<unk>", 0}, {"overwritten", -1.5}, {"\u2581of", -2e-3}};
+    const json scored = list({{"<unk>", 0}, {"overwritten", -1.5}, {"\u2581of", -2e-3}});
     const auto list = read("tokenizer.json", tokenizer(scored, nullptr).dump(2));
     CHECK(list->piece(0) == "<unk>");
     CHECK(list->piece(1) == "added");
@@ -129,7 +136,7 @@ TEST_CASE("vocabulary: pieces of other tokenizers stand as they are") {
 
 TEST_CASE("vocabulary: a file that is cut or changed anywhere is read, or refused in one line") {
     const json pieces{{"a\\\"b", 0}, {"\u00e9", 1}, {"c", 12}};
-    for (const json& vocabulary : {pieces, json{{"a\\\"b", -1}, {"c", -2.5}}}) {
+    for (const json& vocabulary : {pieces, list({{"a\\\"b", -1}, {"c", -2.5}})}) {
         const std::string text = tokenizer(vocabulary, {{"type", "ByteLevel"}}).dump();
         std::mt19937 random(7);
         for (std::size_t cut = 1; cut < text.size(); ++cut) {
