@@ -223,8 +223,7 @@ TEST_CASE("operator: cross from files, one head and several") {
     CHECK(two["config"]["out_proj"] == true);
     const Outcome table = run_attn({"cross", "--example", "journey", "--context", "context.csv",
                                     "--format", "table", "--emit", "attention_weights"});
-    // The labels are the queries'; the keys have none.
-    CHECK(table.out.find("        0       1\nYour") != std::string::npos);
+    CHECK(table.out.find("       un    deux\nYour") != std::string::npos);
 }
 
 TEST_CASE("operator: errors") {
