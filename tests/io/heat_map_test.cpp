@@ -180,8 +180,8 @@ TEST_CASE("heat map: the automatic scale shows most rows, whatever the weights a
             for (std::size_t column = 0; column < columns; ++column)
                 if (is_shown(map, row, column))
                     largest = std::max(largest, map.position(0, row, column));
-            count += map.panels[0].row_peak[row] > 0 ? 1 : 0;
-            seen += largest > 0.25 ? 1 : 0;
+            count += map.panels[0].row_peak[row] > 0 ? 1U : 0U;
+            seen += largest > 0.25 ? 1U : 0U;
         }
         CHECK(2 * seen >= count);
     });
