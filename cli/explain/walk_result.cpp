@@ -160,7 +160,8 @@ private:
     Plan plan_of_result() {
         check_weights();
         const std::size_t kv_len = size("kv_len"), rows = size("q_len");
-        const std::size_t new_keys = length("keys", 2), of_inputs = length("inputs", 2);
+        const std::size_t new_keys = length(has("keys") ? "keys" : "values", 2),
+                          of_inputs = length("inputs", 2);
         std::size_t queries = rows;
         if (given_token_)
             queries = std::max({of_inputs, request_.tokens.size(), *given_token_ + 1});
