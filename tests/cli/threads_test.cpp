@@ -86,8 +86,9 @@ TEST_CASE(
         ThreadPool workers(4);
         CHECK(read_result_file("result." + format, workers).arrays.size() == 2);
     }
+    std::vector<std::string> notes;
     for (const char* picture : {"result.png", "result.svg", "result.html"})
-        plot({"result.json", picture, {}, io::ColorScale::fixed});
+        plot({{"result.json"}, picture, "", {}, io::ColorScale::fixed}, notes);
 }
 
 TEST_CASE("threads: a batch of several jobs, resumed or tried again, gives the bytes of one") {

@@ -273,7 +273,7 @@ TEST_CASE(
                  depth == ColorDepth::none
                      ? std::vector<const char*>{"·", ":", "+", "░", "▒", "▓", "█"}
                      : std::vector<const char*>{"34;", "94;", "36;", "92;", "93;"})
-                steps += text.find(step) != std::string::npos ? 1 : 0;
+                steps += text.find(step) != std::string::npos ? 1U : 0U;
             CAPTURE(tokens);
             CHECK(steps == (depth == ColorDepth::none ? 7 : 5));
         }
