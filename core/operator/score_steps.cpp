@@ -49,10 +49,9 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
                quotes.source("init") + ").";
     return "Every score is multiplied by " + quotes.setting(row.scale) + " (" +
            quotes.source("scale") + "; the default would be " +
-           (quotes.has_projections()
-                ? "1/sqrt(d_k) = 1/sqrt(" + std::to_string(row.d_k) +
-                      ") = " + quotes.number(1 / root_of(row))
-                : "1 without projections") +
+           (quotes.has_projections() ? "1/sqrt(d_k) = 1/sqrt(" + std::to_string(row.d_k) +
+                                           ") = " + quotes.number(1 / root_of(row))
+                                     : "1 without projections") +
            ").";
 }
 

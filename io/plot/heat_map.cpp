@@ -96,8 +96,8 @@ public:
             array_.values);
         map_.peak = magnitudes_.peak();
         map_.robust = magnitudes_.robust(map_.is_diverging);
-        const bool by_row = !map_.is_diverging && map_.columns > 1 &&
-                            magnitudes_.leaves_rows_dark(map_.robust);
+        const bool by_row =
+            !map_.is_diverging && map_.columns > 1 && magnitudes_.leaves_rows_dark(map_.robust);
         map_.automatic = by_row ? ColorScale::row : ColorScale::robust;
         return std::move(map_);
     }

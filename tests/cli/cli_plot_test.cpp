@@ -124,7 +124,8 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
     check({"plot", "nosuch.json"}, 4, "nosuch.json");
     check({"plot", input, "-o", "x.pdf"}, 2, "expected a name that ends in");
     check({"plot", input, "--array", "scores"}, 2, "expected array");
-    check({"plot", input, "--color-scale", "rainbow"}, 2, "expected auto, robust, row, fixed, global or log");
+    check({"plot", input, "--color-scale", "rainbow"}, 2,
+          "expected auto, robust, row, fixed, global or log");
     check({"plot", input, "--scale", "1"}, 2, "--scale: no flag of attn plot");
     check({"plot", input, "--colour-scale", "row"}, 2, "the nearest known one is --color-scale");
     check({"batch", "--plot", "x.svg"}, 2, "no flag of attn batch");
