@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/explain/walk_page.hpp"
+#include "io/text/markup.hpp"
 
 namespace attn::cli {
 
@@ -14,24 +15,8 @@ extern const std::string_view walk_template;
 
 namespace {
 
-/// Text between tags. Labels come with what else is no letter written out already.
-std::string html_words(std::string_view words) {
-    std::string safe;
-    for (char c : words) {
-        if (c == '&')
-            safe += "&amp;";
-        else if (c == '<')
-            safe += "&lt;";
-        else if (c == '>')
-            safe += "&gt;";
-        else
-            safe += c;
-    }
-    return safe;
-}
-
 std::string element(const std::string& name, std::string_view words, const char* attributes = "") {
-    return "<" + name + attributes + ">" + html_words(words) + "</" + name + ">";
+    return "<" + name + attributes + ">" + io::markup_text(words) + "</" + name + ">";
 }
 
 std::string bar_picture(double length) {
@@ -99,7 +84,7 @@ public:
     std::string text() const override {
         std::string page(walk_template);
         for (const auto& [mark, text] :
-             {std::pair<std::string_view, std::string>("{{title}}", html_words(title_)),
+             {std::pair<std::string_view, std::string>("{{title}}", io::markup_text(title_)),
               {"{{walk}}\n", body_}})
             page.replace(page.find(mark), mark.size(), text);
         return page;

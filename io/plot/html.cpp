@@ -26,6 +26,7 @@
 
 #include "io/plot/colors.hpp"
 #include "io/plot/packed.hpp"
+#include "io/text/markup.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
@@ -35,23 +36,6 @@ namespace attn::io {
 extern const std::string_view page_template;
 
 namespace {
-
-std::string html_text(std::string_view text) {
-    std::string safe;
-    for (char c : text) {
-        if (c == '&')
-            safe += "&amp;";
-        else if (c == '<')
-            safe += "&lt;";
-        else if (c == '>')
-            safe += "&gt;";
-        else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            safe += ' ';
-        else
-            safe += c;
-    }
-    return safe;
-}
 
 /// A text or number as JSON that a script element can hold: ASCII, and nothing in it ends the
 /// element or opens another.
@@ -335,7 +319,7 @@ void write_html(Output& out, const std::vector<HeatMap>& maps) {
     std::size_t at = 0;
     for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
         out << page_template.substr(at, next - at)
-            << html_text(printable(maps[first_shown(maps)].heading));
+            << markup_text(printable(maps[first_shown(maps)].heading));
     out << page_template.substr(at, end - at);
     write_data(out, maps);
     out << page_template.substr(end + data.size());

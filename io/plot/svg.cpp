@@ -13,6 +13,7 @@
 #include "io/plot/picture.hpp"
 #include "io/plot/png.hpp"
 #include "io/plot/text_line.hpp"
+#include "io/text/markup.hpp"
 
 namespace attn::io {
 namespace {
@@ -26,23 +27,6 @@ Layout svg_layout(const HeatMap& map) {
     const Layout layout = layout_of(map, {text, wide, high});
     if (std::max(layout.width, layout.height) <= screen) return layout;
     return layout_of(map, {larger_text, wide, high});
-}
-
-std::string escaped(std::string_view text) {
-    std::string xml;
-    for (char c : text) {
-        if (c == '&')
-            xml += "&amp;";
-        else if (c == '<')
-            xml += "&lt;";
-        else if (c == '>')
-            xml += "&gt;";
-        else if (c == '"')
-            xml += "&quot;";
-        else
-            xml += c;
-    }
-    return xml;
 }
 
 /// The data of a path around a rectangle.
@@ -73,12 +57,12 @@ class CellNames {
 public:
     CellNames(const std::string& axis, const std::vector<std::string>& labels, bool are_tokens,
               std::size_t first, std::size_t step)
-        : axis_(escaped(label_text(axis, widest)) + " ") {
+        : axis_(markup_text(label_text(axis, widest)) + " ") {
         for (std::size_t i = 0; i < labels.size(); ++i) {
             const std::size_t index = first + i * step;
             std::string name = std::to_string(index);
             if (step > 1) name += " to " + std::to_string(index + step - 1);
-            if (are_tokens && step == 1) name += " " + escaped(label_text(labels[i], widest));
+            if (are_tokens && step == 1) name += " " + markup_text(label_text(labels[i], widest));
             names_.push_back(std::move(name));
         }
     }
@@ -125,7 +109,7 @@ public:
         if (!line.is_plain)
             how += attribute("textLength", decimal(line.width * lettering.size)) +
                    attribute("lengthAdjust", "spacingAndGlyphs");
-        out_ << "<text" + how + ">" + escaped(text) + "</text>\n";
+        out_ << "<text" + how + ">" + markup_text(text) + "</text>\n";
     }
 
     void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) override {
@@ -241,7 +225,8 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
                attribute("font-family", "DejaVu Sans,Verdana,Arial,sans-serif") +
                attribute("shape-rendering", "crispEdges") + attribute("xml:space", "preserve") +
                ">\n";
-    if (!maps.empty()) out << "<title>" + escaped(label_text(maps[0].title, 120)) + "</title>\n";
+    if (!maps.empty())
+        out << "<title>" + markup_text(label_text(maps[0].title, 120)) + "</title>\n";
     SvgCanvas canvas(out);
     canvas.fill({0, 0, width, height}, background);
     int y = 0;
