@@ -27,7 +27,7 @@ public:
                  {std::pair("keys", "present_key"), {"values", "present_value"}})
                 copy(from, to);
         if (plan_.dropout.p == 0) copy("attention_weights", "weights_before_dropout");
-        const std::vector<std::string> masks = add_names_of_scores();
+        std::vector<std::string> masks = add_names_of_scores();
         add_mask();
         add_softmax();
         return masks;

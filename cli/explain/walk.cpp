@@ -54,7 +54,7 @@ std::string Walk::command() const {
 }
 
 std::string Walk::query_label() const {
-    const std::string number = std::to_string(query());
+    std::string number = std::to_string(query());
     if (labels.queries.empty()) return number;
     return number + " \"" + page->label(io::label_text(labels.queries[query()], widest_name)) +
            "\"";

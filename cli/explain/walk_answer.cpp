@@ -23,7 +23,8 @@ std::string percent(double share) {
 
 /// The label; with the number where another key is called the same.
 std::string told_name(const Walk& walk, std::size_t key) {
-    const std::string name = walk.key_name(key), number = std::to_string(key);
+    std::string name = walk.key_name(key);
+    const std::string number = std::to_string(key);
     if (name == number) return "key " + number + " at";
     for (std::size_t other = 0; other < walk.plan.kv_len; ++other)
         if (other != key && walk.key_name(other) == name) return name + " (" + number + ")";

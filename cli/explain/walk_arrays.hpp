@@ -90,7 +90,7 @@ public:
 private:
     void require_sum(const SumOfProducts& sum, double result, std::string_view array) const;
     std::string factor(double value) const;
-    std::string total(const Row& terms, std::optional<double> last, double result) const;
+    std::string total(const Row& values, std::optional<double> last, double result) const;
     template <class Text>
     std::string terms(const Row& values, const char* what, Text text_of) const;
 

@@ -19,9 +19,9 @@ using AxisNames = std::vector<std::string_view>;
 /// Errors: kind usage, for a name that no axis has and for an axis that is named twice.
 AxisNames axes_named(const std::string& list);
 
-/// Takes the arrays out of the result. `axes` are those of arrays of as many; the others have those
-/// of attn's arrays of their name. Errors: kind input, where labels do not fit.
-io::Report report_of(ResultFile& result, const AxisNames& axes);
+/// Takes the arrays out of the result. `given` are those of arrays of as many; the others have
+/// those of attn's arrays of their name. Errors: kind input, where labels do not fit.
+io::Report report_of(ResultFile& result, const AxisNames& given);
 
 /// Which cells a result blocks, where its own mask does not say so.
 struct BlockRules {

@@ -116,7 +116,8 @@ void turn_outline(stbtt_vertex* vertices, int count, int finer, Turn turn) {
 }  // namespace
 
 Glyph glyph_of(char32_t character) {
-    for (std::uint8_t number = 0; number < embedded_fonts.size(); ++number) {
+    for (std::size_t at = 0; at < embedded_fonts.size(); ++at) {
+        const auto number = static_cast<std::uint8_t>(at);
         const Font& in = font(number);
         const int index = stbtt_FindGlyphIndex(&in.info(), static_cast<int>(character));
         if (index == 0) continue;

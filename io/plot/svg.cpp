@@ -24,7 +24,7 @@ constexpr std::size_t most_shapes = 65536, most_shapes_a_row = 256;
 /// Texts of three times the size in pictures that no screen shows whole.
 Layout svg_layout(const HeatMap& map) {
     constexpr int text = 12, larger_text = 36, screen = 2000, wide = 1200, high = 900;
-    const Layout layout = layout_of(map, {text, wide, high});
+    Layout layout = layout_of(map, {text, wide, high});
     if (std::max(layout.width, layout.height) <= screen) return layout;
     return layout_of(map, {larger_text, wide, high});
 }
