@@ -13,6 +13,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -144,16 +145,9 @@ private:
         if (rank < 2 || weights->shape(rank - 1) != size("kv_len") ||
             weights->shape(rank - 2) != size("q_len") || weights->size() == 0 ||
             weights->size() / (size("q_len") * size("kv_len")) != numbers)
-            fail("has attention_weights of shape " + text_of(weights->shape()) + "; expected " +
+            fail("has attention_weights of shape " + shape_text(weights->shape()) + "; expected " +
                  std::to_string(numbers) + " matrices (" + std::to_string(size("q_len")) + ", " +
                  std::to_string(size("kv_len")) + "), each head's own, as without --average-heads");
-    }
-
-    static std::string text_of(const std::vector<std::size_t>& shape) {
-        std::string text = "(";
-        for (std::size_t i = 0; i < shape.size(); ++i)
-            text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-        return text + ")";
     }
 
     /// Rank and cache are not said: the first plan whose arrays are shaped as they are here.
@@ -264,8 +258,8 @@ private:
             const auto shape = array.values.shape(), expected = shape_in(plan, *id);
             if (shape != expected && !is_turned(*id, expected, shape))
                 if (misfit.arrays++ == 0)
-                    misfit.first = array.name + " has shape " + text_of(shape) + ", expected " +
-                                   text_of(expected);
+                    misfit.first = array.name + " has shape " + shape_text(shape) + ", expected " +
+                                   shape_text(expected);
         }
         return misfit;
     }

@@ -88,11 +88,6 @@ AxisNames axes_of(std::string_view name, std::size_t rank, const ResultFile& res
     return axes;
 }
 
-bool counts_queries_and_keys(const NamedArray& array) {
-    const std::size_t rank = array.axes.size();
-    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
-}
-
 /// Queries and keys, by `shapes` or else by an array that counts them.
 std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const ResultFile& result) {
     const std::size_t q_len = size_in(said(*result.head, "shapes"), "q_len"),
@@ -100,7 +95,7 @@ std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const R
     if (q_len != 0 && kv_len != 0) return {q_len, kv_len};
     for (const NamedArray& array : report.arrays) {
         const std::vector<std::size_t> shape = io::shape_of(array);
-        if (counts_queries_and_keys(array)) return {shape[shape.size() - 2], shape.back()};
+        if (io::counts_queries_and_keys(array)) return {shape[shape.size() - 2], shape.back()};
     }
     return {0, 0};
 }
@@ -190,7 +185,7 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
             shape.end() - std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end());
     };
     for (const NamedArray& array : report.arrays)
-        if (counts_queries_and_keys(array) && matrix(array) != matrix(mask))
+        if (io::counts_queries_and_keys(array) && matrix(array) != matrix(mask))
             throw Error(ErrorKind::input, place,
                         "a mask of other queries and keys than " + array.name +
                             " has; expected both of one result");

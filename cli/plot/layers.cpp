@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
+#include "core/base/tensor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
@@ -19,12 +20,6 @@ namespace attn::cli {
 namespace {
 
 using nlohmann::json;
-
-std::string text_of_shape(const std::vector<std::size_t>& shape) {
-    std::string text;
-    for (std::size_t length : shape) text += (text.empty() ? "(" : ", ") + std::to_string(length);
-    return text + ")";
-}
 
 const char* type_of(const AnyArray& array) {
     return std::holds_alternative<Array<float>>(array)    ? "float32"
@@ -119,8 +114,7 @@ private:
         const std::vector<std::size_t> shape(all.shape().begin() + 1, all.shape().end());
         const auto found = std::visit([](const auto& values) { return values.shape(); }, from);
         if (found != shape)
-            fail(place, name + " " + text_of_shape(found), text_of_shape(shape),
-                 "layers of one shape");
+            fail(place, name + " " + shape_text(found), shape_text(shape), "layers of one shape");
         const Array<T>* values = std::get_if<Array<T>>(&from);
         if (values == nullptr)
             fail(place, name + " of " + type_of(from), type_of(AnyArray(Array<T>())),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
@@ -21,11 +22,6 @@ constexpr std::size_t widest_map_title = 200, widest_layer = 40, most_panels = 4
 Draw drawing_of(std::string_view array) {
     const auto known = find_array(array);
     return known ? known->row().draw : Draw::both_ways;
-}
-
-bool counts_queries_and_keys(const NamedArray& array) {
-    const std::size_t rank = array.axes.size();
-    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
 }
 
 std::string axis_text(std::string_view axis) {
@@ -128,12 +124,9 @@ private:
     }
 
     void set_texts() {
-        std::string shape = "(";
-        for (std::size_t i = 0; i < shape_.size(); ++i)
-            shape += (i == 0 ? "" : ", ") + std::to_string(shape_[i]);
-        map_.title =
-            label_text(report_.title_start + array_.name + " " + shape + ")" + report_.title_end,
-                       widest_map_title);
+        map_.title = label_text(
+            report_.title_start + array_.name + " " + shape_text(shape_) + report_.title_end,
+            widest_map_title);
         if (map_.row_step * map_.column_step > 1)
             map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) +
@@ -241,6 +234,11 @@ private:
 };
 
 }  // namespace
+
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
 
 double HeatMap::position(std::size_t panel, std::size_t row, std::size_t column) const {
     const double x = value(panel, row, column);

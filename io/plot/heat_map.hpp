@@ -94,6 +94,9 @@ struct HeatMap {
 using IsBlocked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
 
+/// Whether the last axes are q_len and kv_len.
+bool counts_queries_and_keys(const NamedArray& array);
+
 struct HeatMapLimits {
     std::size_t rows = 1024, columns = 1024;  ///< more are pooled to at most as many
 };

@@ -40,6 +40,19 @@ function choose(next) {
 /// Until what has been asked for by hand has been done.
 const pause = () => new Promise((go) => setTimeout(go, 0));
 
+/// Asked for any number of times before the next frame, it is done once, then.
+function oncePerFrame(act) {
+    let isWaiting = false;
+    return () => {
+        if (isWaiting) return;
+        isWaiting = true;
+        requestAnimationFrame(() => {
+            isWaiting = false;
+            act();
+        });
+    };
+}
+
 /// The place of a matrix on each of the axes.
 function placesOf(panel) {
     const places = [];

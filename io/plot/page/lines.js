@@ -159,15 +159,7 @@ function drawBackground(width, height) {
             }
 }
 
-let areLinesDrawing = false;
-function drawLines() {
-    if (areLinesDrawing) return;
-    areLinesDrawing = true;
-    requestAnimationFrame(() => {
-        areLinesDrawing = false;
-        if (heads.length > 0 && chosen.row !== null) drawLinesNow();
-    });
-}
+const drawLines = oncePerFrame(() => heads.length > 0 && chosen.row !== null && drawLinesNow());
 
 function drawLinesNow() {
     const width = linesCanvas.clientWidth, focus = current(), fan = fanOf(focus);

@@ -99,15 +99,7 @@ function cellAt(event) {
 
 // ---- The map: drawing
 
-let isDrawing = false;
-function draw() {
-    if (isDrawing) return;
-    isDrawing = true;
-    requestAnimationFrame(() => {
-        isDrawing = false;
-        if (shown && layout) drawMap();
-    });
-}
+const draw = oncePerFrame(() => shown && layout && drawMap());
 
 function drawMap() {
     const {left, top, width, height, cellWidth, cellHeight} = layout;

@@ -231,8 +231,8 @@ function drawWalk() {
     const {row} = chosen, {queries, keys, values, weights, out} = walk;
     const columns = Array.from({length: map.columns.size}, (_, column) => column);
     const open = columns.filter((column) => !isWalkBlocked(column)), row_ = weights.row(row);
-    walk.open = [...open];
     const order = open.sort((a, b) => Math.abs(row_[b]) - Math.abs(row_[a]) || a - b);
+    walk.open = order;
     const listed = order.slice(0, walkShown), blocked = columns.length - order.length;
     const steps = walk.steps.filter((step) => hasChanged(step, order));
     const query = queries?.row(row), fulls = {
