@@ -71,7 +71,9 @@ std::string_view first_axis_of(std::string_view name, const ResultFile& result) 
     if (heads == Axis::heads_apart) return mode == "sdpa" && !has_heads ? "heads" : "batch";
     if (name == "attention_weights" && said(config_in(result), "average_heads") == true)
         return "batch";
-    const bool of_heads = mode == "multihead" || mode == "sdpa" || (mode == "cross" && has_heads);
+    const bool is_foreign = mode.empty() && name == "attention_weights";
+    const bool of_heads =
+        is_foreign || mode == "multihead" || mode == "sdpa" || (mode == "cross" && has_heads);
     return of_heads ? "heads" : "batch";
 }
 
@@ -110,26 +112,33 @@ std::vector<std::string> labels_in(const ResultFile& result, const char* key) {
     return labels;
 }
 
-void take_labels(io::Report& report, const ResultFile& result) {
-    const std::vector<std::string> tokens = labels_in(result, "tokens"),
-                                   context_tokens = labels_in(result, "context_tokens");
+void take_labels(io::Report& report, const ResultFile& result, const Naming& given) {
     const auto [q_len, kv_len] = lengths_of(report, result);
+    std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
+    if (tokens.empty() && context_tokens.empty() && result.column_labels.size() == kv_len)
+        context_tokens = result.column_labels;
+    if (tokens.empty()) tokens = labels_in(result, "tokens");
+    if (context_tokens.empty()) context_tokens = labels_in(result, "context_tokens");
     // What counts no queries has rows of tokens. A result of one query does not say how many there
     // are.
     const bool is_row = !said(config_in(result), "token").is_null();
     const bool has_all = q_len != 0 && !is_row;
-    AxisLabels labels = axis_labels(mode_named(mode_of(result)), tokens, context_tokens,
-                                    {has_all ? q_len : tokens.size(), kv_len});
-    const auto refuse = [&](std::size_t count, const char* key, std::size_t things,
-                            const char* name) {
-        throw Error(ErrorKind::input, result.place,
-                    std::to_string(count) + " " + key + " beside " + std::to_string(things) + " " +
-                        name + "; expected a token for each");
+    const ModeRow* mode = mode_named(mode_of(result));
+    AxisLabels labels =
+        axis_labels(mode, tokens, context_tokens, {has_all ? q_len : tokens.size(), kv_len});
+    const auto refuse = [&](const std::vector<std::string>& labels_given, const std::string& key,
+                            std::size_t things, const char* name) {
+        const bool is_given = !(key == "tokens" ? given.tokens : given.context_tokens).empty();
+        const std::string flag = key == "tokens" ? "--tokens" : "--context-tokens";
+        throw Error(ErrorKind::input, is_given ? flag : result.place,
+                    std::to_string(labels_given.size()) + " " + key + " beside " +
+                        std::to_string(things) + " " + name + "; expected a token for each");
     };
-    if (q_len != 0 && !tokens.empty() && labels.queries.empty() && labels.keys.empty())
-        refuse(tokens.size(), "tokens", q_len, "queries");
+    const bool may_be_of_keys = mode == nullptr && !labels.keys.empty();
+    if (q_len != 0 && !tokens.empty() && labels.queries.empty() && !may_be_of_keys)
+        refuse(tokens, "tokens", q_len, "queries");
     if (kv_len != 0 && !context_tokens.empty() && labels.keys.empty())
-        refuse(context_tokens.size(), "context_tokens", kv_len, "keys");
+        refuse(context_tokens, "context_tokens", kv_len, "keys");
     report.query_labels = std::move(labels.queries);
     report.key_labels = std::move(labels.keys);
 }
@@ -200,9 +209,11 @@ std::vector<std::uint64_t> kv_lengths_of(const json& config) {
 }
 
 /// The rules that the config names; a result does not say what a mask's file held.
-Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
+Mask rules_of(const ResultFile& result, const PositionOffset& offset, std::size_t batch) {
     Plan asked;
     asked.offset = offset;
+    asked.kv_lengths = kv_lengths_of(config_in(result));
+    if (asked.kv_lengths.size() != batch) asked.kv_lengths.clear();
     const json& config = config_in(result);
     asked.causal = mode_of(result) == "causal" || said(config, "causal") == true;
     const json window = said(config, "window");
@@ -213,63 +224,47 @@ Mask rules_of(const ResultFile& result, const PositionOffset& offset) {
     return take_masks(asked, none).rules;
 }
 
-struct AxisWord {
-    std::string_view axis, words;
-};
-constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
-                                   {"batch", " batch batches "},
-                                   {"heads", " head heads "},
-                                   {"q_len", " q_len query queries q "},
-                                   {"kv_len", " kv_len key keys k "},
-                                   {"tokens", " token tokens "},
-                                   {"row", " row rows "},
-                                   {"column", " column columns "}};
+/// The weights of a result, or of another program.
+const NamedArray* weights_in(const io::Report& report) {
+    const NamedArray* weights = find_array(report, "attention_weights");
+    if (weights == nullptr && report.arrays.size() == 1) weights = &report.arrays.front();
+    return weights != nullptr && io::counts_queries_and_keys(*weights) ? weights : nullptr;
+}
+
+/// Weights with nothing beside them that are 0 wherever a causal mask blocks.
+BlockRules plain_rules_of(const io::Report& report) {
+    const NamedArray* weights = weights_in(report);
+    if (weights == nullptr || !holds_weights(*weights) || !is_causal(*weights)) return {};
+    Plan asked;
+    asked.causal = true;
+    Operands none;
+    return {true, false, std::make_shared<const Mask>(take_masks(asked, none).rules)};
+}
 
 }  // namespace
 
-AxisNames axes_named(const std::string& list) {
-    AxisNames axes;
-    for (const std::string& word : split_list(list)) {
-        const auto row =
-            std::find_if(std::begin(axis_words), std::end(axis_words), [&](const AxisWord& a) {
-                return a.words.find(" " + word + " ") != std::string_view::npos;
-            });
-        if (word.empty() || row == std::end(axis_words))
-            throw Error(ErrorKind::usage, "--axes " + list,
-                        "no axis is called \"" + io::shortened(word) +
-                            "\"; expected layer, batch, head, query, key, token, row or column");
-        if (std::count(axes.begin(), axes.end(), row->axis) != 0)
-            throw Error(ErrorKind::usage, "--axes " + list,
-                        word + " stands twice; expected each axis once");
-        axes.push_back(row->axis);
-    }
-    if (axes.size() < 2 || axes.size() > 5)
-        throw Error(ErrorKind::usage, "--axes " + list,
-                    std::to_string(axes.size()) + " names; expected 2 to 5, one an axis");
-    return axes;
-}
-
-io::Report report_of(ResultFile& result, const AxisNames& given) {
+io::Report report_of(ResultFile& result, const Naming& given) {
     io::Report report;
     for (ResultArray& array : result.arrays) {
         const std::size_t rank = array.values.dimension();
-        AxisNames axes = rank == given.size() ? given : axes_of(array.name, rank, result);
+        AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array.name, rank, result);
         if (result.dtype == Dtype::float32)
             report.arrays.push_back({array.name, Array<float>(array.values), std::move(axes)});
         else
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
+        if (rank != given.axes.size()) name_axes(report.arrays.back(), given, result.column_labels);
     }
     const json mode = said(*result.head, "mode");
     if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
     report.title_end = origin_of(config_in(result));
     constexpr std::size_t largest = std::size_t{1} << 31;
     report.first_query = std::min(size_in(config_in(result), "token"), largest);
-    take_labels(report, result);
+    take_labels(report, result, given);
     return report;
 }
 
 BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
-    if (!config_in(result).is_object()) return {};
+    if (!config_in(result).is_object()) return plain_rules_of(report);
     const auto [q_len, kv_len] = lengths_of(report, result);
     const bool is_row = !said(config_in(result), "token").is_null();
     const bool bottom_right = said(config_in(result), "causal_align") == "bottom-right";
@@ -281,7 +276,10 @@ BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
     const auto offset =
         bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(config_in(result)))
                      : PositionOffset();
-    return {true, is_row && bottom_right, std::make_shared<const Mask>(rules_of(result, offset))};
+    const NamedArray* weights = weights_in(report);
+    const std::size_t batch = weights == nullptr ? 0 : panels_of(*weights) / heads_of(*weights);
+    return {true, is_row && bottom_right,
+            std::make_shared<const Mask>(rules_of(result, offset, batch))};
 }
 
 // The rules count from the query's position, which is not known behind cached keys, nor where one
@@ -296,10 +294,10 @@ io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> la
             return element(*mask, entry, h, q - first, k) == 0;
         };
     }
-    const NamedArray* weights = find_array(report, "attention_weights");
+    const NamedArray* weights = weights_in(report);
     const bool any_known = std::any_of(layers.begin(), layers.end(),
                                        [](const BlockRules& layer) { return layer.are_known; });
-    if (weights == nullptr || weights->axes.size() < 2 || !any_known) return nullptr;
+    if (weights == nullptr || !any_known) return nullptr;
     const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
     return [=, rules = std::move(layers)](std::size_t entry, std::size_t h, std::size_t q,
                                           std::size_t k) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/plot/plain_array.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/operator/mask.hpp"
 #include "io/plot/heat_map.hpp"
@@ -13,15 +14,10 @@
 
 namespace attn::cli {
 
-/// What the axes of an array count, as --axes names them: "layer", "batch", "heads", "q_len", ...
-using AxisNames = std::vector<std::string_view>;
-
-/// Errors: kind usage, for a name that no axis has and for an axis that is named twice.
-AxisNames axes_named(const std::string& list);
-
-/// Takes the arrays out of the result. `given` are those of arrays of as many; the others have
-/// those of attn's arrays of their name. Errors: kind input, where labels do not fit.
-io::Report report_of(ResultFile& result, const AxisNames& given);
+/// Takes the arrays out of the result. Tokens that are given name the rows of an array of another
+/// program, and its columns where it has a token for each. Errors: kind input, where labels do not
+/// fit.
+io::Report report_of(ResultFile& result, const Naming& given);
 
 /// Which cells a result blocks, where its own mask does not say so.
 struct BlockRules {

@@ -27,6 +27,15 @@ const char* type_of(const AnyArray& array) {
                                                           : "int64";
 }
 
+/// Of "  gpt2  layer 3" and "  gpt2  layer 4": "  gpt2". What is not the same for all is no title.
+std::string common_parts(const std::string& a, const std::string& b) {
+    if (a == b) return a;
+    const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+    const std::string common(a.begin(), end);
+    const std::size_t gap = common.rfind("  ");
+    return common.substr(0, gap == std::string::npos ? 0 : gap);
+}
+
 /// What a layer may be called: the first of these that all layers have and that tells them apart.
 struct LayerNames {
     std::vector<std::string> numbers, ids, files, places;
@@ -79,14 +88,13 @@ public:
     }
 
     void add(const io::Report& layer, const std::string& place) {
-        check_labels("token", all_.query_labels, layer.query_labels, place);
-        check_labels("key", all_.key_labels, layer.key_labels, place);
+        take_labels("token", all_.query_labels, layer.query_labels, place);
+        take_labels("key", all_.key_labels, layer.key_labels, place);
         if (layer.first_query != all_.first_query)
             fail(place, "query " + std::to_string(layer.first_query),
                  "query " + std::to_string(all_.first_query), "the same queries");
-        // What is not the same for all of them is no title.
         if (layer.title_start != all_.title_start) all_.title_start.clear();
-        if (layer.title_end != all_.title_end) all_.title_end.clear();
+        all_.title_end = common_parts(all_.title_end, layer.title_end);
         for (NamedArray& array : all_.arrays) {
             const auto other = std::find_if(layer.arrays.begin(), layer.arrays.end(),
                                             [&](const auto& a) { return a.name == array.name; });
@@ -122,9 +130,11 @@ private:
         std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
     }
 
-    void check_labels(const char* what, const std::vector<std::string>& a,
-                      const std::vector<std::string>& b, const std::string& place) const {
-        if (a == b) return;
+    /// Layers without words have those of the others.
+    void take_labels(const char* what, std::vector<std::string>& a,
+                     const std::vector<std::string>& b, const std::string& place) const {
+        if (a.empty()) a = b;
+        if (b.empty() || a == b) return;
         const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
         const auto said = [](const auto& label, const auto& labels) {
             return label == labels.end() ? "none" : "\"" + io::shortened(*label) + "\"";
@@ -149,8 +159,8 @@ private:
 
 class DrawingReader {
 public:
-    DrawingReader(const AxisNames& axes, ChooseArrays choose, ThreadPool& workers)
-        : axes_(axes), choose_(choose), workers_(workers) {}
+    DrawingReader(const Naming& naming, ChooseArrays choose, ThreadPool& workers)
+        : naming_(naming), choose_(choose), workers_(workers) {}
 
     Drawing read(const std::vector<std::string>& paths) {
         if (paths.size() == 1) {
@@ -176,7 +186,7 @@ private:
     void add(const io::InputFile& file, std::size_t count) {
         // All of a result: its other arrays say which cells are blocked.
         ResultFile result = read_result(file, workers_, true);
-        io::Report report = report_of(result, axes_);
+        io::Report report = report_of(result, naming_);
         rules_.push_back(block_rules_of(report, result));
         names_.add(result);
         if (stack_) return stack_->add(report, result.place);
@@ -195,7 +205,7 @@ private:
         stack_.emplace(drawing_, count, kept);
     }
 
-    const AxisNames& axes_;
+    const Naming& naming_;
     ChooseArrays choose_;
     ThreadPool& workers_;
     Drawing drawing_;
@@ -206,9 +216,9 @@ private:
 
 }  // namespace
 
-Drawing read_drawing(const std::vector<std::string>& paths, const AxisNames& axes,
+Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
                      ChooseArrays choose, ThreadPool& workers) {
-    return DrawingReader(axes, choose, workers).read(paths);
+    return DrawingReader(naming, choose, workers).read(paths);
 }
 
 }  // namespace attn::cli

@@ -27,7 +27,7 @@ using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>
 /// blocked. A layer is called by its number in the config, else by its id or its file's name.
 /// Errors: kinds io and input; kind input where two results differ in shapes, labels, types or in
 /// what they hold.
-Drawing read_drawing(const std::vector<std::string>& paths, const AxisNames& axes,
+Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
                      ChooseArrays choose, ThreadPool& workers);
 
 }  // namespace attn::cli

@@ -5,16 +5,18 @@
 
 #include <algorithm>
 
+#include "cli/plot/heads.hpp"
 #include "cli/plot/layers.hpp"
 #include "cli/request/pictures.hpp"
 #include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {
 
-/// What a file is taken for that says nothing of its array: attention, or anything else.
+/// What a file is taken for that says nothing of its array.
 std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     std::string axes;
@@ -22,10 +24,15 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
         axes += (axes.empty() ? "" : ", ") + std::string(array.axes[axis]) + " " +
                 std::to_string(shape[axis]);
     const std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
-    return drawing.place + ": an array with nothing beside it, drawn as it is (" + axes +
-           "); --axes LIST says what its axes count" +
-           (shape.size() == 2 ? ", attn self " + file + " --heatmap draws the attention of its rows"
-                              : "");
+    const bool is_weights = io::counts_queries_and_keys(array) && holds_weights(array);
+    return drawing.place + ": an array with nothing beside it, drawn as " +
+           (is_weights && is_causal(array) ? "causal attention weights"
+            : is_weights                   ? "attention weights"
+                                           : "it is") +
+           " (" + axes + "); --axes LIST says what its axes count" +
+           (shape.size() == 2 && !is_weights
+                ? ", attn self " + file + " --heatmap draws the attention of its rows"
+                : "");
 }
 
 void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {
@@ -39,6 +46,28 @@ void check_axes(const io::Report& report, const PlotRequest& request, const Axis
                 std::to_string(axes.size()) + " axes; expected as many as an array has, and " +
                     report.arrays.front().name + " has " +
                     std::to_string(io::shape_of(report.arrays.front()).size()));
+}
+
+/// Words that are given are those of the last axes of something that is drawn.
+void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& drawing,
+                 const PlotRequest& request) {
+    const auto check = [&](const char* flag, const std::vector<std::string>& words,
+                           std::size_t from_end, const char* name) {
+        const auto has_words = [&](const NamedArray* array) {
+            const std::vector<std::size_t> shape = io::shape_of(*array);
+            const std::size_t axis = shape.size() - from_end;
+            return !io::labels_of(drawing.report, array->axes[axis], shape[axis]).empty();
+        };
+        if (words.empty() || std::any_of(drawn.begin(), drawn.end(), has_words)) return;
+        const NamedArray& first = *drawn.front();
+        throw Error(ErrorKind::input, flag,
+                    std::to_string(words.size()) + (words.size() == 1 ? " word" : " words") +
+                        " for " + first.name + " " + shape_text(io::shape_of(first)) +
+                        "; expected one for each " + name +
+                        ", or --axes that names queries and keys");
+    };
+    check("--tokens", request.tokens, 2, "row");
+    check("--context-tokens", request.context_tokens, 1, "column");
 }
 
 }  // namespace
@@ -60,10 +89,14 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes) {
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
-    const Drawing drawing = read_drawing(request.results, axes, choose, workers);
-    const io::Report& report = drawing.report;
-    const auto arrays = choose(drawing);
+    Drawing drawing = read_drawing(request.results, {axes, request.tokens, request.context_tokens},
+                                   choose, workers);
+    io::Report& report = drawing.report;
+    auto arrays = choose(drawing);
+    check_words(arrays, drawing, request);
     if (drawing.is_plain && axes.empty()) notes.push_back(note_of_plain(drawing, *arrays.front()));
+    if (!request.heads.empty()) arrays = keep_heads(report, arrays, request.heads);
+    report.heading = request.title;
     if (!to_file)
         return io::show(
             terminal_text(report, arrays, drawing.is_blocked, request.scale, STDOUT_FILENO));

@@ -12,7 +12,10 @@ struct PlotRequest {
     std::vector<std::string> results;  ///< paths, or - for standard input; several: layers
     std::string output;                ///< a path; empty: the terminal
     std::string axes;                  ///< what the axes of other programs' arrays count, or empty
-    std::vector<std::string> arrays;   ///< that are drawn; empty: the weights, else all
+    std::vector<std::string> tokens, context_tokens;  ///< instead of the results' own, or empty
+    std::vector<std::string> arrays;  ///< that are drawn; empty: the weights, else all
+    std::vector<std::size_t> heads;   ///< that are drawn; empty: all
+    std::string title;                ///< empty: what the array and the settings say
     io::ColorScale scale = io::ColorScale::automatic;
 };
 

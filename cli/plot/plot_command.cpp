@@ -2,7 +2,10 @@
 #include "cli/plot/plot_command.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/plot/plot.hpp"
@@ -17,6 +20,22 @@ namespace {
 
 bool is_standard_input(const std::string& word) {
     return io::split_data_path(word).file == "-";
+}
+
+std::vector<std::string> words_in(const Args& args, std::string_view key) {
+    const auto text = args.text(key);
+    if (!text) return {};
+    std::vector<std::string> words = word_list(*text);
+    if (words.empty()) args.fail(key);
+    return words;
+}
+
+std::size_t head_in(const std::string& number, const Args& args) {
+    std::size_t head = 0;
+    const char* end = number.data() + number.size();
+    const auto [at, error] = std::from_chars(number.data(), end, head);
+    if (error != std::errc() || at != end) args.fail("head");
+    return head;
 }
 
 int run_plot(const Args& args, Request& shared) {
@@ -37,6 +56,13 @@ int run_plot(const Args& args, Request& shared) {
         request.scale = io::color_scale_names[*scale].first;
     if (args.has("axes")) request.axes = *args.text("axes");
     if (args.has("axes") && request.axes.empty()) args.fail("axes");
+    request.tokens = words_in(args, "tokens");
+    request.context_tokens = words_in(args, "context_tokens");
+    if (const auto list = args.text("head"))
+        for (const std::string& number : split_list(*list))
+            request.heads.push_back(head_in(number, args));
+    request.title = args.text("title").value_or("");
+    if (args.has("title") && request.title.empty()) args.fail("title");
     plot(request, shared.notes);
     show_notes(shared);
     return 0;
@@ -55,6 +81,23 @@ constexpr Option plot_options[] = {
      .limits = {.expected = "a list of layer, batch, head, query, key, token, row or column"},
      .argument = "LIST",
      .help = "what an array's axes count: layer,head,query,key (default: as in attn's arrays)"},
+    {.key = "head",
+     .limits = {.expected = "whole numbers from 0, one a head"},
+     .argument = "N,...",
+     .help = "draw these heads, from 0 (default all)"},
+    {.key = "tokens",
+     .limits = {.expected = "words, one a token"},
+     .argument = "LIST",
+     .help = "labels of the rows, and of the columns where they are the same tokens (default: the "
+             "result's)"},
+    {.key = "context_tokens",
+     .limits = {.expected = "words, one a key"},
+     .argument = "LIST",
+     .help = "labels of the keys, where they are others (default: the result's)"},
+    {.key = "title",
+     .limits = {.expected = "a line of text"},
+     .argument = "TEXT",
+     .help = "the picture's title (default: what the result says)"},
     {.key = "color_scale",
      .field = choice_among<io::color_scale_names>,
      .help = io::color_scale_help},

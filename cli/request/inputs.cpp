@@ -216,10 +216,10 @@ private:
         if (!has_number && !file.document)
             throw Error(ErrorKind::input, file.name,
                         "holds no number; expected a matrix, or its words by --text");
-        std::vector<std::string> labels;
+        io::MatrixLabels labels;
         RealArray inputs =
             rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
-        take_labels(LabelsOf::queries, std::move(labels));
+        take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
     }
 
@@ -279,10 +279,10 @@ private:
                                    : begins_with_number(file) ? plain
                                                               : io::CsvStyle{};
         if (rule.mask == nullptr) {
-            std::vector<std::string> labels;
+            io::MatrixLabels labels;
             operands_.*rule.reals =
                 rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
-            take_labels(rule.labels, std::move(labels));
+            take_labels(rule.labels, std::move(labels.rows));
         } else
 
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style),

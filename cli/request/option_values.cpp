@@ -322,6 +322,14 @@ json value_of(const Option& option, const std::string& text) {
     return value;
 }
 
+std::vector<std::string> word_list(const std::string& text) {
+    const json list = list_of(text);
+    const bool has_words =
+        list.is_array() &&
+        std::all_of(list.begin(), list.end(), [](const json& x) { return x.is_string(); });
+    return has_words ? list.get<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
     parts.reserve(1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')));

@@ -22,6 +22,9 @@ void append_value(std::string& out, const Option& option, const Request& request
 /// `store` says what is wrong with it.
 nlohmann::json value_of(const Option& option, const std::string& text);
 
+/// A list of words as --tokens has it: parts between commas, or JSON. Empty where it is neither.
+std::vector<std::string> word_list(const std::string& text);
+
 /// Parts of a list written with commas, as on the command line, without the blanks round them.
 std::vector<std::string> split_list(const std::string& text);
 

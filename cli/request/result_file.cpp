@@ -70,14 +70,18 @@ bool holds_one_array(const io::InputFile& file, bool whole, const ResultFile& re
 }
 
 void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers,
-              const io::ArrayRules& rules) {
+              const io::ArrayRules& rules, bool whole) {
     result.is_one_array = true;
-    std::vector<std::string> labels;
-    result.arrays.push_back({file.array.empty() ? "array" : file.array,
+    io::MatrixLabels labels;
+    const bool has_name = whole && file.arrays && file.format->named;
+    result.arrays.push_back({!file.array.empty() ? file.array
+                             : has_name          ? file.arrays->arrays[0].name
+                                                 : "array",
                              io::read_one_array(file, rules, &workers, {}, &labels).values});
     const bool says_all = !result.head->empty();
-    if (!labels.empty() && !says_all)
-        result.head = std::make_shared<const json>(json{{"tokens", labels}});
+    if (!labels.rows.empty() && !says_all)
+        result.head = std::make_shared<const json>(json{{"tokens", labels.rows}});
+    result.column_labels = std::move(labels.columns);
     if (!file.arrays) return;
     const io::ArrayFile& all = *file.arrays;
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
@@ -125,7 +129,7 @@ ResultFile read_result(const io::InputFile& file, ThreadPool& workers, bool whol
     result.head = std::make_shared<const json>(head_in(file));
     const io::ArrayRules rules = any_array(whole ? most_drawn_axes : most_axes);
     if (holds_one_array(file, whole, result))
-        read_one(file, result, workers, rules);
+        read_one(file, result, workers, rules, whole);
     else
         read_all(file, result, workers, rules);
     if (result.arrays.empty())

@@ -25,7 +25,8 @@ struct ResultFile {
     std::string place;  ///< for errors: the path, or <stdin>
     std::string named;  ///< the array that the path names, or empty
     std::vector<ResultArray> arrays;
-    bool is_one_array = false;   ///< and no result
+    bool is_one_array = false;                    ///< and no result
+    std::vector<std::string> column_labels = {};  ///< of the one array in a file of CSV, or empty
     bool is_text = false;        ///< numbers are decimals, the shortest ones of their dtype
     std::optional<Dtype> dtype;  ///< of a result's config, or of the one array in a binary file
     /// What a result says beside its arrays: an object of mode, id, config, shapes, tokens and

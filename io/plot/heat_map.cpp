@@ -18,10 +18,19 @@ namespace {
 
 constexpr std::size_t widest_map_title = 200, widest_layer = 40, most_panels = 4096;
 
-/// Arrays of other programs are drawn in colours both ways.
-Draw drawing_of(std::string_view array) {
-    const auto known = find_array(array);
-    return known ? known->row().draw : Draw::both_ways;
+bool lies_from_0_to_1(const AnyArray& values) {
+    return std::visit(
+        [](const auto& all) {
+            return std::none_of(all.data(), all.data() + all.size(),
+                                [](auto x) { return x < 0 || x > 1; });
+        },
+        values);
+}
+
+/// Arrays of other programs are drawn in colours both ways, but for those that may be weights.
+Draw drawing_of(const NamedArray& array) {
+    if (const auto known = find_array(array.name)) return known->row().draw;
+    return lies_from_0_to_1(array.values) ? Draw::up : Draw::both_ways;
 }
 
 std::string axis_text(std::string_view axis) {
@@ -32,8 +41,8 @@ std::string axis_text(std::string_view axis) {
 }
 
 /// "What each word attends to", "Context vectors", "W_query".
-std::string subject_of(const std::string& array, bool of_words) {
-    if (array == "attention_weights")
+std::string subject_of(const std::string& array, bool is_weights, bool of_words) {
+    if (is_weights)
         return std::string("What each ") + (of_words ? "word" : "query") + " attends to";
     if (array.size() > 1 && array[1] == '_') return array;
     std::string words = array;
@@ -48,7 +57,7 @@ public:
     Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
             const HeatMapLimits& limits)
         : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
-          shape_(shape_of(array)), marks_blocked_(drawing_of(array.name) == Draw::marks_blocked),
+          shape_(shape_of(array)), draw_(drawing_of(array)),
           asks_mask_(is_blocked && counts_queries_and_keys(array) && array.name != "mask") {}
 
     HeatMap build(ColorScale scale) {
@@ -60,7 +69,7 @@ public:
                             "; expected 2 to 4, that is one matrix or several");
         map_.array = array_.name;
         map_.asked = scale;
-        map_.is_diverging = drawing_of(array_.name) != Draw::up;
+        map_.is_diverging = draw_ != Draw::up;
         map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
         columns_ = shape_[rank - 1];
@@ -73,8 +82,10 @@ public:
         for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
             const std::string_view name = array_.axes[axis];
             map_.panel_axes.push_back({name == "heads" ? "head" : std::string(name), shape_[axis]});
-            if (name == "layer" && report_.layer_labels.size() == shape_[axis])
-                for (const std::string& label : report_.layer_labels)
+            const std::vector<std::string>& labels =
+                name == "heads" ? report_.head_labels : report_.layer_labels;
+            if ((name == "heads" || name == "layer") && labels.size() == shape_[axis])
+                for (const std::string& label : labels)
                     map_.panel_axes.back().labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
@@ -131,19 +142,25 @@ private:
             map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) +
                         (map_.is_diverging ? " elements, by magnitude" : " elements");
-        map_.heading = label_text(subject_of(array_.name, map_.tokens_on_rows) + circumstances(),
-                                  widest_map_title);
+        const bool may_be_weights = !find_array(array_.name) && draw_ == Draw::up;
+        const bool is_weights = array_.name == "attention_weights" ||
+                                (may_be_weights && counts_queries_and_keys(array_));
+        map_.heading = label_text(
+            report_.heading.empty()
+                ? subject_of(array_.name, is_weights, map_.tokens_on_rows) + circumstances()
+                : report_.heading,
+            widest_map_title);
     }
 
-    /// ": causal, 3 heads".
+    /// ": causal, 3 heads", ": causal, head 2".
     std::string circumstances() const {
         const std::string& start = report_.title_start;
         std::string text = start.substr(0, start.find_last_not_of(' ') + 1);
         for (const PanelAxis& axis : map_.panel_axes) {
-            if (axis.size < 2) continue;
-            const bool is_batch = axis.name == "batch";
-            text += (text.empty() ? "" : ", ") + std::to_string(axis.size) + " " +
-                    (is_batch ? "batch entries" : axis.name + "s");
+            if (axis.size < 2 && axis.labels.empty()) continue;
+            const std::string things = axis.name == "batch" ? "batch entries" : axis.name + "s";
+            text += (text.empty() ? "" : ", ") +
+                    (axis.size < 2 ? axis.label(0) : std::to_string(axis.size) + " " + things);
         }
         return text.empty() ? text : ": " + text;
     }
@@ -211,8 +228,8 @@ private:
         for (std::size_t r = row * map_.row_step; r < last_row; ++r)
             for (std::size_t c = column * map_.column_step; c < last_column; ++c) {
                 const auto value = static_cast<double>(values[r * columns_ + c]);
-                const bool is_marked =
-                    marks_blocked_ && value == -std::numeric_limits<double>::infinity();
+                const bool is_marked = draw_ == Draw::marks_blocked &&
+                                       value == -std::numeric_limits<double>::infinity();
                 if (is_marked || (asks_mask_ && is_blocked(panel, r, c))) continue;
                 if (!std::isfinite(value)) return {std::numeric_limits<double>::quiet_NaN(), false};
                 if (is_empty || std::abs(value) > std::abs(largest)) largest = value;
@@ -226,7 +243,7 @@ private:
     const IsBlocked& is_blocked_;
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
-    bool marks_blocked_;  // as -Infinity
+    Draw draw_;
     bool asks_mask_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;

@@ -10,8 +10,8 @@
 
 namespace attn::io {
 
-/// Bits of the mantissa that rounding leaves at least: those of half precision.
-inline constexpr unsigned fewest_mantissa_bits = 10;
+/// Bits of the mantissa that rounding leaves at least: two decimal digits.
+inline constexpr unsigned fewest_mantissa_bits = 6;
 
 /// The numbers of a matrix less its blocked cells, row by row. A number is a code of `lengths`,
 /// then, where the code stands for a binade, `mantissa_bits` of the mantissa, highest first.

@@ -138,7 +138,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
 }
 
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle& style, std::vector<std::string>* labels) {
+                           const CsvStyle& style, MatrixLabels* labels) {
     return file.format->read(file, rules, workers, style, labels);
 }
 

@@ -48,13 +48,18 @@ InputFile input_file_of_line(Source line);
 /// and config become the metadata. Errors: as JsonDocument::read_array.
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 
-/// The array that the path names, or the only one. Labels of its rows go to `labels`, where it is
-/// not null. Errors: kind input, listing the arrays where there are several and none is named.
+/// Words beside a matrix: one a row, one a column; or empty.
+struct MatrixLabels {
+    std::vector<std::string> rows, columns;
+};
+
+/// The array that the path names, or the only one. Its labels go to `labels`, where it is not null.
+/// Errors: kind input, listing the arrays where there are several and none is named.
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
+                           const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 
 /// The same in the rules' dtype: a binary file's are read straight into place.
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                     const CsvStyle& style = {}, std::vector<std::string>* labels = nullptr);
+                     const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 
 }  // namespace attn::io

@@ -175,11 +175,11 @@ void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& 
 }
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle&, std::vector<std::string>* labels) {
+                           const CsvStyle&, MatrixLabels* labels) {
     if (file.holds_object()) {
         NumberArray read = read_member(file, rules, workers);
         const auto& shape = read.values.shape();
-        if (labels != nullptr) *labels = row_labels(file, {shape.begin(), shape.end()});
+        if (labels != nullptr) labels->rows = row_labels(file, {shape.begin(), shape.end()});
         return read;
     }
     if (!file.array.empty()) refuse_name(file);
@@ -187,25 +187,41 @@ NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, Threa
     return file.document->read_array(rules, workers);
 }
 
+namespace {
+
+/// A header that counts 0, 1, 2, ... is none of words, and over a column of labels stands no label.
+std::vector<std::string> column_labels(const LabelledMatrix& read) {
+    std::vector<std::string> words = read.header;
+    const std::size_t columns = read.matrix.values.shape().back();
+    if (words.size() == columns + 1) words.erase(words.begin());
+    std::size_t number = 0;
+    const bool counts = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+        return word == std::to_string(number++);
+    });
+    return counts || words.size() != columns ? std::vector<std::string>{} : words;
+}
+
+}  // namespace
+
 NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                          const CsvStyle& style, std::vector<std::string>* labels) {
+                          const CsvStyle& style, MatrixLabels* labels) {
     LabelledMatrix read = read_csv(*file.source, rules, style, workers);
-    if (labels != nullptr) *labels = std::move(read.labels);
+    if (labels != nullptr) *labels = {std::move(read.labels), column_labels(read)};
     return std::move(read.matrix);
 }
 
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                             const CsvStyle&, std::vector<std::string>* labels) {
+                             const CsvStyle&, MatrixLabels* labels) {
     const StoredArray& array = the_array(file);
-    if (labels != nullptr) *labels = row_labels(file, array.shape);
+    if (labels != nullptr) labels->rows = row_labels(file, array.shape);
     return read_numbers(array, rules, workers);
 }
 
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                     const CsvStyle& style, std::vector<std::string>* labels) {
+                     const CsvStyle& style, MatrixLabels* labels) {
     if (file.arrays) {
         const StoredArray& array = the_array(file);
-        if (labels != nullptr) *labels = row_labels(file, array.shape);
+        if (labels != nullptr) labels->rows = row_labels(file, array.shape);
         return read_reals(array, rules, workers);
     }
     return as_reals(read_one_array(file, rules, workers, style, labels).values, rules.dtype);

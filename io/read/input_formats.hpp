@@ -22,7 +22,7 @@ struct InputFormat {
     bool (*starts)(std::string_view text);
     void (*open)(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
     NumberArray (*read)(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                        const CsvStyle& style, std::vector<std::string>* labels);
+                        const CsvStyle& style, MatrixLabels* labels);
 };
 
 // What the rows are made of.
@@ -41,11 +41,11 @@ void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle& style, std::vector<std::string>* labels);
+                           const CsvStyle& style, MatrixLabels* labels);
 NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                          const CsvStyle& style, std::vector<std::string>* labels);
+                          const CsvStyle& style, MatrixLabels* labels);
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                             const CsvStyle& style, std::vector<std::string>* labels);
+                             const CsvStyle& style, MatrixLabels* labels);
 
 inline constexpr std::array<InputFormat, 6> input_formats{
     {{"json", {".json"}, true, true, true, starts_as_json, open_json_file, read_json_file},

@@ -2,6 +2,7 @@
 #include "io/read/row_labels.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <nlohmann/json.hpp>
 
@@ -29,6 +30,14 @@ nlohmann::json said_beside(const InputFile& file, std::string_view key) {
     return member == nullptr ? nlohmann::json() : file.document->read_value(*member);
 }
 
+/// The word of the one query that a result is of.
+std::vector<std::string> only(const std::vector<std::string>& words, const nlohmann::json& config) {
+    const nlohmann::json token =
+        config.is_object() ? config.value("token", nlohmann::json()) : config;
+    if (!token.is_number_unsigned() || token.get<std::uint64_t>() >= words.size()) return {};
+    return {words[token.get<std::size_t>()]};
+}
+
 }  // namespace
 
 std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape) {
@@ -38,11 +47,13 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
     nlohmann::json labels = said_beside(file, label_keys[of_keys ? 1 : 0]);
     if (of_keys && labels.is_null() && said_beside(file, "mode") != "cross")
         labels = said_beside(file, label_keys[0]);
-    const bool fits =
-        labels.is_array() && labels.size() == shape[shape.size() - 2] &&
-        std::all_of(labels.begin(), labels.end(), [](const auto& l) { return l.is_string(); });
-    if (!fits) return {};
-    return labels.get<std::vector<std::string>>();
+    if (!labels.is_array() ||
+        !std::all_of(labels.begin(), labels.end(), [](const auto& l) { return l.is_string(); }))
+        return {};
+    auto words = labels.get<std::vector<std::string>>();
+    const std::size_t rows = shape[shape.size() - 2];
+    if (rows == 1 && words.size() > 1 && !of_keys) words = only(words, said_beside(file, "config"));
+    return words.size() == rows ? words : std::vector<std::string>{};
 }
 
 }  // namespace attn::io

@@ -17,7 +17,7 @@ constexpr bool is_label_key(std::string_view key) {
 }
 
 /// Labels of the rows of the array that the path names, or of the only one; empty where the file
-/// has none, or not one a row: a result of one query names all tokens.
+/// has none, or not one a row. A result of one query names all tokens: then that query's.
 std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape);
 
 }  // namespace attn::io

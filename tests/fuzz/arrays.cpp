@@ -75,8 +75,8 @@ Read read_of(const Question& question, const Open& open) {
 
 void require_same(const Read& a, const Read& b, const std::string& way) {
     require(a.error == b.error, way + " says '" + b.error + "', not '" + a.error + "'");
-    require(a.array.boolean == b.array.boolean && a.labels == b.labels &&
-                same(a.array.values, b.array.values),
+    require(a.array.boolean == b.array.boolean && a.labels.rows == b.labels.rows &&
+                a.labels.columns == b.labels.columns && same(a.array.values, b.array.values),
             way + " reads the same");
 }
 

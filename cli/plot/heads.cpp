@@ -1,0 +1,76 @@
+// Some heads of a result; see heads.hpp.
+#include "cli/plot/heads.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The place of the axis, or the rank.
+std::size_t axis_of_heads(const NamedArray& array) {
+    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), "heads") -
+                                    array.axes.begin());
+}
+
+/// 0 where there is no such axis.
+std::size_t number_of_heads(const NamedArray& array) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t axis = axis_of_heads(array);
+    return axis < shape.size() ? shape[axis] : 0;
+}
+
+template <class T>
+Array<T> only(const Array<T>& all, std::size_t axis, const std::vector<std::size_t>& heads) {
+    std::vector<std::size_t> shape(all.shape());
+    const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+    const std::size_t count = *at,
+                      before =
+                          std::accumulate(shape.begin(), at, std::size_t{1}, std::multiplies<>()),
+                      size =
+                          std::accumulate(at + 1, shape.end(), std::size_t{1}, std::multiplies<>());
+    *at = heads.size();
+    Array<T> kept = Array<T>::from_shape(shape);
+    T* to = kept.data();
+    for (std::size_t entry = 0; entry < before; ++entry)
+        for (std::size_t head : heads)
+            to = std::copy_n(all.data() + (entry * count + head) * size, size, to);
+    return kept;
+}
+
+}  // namespace
+
+std::vector<const NamedArray*> keep_heads(io::Report& report,
+                                          const std::vector<const NamedArray*>& drawn,
+                                          const std::vector<std::size_t>& heads) {
+    const auto widest = *std::max_element(
+        drawn.begin(), drawn.end(),
+        [](const auto* a, const auto* b) { return number_of_heads(*a) < number_of_heads(*b); });
+    const std::size_t count = number_of_heads(*widest);
+    for (std::size_t head : heads)
+        if (head >= count)
+            throw Error(
+                ErrorKind::usage, "--head " + std::to_string(head),
+                widest->name + (count == 0
+                                    ? " has no heads; expected an array that has some"
+                                    : " has " + std::to_string(count) + " heads; expected 0 to " +
+                                          std::to_string(count - 1)));
+    std::vector<const NamedArray*> left;
+    for (const NamedArray* array : drawn)
+        if (const std::size_t own = number_of_heads(*array); own == 0 || own == count)
+            left.push_back(array);
+    for (NamedArray& array : report.arrays)
+        if (number_of_heads(array) == count)
+            std::visit([&](auto& values) { values = only(values, axis_of_heads(array), heads); },
+                       array.values);
+    report.head_labels.reserve(heads.size());
+    for (std::size_t head : heads) report.head_labels.push_back("head " + std::to_string(head));
+    return left;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,107 @@
+// An array of another program; see plain_array.hpp.
+#include "cli/plot/plain_array.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "cli/request/option_values.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
+#include "io/file/source.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+struct AxisWord {
+    std::string_view axis, words;
+};
+constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
+                                   {"batch", " batch batches "},
+                                   {"heads", " head heads "},
+                                   {"q_len", " q_len query queries q "},
+                                   {"kv_len", " kv_len key keys k "},
+                                   {"tokens", " token tokens "},
+                                   {"row", " row rows "},
+                                   {"column", " column columns "}};
+
+/// Whether it holds of every row: of its place in its matrix, its first and its last number.
+template <class Holds>
+bool holds_of_rows(const NamedArray& array, const Holds& holds) {
+    return std::visit(
+        [&](const auto& values) {
+            const auto& shape = values.shape();
+            const std::size_t columns = shape.back(), rows = shape[shape.size() - 2];
+            for (std::size_t at = 0; at < values.size() / columns; ++at) {
+                const auto* row = values.data() + at * columns;
+                if (!holds(at % rows, row, row + columns)) return false;
+            }
+            return true;
+        },
+        array.values);
+}
+
+}  // namespace
+
+AxisNames axes_named(const std::string& list) {
+    AxisNames axes;
+    for (const std::string& word : split_list(list)) {
+        const auto row =
+            std::find_if(std::begin(axis_words), std::end(axis_words), [&](const AxisWord& a) {
+                return a.words.find(" " + word + " ") != std::string_view::npos;
+            });
+        if (word.empty() || row == std::end(axis_words))
+            throw Error(ErrorKind::usage, "--axes " + list,
+                        "no axis is called \"" + io::shortened(word) +
+                            "\"; expected layer, batch, head, query, key, token, row or column");
+        if (std::count(axes.begin(), axes.end(), row->axis) != 0)
+            throw Error(ErrorKind::usage, "--axes " + list,
+                        word + " stands twice; expected each axis once");
+        axes.push_back(row->axis);
+    }
+    if (axes.size() < 2 || axes.size() > 5)
+        throw Error(ErrorKind::usage, "--axes " + list,
+                    std::to_string(axes.size()) + " names; expected 2 to 5, one an axis");
+    return axes;
+}
+
+bool holds_weights(const NamedArray& array) {
+    constexpr double tolerance = 1e-2;
+    return holds_of_rows(array, [](std::size_t, const auto* first, const auto* last) {
+        const double sum = std::accumulate(first, last, 0.0);
+        return std::abs(sum - 1) <= tolerance &&
+               std::all_of(first, last, [](auto x) { return x >= 0 && x <= 1; });
+    });
+}
+
+bool is_causal(const NamedArray& array) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t rank = shape.size();
+    if (shape[rank - 1] < 2 || shape[rank - 1] != shape[rank - 2]) return false;
+    return holds_of_rows(array, [](std::size_t row, const auto* first, const auto* last) {
+        return std::all_of(first + row + 1, last, [](auto x) { return x == 0; });
+    });
+}
+
+void name_axes(NamedArray& array, const Naming& given, const std::vector<std::string>& header) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t rank = shape.size();
+    AxisNames& axes = array.axes;
+    if (rank < 2 || axes[rank - 1] != "column" || find_array(array.name)) return;
+    const std::size_t rows = shape[rank - 2], columns = shape[rank - 1],
+                      words = given.tokens.size(), key_words = given.context_tokens.size();
+    const bool has_words_for_both =
+        key_words == 0 ? words == rows && words == columns : key_words == columns;
+    const bool may_be_weights = columns > 1 && (rows == columns || header.size() == columns);
+    if (has_words_for_both || (may_be_weights && holds_weights(array))) {
+        axes[rank - 2] = "q_len";
+        axes[rank - 1] = "kv_len";
+        if (rank == 3) axes[0] = "heads";
+    } else if (words == rows) {
+        axes[rank - 2] = "tokens";
+    }
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,222 @@
+// attn plot of what other programs wrote: what an array is taken for, words, heads, titles.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// Rows that make `sum`; with `causal` nothing stands above the diagonal.
+json matrix(std::size_t rows, std::size_t columns, double sum, bool causal, double seed) {
+    json all = json::array();
+    for (std::size_t i = 0; i < rows; ++i) {
+        std::vector<double> row(columns, 0);
+        double total = 0;
+        for (std::size_t j = 0; j < (causal ? i + 1 : columns); ++j)
+            total += row[j] =
+                1 +
+                std::fmod(seed + 7.0 * static_cast<double>(i + 1) + static_cast<double>(j * j), 5);
+        for (double& x : row) x *= sum / total;
+        all.push_back(row);
+    }
+    return all;
+}
+
+/// (2, 3, ..., rows, columns) of this rank.
+json array_of(std::size_t rank, std::size_t rows, std::size_t columns, double sum, bool causal,
+              double seed = 0) {
+    if (rank == 2) return matrix(rows, columns, sum, causal, seed);
+    json all = json::array();
+    for (std::size_t i = 0; i < (rank == 3 ? 3u : 2u); ++i)
+        all.push_back(
+            array_of(rank - 1, rows, columns, sum, causal, 10 * seed + static_cast<double>(i + 1)));
+    return all;
+}
+
+/// Whether a line has these words, in their order.
+bool has_line(const std::string& text, const Words& words) {
+    std::size_t from = 0;
+    while (from < text.size()) {
+        const std::size_t end = std::min(text.find('\n', from), text.size());
+        const std::string line = text.substr(from, end - from);
+        std::size_t at = 0;
+        for (const std::string& word : words)
+            if (at != std::string::npos) at = line.find(" " + word, at);
+        if (at != std::string::npos) return true;
+        from = end + 1;
+    }
+    return false;
+}
+
+/// The lines that begin with a row's label.
+Words cells(const std::string& picture, const Words& labels) {
+    Words lines;
+    for (std::size_t at = 0; at < picture.size();) {
+        const std::size_t end = picture.find('\n', at);
+        const std::string line = picture.substr(at, end - at);
+        at = end + 1;
+        for (const std::string& label : labels)
+            if (line.starts_with(label + " ")) lines.push_back(line);
+    }
+    return lines;
+}
+
+std::string digits_in(std::string line) {
+    std::erase_if(line, [](char c) { return c < '0' || c > '9'; });
+    return line;
+}
+
+}  // namespace
+
+TEST_CASE("plot: rows that make 1 in square matrices are weights, in every rank and format") {
+    scratch_folder();
+    for (std::size_t rank = 2; rank <= 5; ++rank)
+        for (double sum : {1.0, 0.996, 0.9, -1.0, 2.0})
+            for (bool causal : {true, false})
+                for (std::size_t columns : {4u, 5u}) {
+                    CAPTURE(rank);
+                    CAPTURE(sum);
+                    CAPTURE(causal);
+                    CAPTURE(columns);
+                    const json array = array_of(rank, 4, columns, sum, causal);
+                    write_text("a.json", array.dump());
+                    write_text("b.json", json{{"attn", array}}.dump());
+                    const bool is_weights = sum > 0.99 && sum <= 1 && columns == 4;
+                    for (const char* file : {"a.json", "b.json"}) {
+                        const Outcome outcome = run_attn({"plot", file});
+                        REQUIRE(outcome.code == 0);
+                        CHECK(contains(outcome.out, "What each query attends to") == is_weights);
+                    }
+                    const Outcome outcome = run_attn({"plot", "a.json"});
+                    CHECK(contains(outcome.out, "blank: blocked") == (is_weights && causal));
+                    CHECK(contains(outcome.err, "drawn as causal attention weights") ==
+                          (is_weights && causal));
+                    CHECK(contains(outcome.err, "drawn as it is") == !is_weights);
+                    if (rank == 3) CHECK(contains(outcome.out, "head 2") == is_weights);
+                    const Outcome named = run_attn({"plot", "a.json", "--axes",
+                                                    rank == 5 ? "layer,batch,head,row,column"
+                                                              : std::string("batch,head,row,column")
+                                                                    .substr(rank == 4   ? 0
+                                                                            : rank == 3 ? 6
+                                                                                        : 11)});
+                    CHECK(named.code == 0);
+                    CHECK(contains(named.out, "What each") == false);
+                }
+}
+
+TEST_CASE("plot: words that are given are those of rows and columns, or an error says why not") {
+    scratch_folder();
+    const Words words{"aa", "bb", "cc", "dd"};
+    const std::string list = "aa,bb,cc,dd", keys = "u,v,w,x,y";
+    for (std::size_t rank = 2; rank <= 4; ++rank)
+        for (double sum : {1.0, -3.0})
+            for (std::size_t columns : {4u, 5u}) {
+                CAPTURE(rank);
+                CAPTURE(sum);
+                CAPTURE(columns);
+                write_text("a.json", array_of(rank, 4, columns, sum, false).dump());
+                const Outcome rows = run_attn({"plot", "a.json", "--tokens", list});
+                CHECK(rows.code == 0);
+                CHECK(!cells(rows.out, words).empty());
+                CHECK(has_line(rows.out, words) == (columns == 4));
+                const Outcome both =
+                    run_attn({"plot", "a.json", "--tokens", list, "--context-tokens", keys});
+                CHECK(both.code == (columns == 5 ? 0 : 3));
+                CHECK(has_line(both.out, {"u", "v", "w", "x", "y"}) == (columns == 5));
+                for (const char* wrong : {"a,b", "a,b,c,d,e,f", "a"}) {
+                    const Outcome outcome = run_attn({"plot", "a.json", "--tokens", wrong});
+                    CHECK(outcome.code == 3);
+                    CHECK(outcome.out == "");
+                    CHECK(outcome.err.starts_with("attn: error: --tokens: "));
+                }
+            }
+    CHECK(run_attn({"plot", "a.json", "--tokens", ""}).code == 2);
+    CHECK(run_attn({"plot", "a.json", "--tokens", "[\"a\",1]"}).code == 2);
+}
+
+TEST_CASE(
+    "plot: words that are given win over those of a result, and header and labels of CSV count") {
+    scratch_folder();
+    const Words labels{"Your", "journey", "starts", "with", "one", "step"};
+    const std::string input = data_path("journey.csv");
+    REQUIRE(run_attn({"causal", input, "-o", "r.json"}).code == 0);
+    const Outcome given = run_attn({"plot", "r.json", "--tokens", "q,r,s,t,u,v"});
+    CHECK(has_line(given.out, {"q", "r", "s", "t", "u", "v"}));
+    CHECK(run_attn({"plot", "r.json", "--tokens", "q,r"}).err ==
+          "attn: error: --tokens: 2 tokens beside 6 queries; expected a token for each\n");
+    for (const char* mode : {"causal", "self"}) {
+        REQUIRE(run_attn({mode, input, "--emit", "attention_weights", "-o", "w.csv"}).code == 0);
+        const Outcome read = run_attn({"plot", "w.csv"});
+        CHECK(has_line(read.out, labels));
+        CHECK(contains(read.out, "blank: blocked") == (mode == std::string("causal")));
+    }
+    write_text("context.csv", "token,a,b,c\nun,1,2,3\ndeux,3,1,2\n");
+    REQUIRE(run_attn({"cross", input, "--context", "context.csv", "--emit", "attention_weights",
+                      "-o", "x.csv"})
+                .code == 0);
+    const std::string crossed = run_attn({"plot", "x.csv"}).out;
+    CHECK(has_line(crossed, {"un", "deux"}));
+    CHECK(contains(crossed, "journey "));
+    // A header of features is none of keys.
+    CHECK(!contains(run_attn({"plot", input}).out, "x1"));
+}
+
+TEST_CASE("plot: --head draws these heads as they are drawn among all, and --title heads them") {
+    scratch_folder();
+    const Words labels{"Your", "journey", "starts", "with", "one", "step"};
+    const std::string input = data_path("journey.csv");
+    for (const Words& more :
+         std::vector<Words>{{"--heads", "4", "--d-out", "4"},
+                            {"--heads", "4", "--d-out", "4", "--kv-heads", "2", "--emit", "all"},
+                            {"--heads", "4", "--d-out", "4", "--no-causal", "--emit", "all"}}) {
+        Words ask{"multihead", input, "-o", "r.npz"};
+        ask.insert(ask.end(), more.begin(), more.end());
+        REQUIRE(run_attn(ask).code == 0);
+        Words alone;
+        for (const char* head : {"0", "1", "2", "3"}) {
+            const Outcome one =
+                run_attn({"plot", "r.npz", "--head", head, "--color-scale", "fixed"});
+            CHECK(contains(one.out, std::string("multihead, head ") + head + "\n"));
+            const Words lines = cells(one.out, labels);
+            REQUIRE(lines.size() == labels.size());
+            alone.insert(alone.end(), lines.begin(), lines.end());
+        }
+        const Outcome some = run_attn(
+            {"plot", "r.npz", "--head", "3,1", "--color-scale", "fixed", "--title", "Two"});
+        CHECK(some.out.starts_with("Two\nhead 3"));
+        const Words both = cells(some.out, labels);
+        REQUIRE(both.size() == labels.size());
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            CHECK(digits_in(both[i]) == digits_in(alone[18 + i]) + digits_in(alone[6 + i]));
+        }
+        for (const char* suffix : {".svg", ".png", ".html"})
+            CHECK(run_attn({"plot", "r.npz", "--head", "2", "--array", "all", "-o",
+                            std::string("p") + suffix})
+                      .code == 0);
+        CHECK(!contains(read_text("p.html"), "\"head 3\""));
+    }
+    CHECK(run_attn({"plot", "r.npz", "--head", "4"}).err ==
+          "attn: error: --head 4: attention_weights has 4 heads; expected 0 to 3\n");
+    CHECK(run_attn({"plot", "r.npz", "--array", "W_query", "--head", "0"}).code == 2);
+    CHECK(run_attn({"plot", input, "--head", "0"})
+              .err.ends_with("--head 0: array has no heads; expected an array that has some\n"));
+    for (const char* wrong : {"", "x", "-1", "1.5", "1,,2", "99999999999999999999"}) {
+        const Outcome outcome = run_attn({"plot", "r.npz", "--head", wrong});
+        CHECK(outcome.code == 2);
+        CHECK(contains(outcome.err, "expected whole numbers from 0, one a head"));
+    }
+    CHECK(run_attn({"plot", "r.npz", "--title", ""}).code == 2);
+}
