@@ -248,7 +248,7 @@ io::Report report_of(ResultFile& result, const Naming& given) {
     for (ResultArray& array : result.arrays) {
         const std::size_t rank = array.values.dimension();
         AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array.name, rank, result);
-        if (result.dtype == Dtype::float32)
+        if ((array.dtype ? array.dtype : result.dtype) == Dtype::float32)
             report.arrays.push_back({array.name, Array<float>(array.values), std::move(axes)});
         else
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});

@@ -77,7 +77,8 @@ void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers
     result.arrays.push_back({!file.array.empty() ? file.array
                              : has_name          ? file.arrays->arrays[0].name
                                                  : "array",
-                             io::read_one_array(file, rules, &workers, {}, &labels).values});
+                             io::read_one_array(file, rules, &workers, {}, &labels).values,
+                             {}});
     const bool says_all = !result.head->empty();
     if (!labels.rows.empty() && !says_all)
         result.head = std::make_shared<const json>(json{{"tokens", labels.rows}});
@@ -96,14 +97,15 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
             bytes += sizeof(double) * static_cast<double>(array.elements());
         require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
         for (const io::StoredArray& array : file.arrays->arrays)
-            result.arrays.push_back({array.name, io::read_numbers(array, rules, &workers).values});
+            result.arrays.push_back({array.name, io::read_numbers(array, rules, &workers).values,
+                                     dtype_of(array.type)});
         return;
     }
     const io::JsonDocument& document = *file.document;
     for (const io::JsonMember& member : document.members())
         if (!io::is_label_key(member.key) && document.holds_array(member))
             result.arrays.push_back(
-                {member.key, document.read_array(member, rules, &workers).values});
+                {member.key, document.read_array(member, rules, &workers).values, {}});
 }
 
 /// A layers axis comes before (batch, heads, rows, columns).

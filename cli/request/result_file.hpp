@@ -18,6 +18,7 @@ namespace attn::cli {
 struct ResultArray {
     std::string name;  ///< "array" where the file gives it none
     Array<double> values;
+    std::optional<Dtype> dtype;  ///< as a binary file of several says it; else the result's
 };
 
 /// What a file holds: a result of attn, or one array.
