@@ -13,12 +13,17 @@ sys.dont_write_bytecode = True
 from support.browser import Browser  # noqa: E402
 
 SCRIPT = "<script>alert(1)</script>"
+# What is there when the last byte has been read: whether a map is, and how many matrices were decoded.
+WATCH = ("addEventListener('DOMContentLoaded', () => {"
+         " window.atEnd = [chosen.row !== null, decoded.size]; })")
 
 
 class PageTest:
     def __init__(self, browser, path):
         self.browser = browser
         self.failures = 0
+        if not hasattr(browser, "watched"):
+            browser.watched = browser.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         browser.events.clear()
         browser.resize(1280, 900)
         browser.prefer("light")
@@ -444,6 +449,7 @@ class PageTest:
 
     def packed(self):
         """As make_page.cpp made them, of both types."""
+        self.check("the first map comes before the rest of the page", self.browser.evaluate("atEnd"), [True, 1])
         self.check("numbers that are not as they were", self.browser.evaluate("""(async () => {
             const edges = [0x80000000, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7ff00000, 0xfff80000];
             const wrong = [], word = new DataView(new ArrayBuffer(8));

@@ -11,6 +11,9 @@
 //                packed   else how the matrix's text is to be read; masks are packed_flags
 //              `digits` count where numbers are rounded, else it is null
 //   map-I-J    the text of matrix J of array I: PackedNumbers
+//
+// The script stands behind the text of the matrix that the page opens with, before all others,
+// which take a browser a second to read: the first map is there before them.
 #include "io/plot/html.hpp"
 
 #include <algorithm>
@@ -296,33 +299,55 @@ std::string contents_of(const std::vector<HeatMap>& maps) {
          {"viridis", color_list(false)}});
 }
 
-void write_data(Output& out, const std::vector<HeatMap>& maps) {
-    constexpr std::string_view open = "<script type=\"application/json\" id=\"";
-    out << open << "contents\">" << contents_of(maps) << "</script>\n";
+using Texts = std::vector<std::vector<std::string>>;
+
+void write_element(Output& out, std::string_view type, const std::string& id) {
+    out << "<script type=\"" << type << "\" id=\"" << id << "\">";
+}
+
+/// All but the texts of packed matrices, which it gives.
+Texts write_maps(Output& out, const std::vector<HeatMap>& maps) {
     const std::vector<Store> stores = stores_of(maps);
+    Texts texts;
+    texts.reserve(maps.size());
     for (std::size_t i = 0; i < maps.size(); ++i) {
-        const std::string id = "map-" + std::to_string(i);
-        out << open << id << "\">";
-        const std::vector<std::string> packed = write_map(out, maps[i], stores[i]);
+        write_element(out, "application/json", "map-" + std::to_string(i));
+        texts.push_back(write_map(out, maps[i], stores[i]));
         out << "</script>\n";
-        for (std::size_t panel = 0; panel < packed.size(); ++panel)
-            out << "<script type=\"text/plain\" id=\"" << id << "-" << std::to_string(panel)
-                << "\">" << packed[panel] << "</script>\n";
+    }
+    return texts;
+}
+
+/// Those of one array; each is let go of.
+void write_texts(Output& out, Texts& texts, std::size_t array, std::size_t first, std::size_t end) {
+    for (std::size_t panel = first; panel < std::min(end, texts[array].size()); ++panel) {
+        write_element(out, "text/plain",
+                      "map-" + std::to_string(array) + "-" + std::to_string(panel));
+        out << std::exchange(texts[array][panel], {}) << "</script>\n";
     }
 }
 
 }  // namespace
 
 void write_html(Output& out, const std::vector<HeatMap>& maps) {
-    constexpr std::string_view title = "{{title}}", data = "{{data}}\n";
-    const std::size_t end = page_template.find(data);
+    constexpr std::string_view title = "{{title}}", first_data = "{{first_data}}\n",
+                               other_data = "{{other_data}}\n";
+    const std::size_t first = first_shown(maps), all = std::string::npos;
+    const std::size_t begin = page_template.find(first_data), end = page_template.rfind(other_data);
     std::size_t at = 0;
-    for (std::size_t next; (next = page_template.find(title, at)) < end; at = next + title.size())
-        out << page_template.substr(at, next - at)
-            << markup_text(printable(maps[first_shown(maps)].heading));
+    for (std::size_t next; (next = page_template.find(title, at)) < begin; at = next + title.size())
+        out << page_template.substr(at, next - at) << markup_text(printable(maps[first].heading));
+    out << page_template.substr(at, begin - at);
+    at = begin + first_data.size();
+    write_element(out, "application/json", "contents");
+    out << contents_of(maps) << "</script>\n";
+    Texts texts = write_maps(out, maps);
+    write_texts(out, texts, first, 0, 1);
     out << page_template.substr(at, end - at);
-    write_data(out, maps);
-    out << page_template.substr(end + data.size());
+    write_texts(out, texts, first, 1, all);
+    for (std::size_t i = 0; i < maps.size(); ++i)
+        if (i != first) write_texts(out, texts, i, 0, all);
+    out << page_template.substr(end + other_data.size());
 }
 
 }  // namespace attn::io

@@ -132,6 +132,22 @@ TEST_CASE("page: the numbers of large pages are packed") {
     }
 }
 
+TEST_CASE("page: of packed texts, the script stands behind the one that it opens with") {
+    HeatMap scores = map_of(numbers(3, 200)), weights = map_of(numbers(3, 200));
+    scores.array = "scores";
+    const std::string page = page_of({scores, weights, scores});
+    const std::size_t script = page.find("<script>");
+    REQUIRE(script != std::string::npos);
+    for (std::size_t map = 0; map < 3; ++map)
+        for (std::size_t panel = 0; panel < 3; ++panel) {
+            const std::string id =
+                "id=\"map-" + std::to_string(map) + "-" + std::to_string(panel) + "\"";
+            CAPTURE(id);
+            CHECK(count_of(page, id) == 1);
+            CHECK((page.find(id) < script) == (map == 1 && panel == 0));
+        }
+}
+
 TEST_CASE("page: opens on the weights, where there are some") {
     HeatMap scores = map_of(numbers(1, 3)), weights = map_of(numbers(1, 3));
     scores.array = "scores";

@@ -100,5 +100,6 @@ async function meanOf(of, panels) {
         if (count > 0) mean.numbers[i] /= count;
         else mean.flags[i] = 1;
     });
+    mean.lacksNumber = lacksNumber(mean.numbers, mean.flags);
     return mean;
 }

@@ -39,33 +39,28 @@ function colorAt(of, position) {
     return colors[stepAt(of, position, colors.length - 1)];
 }
 
-/// Of each cell; NaN: blocked, Infinity: no number.
-function positionsOf(of, part) {
-    const {numbers, flags} = part, columns = of.columns.size;
-    const positions = new Float32Array(numbers.length);
-    for (let row = 0, i = 0; row < of.rows.size; ++row) {
-        const full = fullOf(of, part, row);
-        for (const end = i + columns; i < end; ++i)
-            positions[i] = flags[i] ? NaN
-                         : Number.isFinite(numbers[i]) ? positionOf(of, numbers[i], full) : Infinity;
-    }
-    return positions;
-}
-
-/// The strongest of the cells that fall on each of width x height pixels.
-function pooled(positions, columns, rows, width, height) {
-    if (width === columns && height === rows) return positions;
-    const begins = (cells, size) => Uint32Array.from({length: size}, (_, i) => Math.floor(i * cells / size));
-    const ends = (cells, size) => Uint32Array.from({length: size}, (_, i) => Math.ceil((i + 1) * cells / size));
-    const lefts = begins(columns, width), rights = ends(columns, width);
-    const tops = begins(rows, height), bottoms = ends(rows, height);
+/// Of width x height pixels, each the strongest of its cells; NaN: blocked, Infinity: no number. In a
+/// row what is larger is never nearer to 0, so that one number of many is placed on the scale.
+function positionsOf(of, part, width = of.columns.size, height = of.rows.size) {
+    const {numbers, flags} = part, columns = of.columns.size, rows = of.rows.size;
+    const lefts = Uint32Array.from({length: width}, (_, x) => Math.floor(x * columns / width));
+    const rights = Uint32Array.from({length: width}, (_, x) => Math.ceil((x + 1) * columns / width));
     const strongest = new Float32Array(width * height).fill(NaN);
-    for (let y = 0, pixel = 0; y < height; ++y)
-        for (let x = 0; x < width; ++x, ++pixel)
-            for (let row = tops[y]; row < bottoms[y]; ++row)
-                for (let i = row * columns + lefts[x], end = row * columns + rights[x]; i < end; ++i)
-                    if (Math.abs(positions[i]) > Math.abs(strongest[pixel]) || strongest[pixel] !== strongest[pixel])
-                        strongest[pixel] = positions[i];
+    for (let y = 0; y < height; ++y)
+        for (let row = Math.floor(y * rows / height); row < Math.ceil((y + 1) * rows / height); ++row) {
+            const full = fullOf(of, part, row), begin = row * columns;
+            for (let x = 0, pixel = y * width; x < width; ++x, ++pixel) {
+                let most = NaN, size = -1;
+                for (let i = begin + lefts[x]; i < begin + rights[x]; ++i) {
+                    if (flags[i] || Math.abs(numbers[i]) <= size) continue;
+                    most = numbers[i];
+                    size = most - most === 0 ? Math.abs(most) : Infinity;
+                }
+                if (size < 0) continue;
+                const position = size < Infinity ? positionOf(of, most, full) : Infinity, old = strongest[pixel];
+                if (old !== old || Math.abs(position) > Math.abs(old)) strongest[pixel] = position;
+            }
+        }
     return strongest;
 }
 
@@ -88,7 +83,7 @@ function drawRaster(target, of, part, width, height, isOverview = false) {
     const context = target.getContext('2d');
     const image = context.createImageData(target.width, target.height);
     const pixels = new Uint32Array(image.data.buffer), colors = packedColors.get(of.diverging);
-    const whole = pooled(positionsOf(of, part), of.columns.size, of.rows.size, target.width, target.height);
+    const whole = positionsOf(of, part, target.width, target.height);
     const positions = isOverview ? dimmed(whole) : whole;
     const steps = colors.length - 1, none = packed(noNumber);
     for (let i = 0; i < pixels.length; ++i) {

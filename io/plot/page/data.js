@@ -22,31 +22,12 @@ const digitOf = new Uint8Array(128);  // base 91
 for (let code = 33, digit = 0; code < 127; ++code)
     if (!'"<\\'.includes(String.fromCharCode(code))) digitOf[code] = digit++;
 
-/// Reads bits of packed text, highest first, zeros behind the end.
-class BitReader {
-    constructor(text) {
-        this.text = text;
-        this.at = this.bits = this.held = 0;
-    }
-    /// The next bits, at most 19, without reading them.
-    peek(count) {
-        while (this.held < count) {
-            const high = digitOf[this.text.charCodeAt(this.at)] * 91;
-            this.bits = this.bits << 13 | high + digitOf[this.text.charCodeAt(this.at + 1)];
-            this.at += 2;
-            this.held += 13;
-        }
-        return this.bits >>> (this.held - count) & (1 << count) - 1;
-    }
-    take(count) {
-        if (count > 16) {
-            const high = this.take(count - 16);
-            return high * 65536 + this.take(16);
-        }
-        const value = this.peek(count);
-        this.held -= count;
-        return value;
-    }
+/// Packed text as groups of 13 bits, zeros behind the end.
+function groupsOf(text) {
+    const codes = new TextEncoder().encode(text), groups = new Uint16Array((codes.length >> 1) + 4);
+    for (let i = 0, at = 0; at < codes.length; ++i, at += 2)
+        groups[i] = 91 * digitOf[codes[at]] + digitOf[codes[at + 1]];
+    return groups;
 }
 
 /// For each way in which the next `longest` bits may begin: 16 times the symbol, and its length.
@@ -63,31 +44,40 @@ function codeTable(lengths, longest) {
     return table;
 }
 
-/// For each binade, a whole mantissa's step and the number that it begins with.
-function binadesOf({binades, mantissa_bits: kept}, exponentBits) {
+/// For each symbol the number that it is or, of a binade, begins with, and the step of its mantissa.
+function symbolsOf({whole, binades, mantissa_bits: kept}, exponentBits) {
     const bias = 2 ** (exponentBits - 1) - 1, sign = 2 ** exponentBits;
-    return binades.map((binade) => {
-        const exponent = binade % sign, unit = (binade < sign ? 1 : -1) * 2 ** (Math.max(exponent, 1) - bias);
-        return {begin: exponent ? unit : 0 * unit, step: unit * 2 ** -kept};
-    });
+    const units = binades.map((binade) => (binade < sign ? 1 : -1) * 2 ** (Math.max(binade % sign, 1) - bias));
+    return {
+        begins: Float64Array.of(...whole.map((number) => number ?? NaN),
+                                ...units.map((unit, i) => binades[i] % sign ? unit : 0 * unit)),
+        steps: Float64Array.of(...whole.map(() => 0), ...units.map((unit) => unit * 2 ** -kept)),
+    };
 }
 
 function unpack(of, packed, text, flags, numbers) {
     const {lengths, mantissa_bits: kept} = packed;
-    const whole = packed.whole.map((number) => number ?? NaN), wholes = whole.length;
-    const binades = binadesOf(packed, of.float32 ? 8 : 11);
+    const {begins, steps} = symbolsOf(packed, of.float32 ? 8 : 11), wholes = packed.whole.length;
     const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
-    const table = codeTable(lengths, longest), reader = new BitReader(text);
+    const table = codeTable(lengths, longest), groups = groupsOf(text);
+    // What has been read and not used: the lowest `held` bits. Never more than 19 are asked for at once.
+    let at = 0, bits = 0, held = 0;
     for (let i = 0; i < numbers.length; ++i) {
         if (flags[i]) continue;
-        const entry = table[reader.peek(longest)], symbol = entry >> 4;
-        reader.held -= entry & 15;
+        for (; held < longest; held += 13) bits = bits << 13 | groups[at++];
+        const entry = table[bits >>> (held - longest) & (1 << longest) - 1], symbol = entry >> 4;
+        held -= entry & 15;
         if (symbol < wholes) {
-            numbers[i] = whole[symbol];
-        } else {
-            const {begin, step} = binades[symbol - wholes];
-            numbers[i] = begin + step * reader.take(kept);
+            numbers[i] = begins[symbol];
+            continue;
         }
+        let mantissa = 0;
+        for (let left = kept, count = kept % 16 || 16; left > 0; left -= count, count = 16) {
+            for (; held < count; held += 13) bits = bits << 13 | groups[at++];
+            held -= count;
+            mantissa = mantissa * 65536 + (bits >>> held & (1 << count) - 1);
+        }
+        numbers[i] = begins[symbol] + steps[symbol] * mantissa;
     }
 }
 
@@ -97,27 +87,42 @@ function flagsOf(of, mask, size) {
     const held = of.masks[mask];
     of.lastMask = mask;
     if (Array.isArray(held)) return of.lastFlags = Uint8Array.from(held);
-    const reader = new BitReader(held);
+    const groups = groupsOf(held);
     of.lastFlags = new Uint8Array(size);
-    for (let i = 0; i < size; ++i) of.lastFlags[i] = reader.take(1);
+    for (let i = 0, at = 0; i < size; i += 13, ++at)
+        for (let bit = 0; bit < 13 && i + bit < size; ++bit)
+            of.lastFlags[i + bit] = groups[at] >> (12 - bit) & 1;
     return of.lastFlags;
 }
+
+function lacksNumber(numbers, flags) {
+    for (let i = 0; i < numbers.length; ++i)
+        if (!(Math.abs(numbers[i]) < Infinity) && !flags[i]) return true;
+    return false;
+}
+
+/// The text of the matrix that the page opens with stands before this script, the others behind it.
+const firstText = `map-${contents.first}-0`;
+const wholePage = new Promise((go) => addEventListener('DOMContentLoaded', go));
+const hasCome = (id) => id === firstText || document.readyState !== 'loading';
 
 const mostDecoded = 64e6;  // bytes of matrices whose packed text stays beside them
 const decoded = new Map();  // the one that was not wanted for longest first
 
 /// The numbers of a matrix of an array, row by row, and which are blocked. What packed text says is
-/// read anew when it has not been wanted for long; who holds on to it may do so.
+/// read anew when it has not been wanted for long; who holds on to it may do so. A promise of them
+/// where their text has not come yet.
 function numbersOf(of, index) {
     const part = of.panels[index], size = of.rows.size * of.columns.size;
     let found = decoded.get(part);
+    if (!found && part.packed && !hasCome(part.textAt)) return wholePage.then(() => numbersOf(of, index));
     decoded.delete(part);
     if (!found) {
         const flags = flagsOf(of, part.mask, size);
         const Floats = of.float32 ? Float32Array : Float64Array;
         const numbers = part.values ? Floats.from(part.values, (value) => value ?? NaN) : new Floats(size);
         if (part.packed) unpack(of, part.packed, element(part.textAt).textContent, flags, numbers);
-        found = {numbers, flags, hasBlocked: part.mask !== null};
+        found = {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: lacksNumber(numbers, flags)};
     }
     decoded.set(part, found);
     let bytes = 0;

@@ -27,9 +27,17 @@ function wholePixels(size, cells) {
 function widestOf(side) {
     pen.font = `bold ${font}`;
     let widest = 0;
-    for (const label of side.labels)
+    for (const label of side.tokens ? side.labels : side.labels.slice(-1))
         widest = Math.max(widest, pen.measureText(visible(label)).width);
     return widest;
+}
+
+const windowSize = () => [document.querySelector('main').clientWidth, innerHeight, devicePixelRatio].join();
+let laidOutFor = '';
+
+/// Where the window is another than it was.
+function layOutAnew() {
+    if (windowSize() !== laidOutFor) layOut();
 }
 
 /// Nothing where the page has no width, as in a frame that is not shown.
@@ -38,6 +46,7 @@ function layOut() {
     columnsOf.setProperty('--map-width', '100%');
     const room = chart.clientWidth;
     if (room === 0) return;
+    laidOutFor = windowSize();
     const heightRoom = Math.max(260, Math.min(innerHeight - 340, 0.74 * innerHeight, 1000));
     const rows = map.rows.size, columns = map.columns.size;
     const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 3.5) + 10));
@@ -72,12 +81,16 @@ function layOut() {
     paint();
 }
 
+let painted = {};  // what `raster` holds
+
 /// What is shown, in the colours of the scale, as large as the map.
 function paint() {
     if (!shown || !layout) return;
     const width = map.columns.size * layout.cellWidth * devicePixelRatio;
     const height = map.rows.size * layout.cellHeight * devicePixelRatio;
-    drawRaster(raster, map, shown, width, height);
+    const next = {shown, scale: chosen.scale, width, height};
+    if (Object.keys(next).some((name) => next[name] !== painted[name])) drawRaster(raster, map, shown, width, height);
+    painted = next;
     const isPooled = raster.width < map.columns.size || raster.height < map.rows.size;
     element('pooled').hidden = !isPooled;
     draw();

@@ -4,13 +4,13 @@
 /// The row with the largest weight that is not a token's own or the first key's, the more keys it
 /// chooses from the better: what a map has to tell.
 function strongestRow() {
-    const columns = map.columns.size;
+    const columns = map.columns.size, {numbers, flags} = shown;
     let strongest = map.rows.size - 1, most = 0;
     for (let row = 0; row < map.rows.size; ++row) {
         let largest = 0, open = 0;
         for (let column = 0; column < columns; ++column) {
-            const cell = row * columns + column, size = Math.abs(shown.numbers[cell]);
-            if (shown.flags[cell]) continue;
+            const cell = row * columns + column, size = Math.abs(numbers[cell]);
+            if (flags[cell]) continue;
             ++open;
             if (column > 0 && column !== row && size > largest) largest = size;
         }
@@ -25,8 +25,6 @@ function ticksOf() {
     return map.scales[chosen.scale].ticks.map(
         ([place, text]) => ({share: map.diverging ? (place + 1) / 2 : place, text}));
 }
-
-const lacksNumber = () => shown.numbers.some((value, cell) => !shown.flags[cell] && !Number.isFinite(value));
 
 function showLegend() {
     element('scale-words').textContent = map.scales[chosen.scale].words;
@@ -44,7 +42,7 @@ function showLegend() {
     }
     context.putImageData(image, 0, 0);
     element('blocked-key').hidden = !shown.hasBlocked;
-    element('no-number-key').hidden = !lacksNumber();
+    element('no-number-key').hidden = !shown.lacksNumber;
 }
 
 function nameOfShown() {
@@ -216,14 +214,12 @@ function listen() {
         choose(cell.row === null ? {by: 'column', column: cell.column}
                                  : {by: 'row', row: cell.row, column: cell.column ?? chosen.column});
     });
-    new ResizeObserver(() => {
-        layOut();
+    const follow = () => {
+        layOutAnew();
         drawLines();
-    }).observe(document.querySelector('main'));
-    addEventListener('resize', () => {
-        layOut();
-        drawLines();
-    });
+    };
+    new ResizeObserver(follow).observe(document.querySelector('main'));
+    addEventListener('resize', follow);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
         cssColors.clear();
         background = null;

@@ -123,7 +123,7 @@ function paintLegend(to, {left, bottom}) {
     for (const {share, text} of ticksOf())
         to.text(left + share * length, y + 26, text, {...small, anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle'});
     to.text(left, y + 44, element('scale-words').textContent, small);
-    const keys = [[shown.hasBlocked, paper.blocked, 'blocked'], [lacksNumber(), `rgb(${noNumber})`, 'no number']];
+    const keys = [[shown.hasBlocked, paper.blocked, 'blocked'], [shown.lacksNumber, `rgb(${noNumber})`, 'no number']];
     for (const [i, [, color, text]] of keys.filter(([isThere]) => isThere).entries()) {
         to.rect(left + length + 24, y + 20 * i, 18, 12, color);
         to.text(left + length + 48, y + 20 * i + 10, text, small);
