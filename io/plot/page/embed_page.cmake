@@ -1,8 +1,7 @@
 # Makes the page of html.hpp one text: cmake -DOUT=page.cpp -P embed_page.cmake
-# The policy in page.html allows the one script and the one style by their hashes, nothing else.
 cmake_minimum_required(VERSION 3.24)
 
-include("${CMAKE_CURRENT_LIST_DIR}/source_hash.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/head.cmake")
 
 set(folder "${CMAKE_CURRENT_LIST_DIR}")
 file(READ "${folder}/page.html" page)
@@ -15,11 +14,9 @@ foreach(part data chosen colors labels map bars lines grid address save walk pag
     file(READ "${folder}/${part}.js" text)
     string(APPEND script "${text}")
 endforeach()
-foreach(part style script)
-    source_hash("\n${${part}}" hash)
-    string(REPLACE "{{${part}_hash}}" "${hash}" page "${page}")
-    string(REPLACE "{{${part}}}\n" "${${part}}" page "${page}")
-endforeach()
+source_hash("\n${script}" hash)
+add_head(page "script-src '${hash}'" "${style}")
+string(REPLACE "{{script}}\n" "${script}" page "${page}")
 
 file(WRITE "${OUT}" "// Made of io/plot/page by embed_page.cmake.
 #include <string_view>
