@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/explain/token_label.hpp"
 #include "cli/explain/walk.hpp"
 #include "cli/explain/walk_result.hpp"
 #include "cli/request/question.hpp"
@@ -14,6 +15,7 @@
 #include "core/layer/mask_rows.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -45,11 +47,11 @@ void settle(Request& request) {
     s.average_heads = false;
 }
 
-/// What stands on the screen fits it; a file's words are wrapped and its numbers are not.
+/// What stands on the screen fits it, words as in a book; a file's numbers are not wrapped.
 PageWidth page_width(const Request& request) {
     if (request.output != "-") return {};
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
-    return {columns, columns};
+    return {std::min(columns, PageWidth{}.words), columns};
 }
 
 std::unique_ptr<Page> page_of(const PageFormat& format, const Request& request) {
@@ -91,29 +93,59 @@ Result computed_maps(const Plan& plan, const Operands& operands, ThreadPool& wor
     return compute(whole, Operands(operands), workers);
 }
 
+/// All keys of a head, with what stands beside each; the rest of a page is less.
+void check_full(const Plan& plan, std::size_t heads) {
+    constexpr double most_numbers = 1e6, columns_by_key = 12;
+    const double of_head = static_cast<double>(plan.kv_len) *
+                           (static_cast<double>(plan.d_k + plan.d_v) + columns_by_key);
+    const double numbers = of_head * static_cast<double>(heads);
+    if (numbers <= most_numbers) return;
+    throw Error(ErrorKind::usage, "--full",
+                "the page would hold some " + io::fixed_text(numbers, 0) +
+                    " numbers; expected at most " + io::fixed_text(most_numbers, 0) +
+                    (of_head <= most_numbers ? ", as of one head by --head N"
+                                             : ", as of fewer keys"));
+}
+
 struct Told {
-    std::size_t batch, first_head, end_head;
+    std::size_t batch, first_head, end_head, most;
 };
 
 Told told_by(const ExplainRequest& explain, const Plan& plan) {
     const std::size_t batch = pick("--batch", "batch entry", explain.batch, plan.batch);
     const std::size_t head = pick("--head", "head", explain.head, plan.heads);
     const bool is_one_head = explain.head || plan.heads > most_heads;
-    return {batch, is_one_head ? head : 0, is_one_head ? head + 1 : plan.heads};
-}
-
-void write_walk(Walk& walk) {
-    walk_to_heads(walk);
-    for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)
-        walk_head(walk, shown);
-    walk_from_heads(walk);
-    io::OutputFile out(walk.request.output);
-    out.fill([&](io::Output& to) { to << walk.page->text(); });
-    out.commit();
+    const std::size_t end_head = is_one_head ? head + 1 : plan.heads;
+    if (explain.full) check_full(plan, end_head - head);
+    return {batch, head, end_head, explain.full ? std::string::npos : most_shown};
 }
 
 int decimals_of(const Request& request) {
     return static_cast<int>(request.precision.value_or(default_precision));
+}
+
+/// Writes the page.
+void tell(const Told& told, const Request& request, const WalkSource& source,
+          std::unique_ptr<Page> page) {
+    const Plan& plan = source.plan;
+    Walk walk{request,
+              source,
+              plan,
+              axis_labels(request, plan),
+              told.batch,
+              told.first_head,
+              told.end_head,
+              WalkArrays(source.result.arrays, plan.first_query, told.batch, plan.heads),
+              WalkArrays(source.maps.arrays, plan.first_query, told.batch, plan.heads),
+              NumberWords(decimals_of(request), plan.dtype, told.most, source.file, source.digits),
+              std::move(page)};
+    walk_to_heads(walk);
+    for (std::size_t shown = walk.first_head; shown < walk.end_head; ++shown)
+        walk_head(walk, shown);
+    walk_from_heads(walk);
+    io::OutputFile out(request.output);
+    out.fill([&](io::Output& to) { to << walk.page->text(); });
+    out.commit();
 }
 
 }  // namespace
@@ -125,48 +157,22 @@ void explain(const ExplainRequest& explain, Request& request) {
     Question question =
         read_question(request, {workers, models}, {.settle = settle, .walks = true});
     if (!explain.token_label.empty()) choose_query(question, explain.token_label, request);
-    const Plan& plan = question.plan;
-    const Told told = told_by(explain, plan);
-    const std::vector<std::string> additive = additive_masks(question.operands);
-
+    WalkSource source{std::move(question.plan), {}};
+    const Told told = told_by(explain, source.plan);
     std::unique_ptr<Page> page = page_of(format, request);
-    const Result maps =
-        page->shows_pictures() ? computed_maps(plan, question.operands, workers) : Result{};
-    const Result result = compute(plan, std::move(question.operands), workers);
-    Walk walk{request,
-              plan,
-              axis_labels(request, plan),
-              told.batch,
-              told.first_head,
-              told.end_head,
-              additive,
-              WalkArrays(result.arrays, plan.first_query, told.batch, plan.heads),
-              WalkArrays(maps.arrays, plan.first_query, told.batch, plan.heads),
-              NumberWords(decimals_of(request), plan.dtype),
-              std::move(page)};
-    write_walk(walk);
+    source.additive_masks = additive_masks(question.operands);
+    source.norm = question.operands.norm;
+    if (page->shows_pictures())
+        source.maps = computed_maps(source.plan, question.operands, workers);
+    source.result = compute(source.plan, std::move(question.operands), workers);
+    tell(told, request, source, std::move(page));
 }
 
 void explain_result(const ExplainRequest& explain, const std::string& path, Request& request) {
     const PageFormat& format = format_of(explain.format, request);
     ThreadPool workers;
-    const ComputedResult computed = read_computed(path, explain.token_label, request, workers);
-    const Plan& plan = computed.plan;
-    const Told told = told_by(explain, plan);
-    Walk walk{request,
-              plan,
-              axis_labels(request, plan),
-              told.batch,
-              told.first_head,
-              told.end_head,
-              computed.additive_masks,
-              WalkArrays(computed.result.arrays, plan.first_query, told.batch, plan.heads),
-              WalkArrays(computed.maps.arrays, plan.first_query, told.batch, plan.heads),
-              NumberWords(decimals_of(request), plan.dtype, computed.place, computed.digits),
-              page_of(format, request),
-              computed.place,
-              computed.missing};
-    write_walk(walk);
+    const WalkSource source = read_computed(path, explain.token_label, request, workers);
+    tell(told_by(explain, source.plan), request, source, page_of(format, request));
 }
 
 }  // namespace attn::cli

@@ -16,12 +16,13 @@ struct ExplainRequest {
     const PageFormat* format = nullptr;  ///< null: the output's suffix says
     std::optional<std::uint64_t> head, batch;
     std::string token_label;  ///< the query by its label, which wins over the request's token
+    bool full = false;        ///< every key, number and term is shown
 };
 
 /// Computes the request's question for one query, its `token` or one in the middle, and writes the
 /// walk to the request's output. What the request says of its answer's form (emit, format, pretty,
 /// nonfinite, average_heads) has no place here. Errors: as for the question itself, and kind usage
-/// for heads and batch entries that are not there.
+/// for heads and batch entries that are not there, and for full pages that are too long.
 void explain(const ExplainRequest& explain, Request& request);
 
 /// The same for a result that was computed before: its numbers are shown as they are. Of the

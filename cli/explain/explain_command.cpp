@@ -75,6 +75,7 @@ int run_explain(const Args& args, Request& request) {
     if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
     walk.head = args.whole("head");
     walk.batch = args.whole("batch");
+    walk.full = args.has("full");
     const std::string result = result_in(args.names());
     Request asked;
     if (!result.empty()) {
@@ -109,6 +110,9 @@ constexpr Option explain_options[] = {
      .limits = {.expected = "a whole number from 0"},
      .argument = "N",
      .help = "the batch entry, from 0 (default 0)"},
+    {.key = "full",
+     .field = Switch{},
+     .help = "every key, number and term, also where there are many"},
     {.key = "format",
      .field = choice_among<page_format_names>,
      .help = "how it is written (default text, or by -o's suffix)",

@@ -19,6 +19,45 @@ std::string element(const std::string& name, std::string_view words, const char*
     return "<" + name + attributes + ">" + io::markup_text(words) + "</" + name + ">";
 }
 
+bool is_letter(char c) {
+    return c >= 'a' && c <= 'z';
+}
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/// Words in which flags and percentages stay on one line: they break at "--" and before "%".
+std::string words_markup(std::string_view words) {
+    std::string text;
+    std::size_t done = 0;
+    const auto keep = [&](std::size_t from, std::size_t end, const char* name) {
+        text += io::markup_text(words.substr(done, from - done)) +
+                element(name, words.substr(from, end - from));
+        done = end;
+    };
+    for (std::size_t at = 0; at + 2 < words.size(); ++at) {
+        const bool is_flag = words.substr(at, 2) == "--" && is_letter(words[at + 2]) &&
+                             (at == 0 || words[at - 1] == ' ' || words[at - 1] == '(');
+        const bool is_percent = is_digit(words[at]) && words.substr(at + 1, 2) == " %";
+        if (is_flag) {
+            std::size_t end = at + 2;
+            while (end < words.size() && (is_letter(words[end]) || words[end] == '-')) ++end;
+            keep(at, end, "code");
+        } else if (is_percent) {
+            std::size_t from = at;
+            while (from > done && is_digit(words[from - 1])) --from;
+            keep(from, at + 3, "span");
+        }
+        at = std::max(at, done == 0 ? 0 : done - 1);
+    }
+    return text + io::markup_text(words.substr(done));
+}
+
+std::string words_element(const std::string& name, std::string_view words) {
+    return "<" + name + ">" + words_markup(words) + "</" + name + ">";
+}
+
 std::string bar_picture(double length) {
     std::array<char, 160> text{};
     std::snprintf(text.data(), text.size(),
@@ -35,11 +74,11 @@ public:
         body_ += element("h" + std::to_string(level), words) + "\n";
     }
 
-    void paragraph(const std::string& words) override { body_ += element("p", words) + "\n"; }
+    void paragraph(const std::string& words) override { body_ += words_element("p", words) + "\n"; }
 
     void list(const std::vector<std::string>& items) override {
         body_ += "<ul>\n";
-        for (const std::string& item : items) body_ += element("li", item) + "\n";
+        for (const std::string& item : items) body_ += words_element("li", item) + "\n";
         body_ += "</ul>\n";
     }
 
@@ -47,6 +86,12 @@ public:
         body_ += "<div class=\"formula\">\n";
         for (const std::string& line : lines) body_ += element("div", line) + "\n";
         body_ += "</div>\n";
+    }
+
+    void details(const std::string& words, const std::vector<std::string>& lines) override {
+        body_ += "<details>\n" + element("summary", words) + "\n";
+        formula(lines);
+        body_ += "</details>\n";
     }
 
     void table(const PageTable& table) override {

@@ -16,13 +16,13 @@ public:
     std::string number(double value) const override { return walk_.words.number(value); }
     std::string setting(double value) const override { return setting_text(value); }
     std::string source(std::string_view key) const override {
-        return walk_.source(std::string(key));
+        return walk_.source_of(std::string(key));
     }
     std::string operand_source(std::string_view key) const override {
         return walk_.operand_source(std::string(key));
     }
     std::string additive_mask_source(std::size_t index) const override {
-        return walk_.operand_source(walk_.additive_masks[index]);
+        return walk_.operand_source(walk_.source.additive_masks[index]);
     }
     bool is_given(std::string_view key) const override {
         return walk_.request.has(std::string(key));

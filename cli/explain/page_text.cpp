@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t indent = 4;  // of formulas and tables
 constexpr std::size_t widest_bar = 20;
 
-/// The first blank where a line may end: not before a number, which belongs to its name.
+/// The first blank where a line may end: not before a number, which belongs to its name, nor
+/// before its percent sign.
 std::size_t find_break(std::string_view words) {
     std::size_t at = words.find(' ');
     while (at != std::string_view::npos && at + 1 < words.size() &&
-           std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0)
+           (words[at + 1] == '%' || std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0))
         at = words.find(' ', at + 1);
     return at;
 }
@@ -110,6 +111,46 @@ std::string block(const io::Cells& cells, std::size_t first, std::size_t end) {
     return io::align_columns(part);
 }
 
+/// "[0.1, 0.2, 0.3]" in lines of at most `most` columns.
+std::vector<std::string> vector_lines(std::string_view vector, std::size_t most) {
+    std::vector<std::string> lines;
+    while (vector.size() > most) {
+        const std::size_t blank = vector.substr(0, most + 1).rfind(' ');
+        if (blank == 0 || blank == std::string_view::npos) break;
+        lines.emplace_back(vector.substr(0, blank));
+        vector.remove_prefix(blank);  // the blank stands below the bracket
+    }
+    lines.emplace_back(vector);
+    return lines;
+}
+
+/// The table with its last column in as many lines as it needs; empty where that has no room.
+std::string with_folded_column(const io::Cells& cells, std::size_t most) {
+    constexpr std::size_t least = 18, gap = 2;
+    const std::size_t last = cells[0].size() - 1, used = widest_line(block(cells, 1, last)) + gap;
+    if (used + least > most) return "";
+    io::Cells folded;
+    folded.reserve(cells.size());
+    for (const auto& row : cells) {
+        const std::size_t first = folded.size();
+        for (const std::string& line : vector_lines(row[last], most - used)) {
+            folded.push_back(folded.size() == first ? row : std::vector<std::string>(row.size()));
+            folded.back()[last] = line;
+        }
+    }
+    std::size_t widest = 0;
+    for (const auto& row : folded) widest = std::max(widest, io::display_width(row[last]));
+    for (auto& row : folded)  // from the left, unlike numbers
+        row[last].append(widest - io::display_width(row[last]), ' ');
+    const std::string lines = block(folded, 1, last + 1);
+    std::string text;
+    for (std::size_t at = 0, end = 0; at < lines.size(); at = end + 1) {
+        end = lines.find('\n', at);
+        text += lines.substr(at, lines.find_last_not_of(' ', end - 1) + 1 - at) + "\n";
+    }
+    return widest_line(text) > most ? "" : text;
+}
+
 /// Each row by itself: its first cell, and below it the others with their headers.
 std::string records(const PageTable& table, std::size_t most) {
     std::string text;
@@ -162,7 +203,7 @@ public:
             text_ += with_bars(block(table.cells, 1, columns), table);
             return;
         }
-        std::string text;
+        std::string text = table.may_fold ? with_folded_column(table.cells, width_.numbers) : "";
         for (std::size_t first = 1, end = 1; table.may_split && first < columns; first = end) {
             std::string fitting;
             for (end = first; end < columns; ++end) {

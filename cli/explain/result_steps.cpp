@@ -151,7 +151,13 @@ private:
         add_by_key("softmax_powers", [&](std::size_t b, std::size_t h, std::size_t k) {
             return powers[at(b, h, k)];
         });
-        if (!after) return;
+        if (!after) {
+            if (find("biased_scores") == nullptr)
+                add_by_key("biased_scores", [&](std::size_t b, std::size_t h, std::size_t k) {
+                    return mask.data()[at(b, h, k)] == 0 ? lowest : scores.data()[at(b, h, k)];
+                });
+            return;
+        }
         add_by_key("unmasked_weights", [&](std::size_t b, std::size_t h, std::size_t k) {
             return powers[at(b, h, k)] / total[b * plan_.heads + h];
         });

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "cli/explain/token_label.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
@@ -30,9 +30,9 @@ std::optional<std::size_t> Walk::own_key() const {
 std::vector<std::size_t> Walk::shown_keys(std::size_t head) const {
     const Row weights = shares(head);
     const std::optional<std::size_t> own = own_key();
-    std::vector<std::size_t> keys = largest_of(weights, most_shown);
+    std::vector<std::size_t> keys = largest_of(weights, words.most());
     if (!own || std::binary_search(keys.begin(), keys.end(), *own)) return keys;
-    keys = largest_of(weights, most_shown - 1);
+    keys = largest_of(weights, words.most() - 1);
     keys.insert(std::lower_bound(keys.begin(), keys.end(), *own), *own);
     return keys;
 }
@@ -49,20 +49,49 @@ std::string Walk::left_out_words(std::size_t head) const {
            words.number(std::accumulate(weights.begin(), weights.end(), 0.0)) + " together.";
 }
 
+bool Walk::draws_parameters() const {
+    const bool has_some = row_of(settings().mode).projects && settings().init != Init::none;
+    // Parameters that stood in a request as numbers are in no config.
+    return has_some && !request.has("weights") && (!is_result() || request.has("init"));
+}
+
 std::string Walk::command() const {
     return "attn " + std::string(row_of(settings().mode).name);
 }
 
+std::string Walk::place(ArrayId array, std::size_t head) const {
+    std::string text(array.row().name);
+    for (std::size_t i = 0; i < array.row().axes.size(); ++i) {
+        if (!plan.shown.shows(array, i)) continue;
+        switch (array.row().axes[i]) {
+            case Axis::batch: text += "[batch " + std::to_string(batch) + "]"; break;
+            case Axis::heads:
+            case Axis::heads_apart:
+            case Axis::groups: text += "[head " + std::to_string(head) + "]"; break;
+            case Axis::kv_heads:
+                text += "[head " + std::to_string(head * plan.kv_heads / plan.heads) + "]";
+                break;
+            case Axis::tokens:
+            case Axis::q_len: text += "[" + std::to_string(query()) + "]"; break;
+            default: break;
+        }
+    }
+    return text;
+}
+
 std::string Walk::query_label() const {
-    std::string number = std::to_string(query());
-    if (labels.queries.empty()) return number;
-    return number + " \"" + page->label(io::label_text(labels.queries[query()], widest_name)) +
-           "\"";
+    const std::string number = std::to_string(query());
+    return labels.queries.empty() ? number : number + " \"" + query_name() + "\"";
+}
+
+std::string Walk::query_name() const {
+    return labels.queries.empty() ? "query " + std::to_string(query())
+                                  : page->label(shown_label(labels.queries[query()], widest_name));
 }
 
 std::string Walk::key_name(std::size_t key, std::size_t columns) const {
     return labels.keys.empty() ? std::to_string(key)
-                               : page->label(io::label_text(labels.keys[key], columns));
+                               : page->label(shown_label(labels.keys[key], columns));
 }
 
 std::string Walk::key_label(std::size_t key) const {
@@ -70,14 +99,16 @@ std::string Walk::key_label(std::size_t key) const {
     return name == number ? number : number + " \"" + name + "\"";
 }
 
-std::string Walk::source(const std::string& key) const {
+std::string Walk::source_of(const std::string& key) const {
     if (request.has(key)) {
         std::string place = io::one_line(place_of(request, key));
-        // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader.
-        if (!place.starts_with("<stdin>:")) return place;
-        const std::size_t value = place.find(": ");
-        const std::string document = result.empty() ? "the request" : "the result";
-        return value == std::string::npos ? document : document + "'s " + place.substr(value + 2);
+        // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
+        // named once.
+        const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");
+        if (!of_result && !place.starts_with("<stdin>:")) return place;
+        const std::size_t value = place.find(": ", of_result ? source.file.size() : 0);
+        if (value == std::string::npos) return is_result() ? "the result" : "the request";
+        return (is_result() ? "its config: " : "the request's ") + place.substr(value + 2);
     }
     const bool of_weights = key == "kv_heads" || key == "qkv_bias" || key == "out_bias";
     if (of_weights && request.has("weights")) return "as the weights have it";
@@ -85,13 +116,13 @@ std::string Walk::source(const std::string& key) const {
 }
 
 std::string Walk::seed_source() const {
-    return request.has("seed") ? source("seed") : "--seed 0, the default";
+    return request.has("seed") ? source_of("seed") : "--seed 0, the default";
 }
 
 std::string Walk::operand_source(const std::string& key) const {
     const auto file = request.operand_files.find(key);
     if (file == request.operand_files.end())
-        return "\"" + key + "\" of " + (result.empty() ? "the request" : "what was asked");
+        return "\"" + key + "\" of " + (is_result() ? "what was asked" : "the request");
     return flag_of(*find_option(key)) + " " + io::one_line(file->second);
 }
 
@@ -101,15 +132,15 @@ std::string Walk::position_words() const {
     return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
            std::to_string(std::abs(offset())) + " = " + p +
            ", the query's position among the keys (" +
-           (request.has("causal_align") ? source("causal_align")
+           (request.has("causal_align") ? source_of("causal_align")
                                         : "--causal-align top-left, the default") +
            ")";
 }
 
-std::string Walk::vector_line(const std::string& name, const Row& values,
+std::string Walk::vector_line(const std::string& place, const Row& values,
                               const std::string& dimension) const {
-    return name + "[" + std::to_string(query()) + "] = " + words.row(values) + "   (" + dimension +
-           " " + std::to_string(values.size()) + ")";
+    return place + " = " + words.row(values) + "   (" + dimension + " " +
+           std::to_string(values.size()) + ")";
 }
 
 }  // namespace attn::cli

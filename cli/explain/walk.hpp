@@ -13,6 +13,9 @@
 #include "cli/explain/walk_page.hpp"
 #include "cli/request/labels.hpp"
 #include "cli/request/request.hpp"
+#include "core/layer/norm.hpp"
+#include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn::cli {
@@ -20,20 +23,34 @@ namespace attn::cli {
 /// Columns of a label in words.
 inline constexpr std::size_t widest_name = 40;
 
+/// What is walked through: a question that was computed for it, or a result that was there.
+struct WalkSource {
+    Plan plan;      ///< of the query that is walked through
+    Result result;  ///< the arrays of that query, and steps between them
+    Result maps{};  ///< mask and attention_weights of all queries, where there are pictures
+    std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
+    std::optional<InputNorm> norm{};            ///< of the input, where its numbers are known
+    std::string file{};     ///< of a result: the path, or <stdin>; empty: it was computed
+    std::string missing{};  ///< arrays that a result does not have, as a list
+    std::optional<std::uint64_t> digits{};  ///< behind the point, where it was rounded to them
+};
+
 /// What every part of the walk needs.
 struct Walk {
     const Request& request;
-    const Plan& plan;   ///< of one query
+    const WalkSource& source;
+    const Plan& plan;   ///< the source's
     AxisLabels labels;  ///< of all queries and keys
     std::size_t batch = 0;
-    std::size_t first_head = 0, end_head = 1;   ///< those that are shown
-    std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
-    WalkArrays arrays;
-    WalkArrays maps;  ///< mask and attention_weights of all queries, where there are pictures
+    std::size_t first_head = 0, end_head = 1;  ///< those that are shown
+    WalkArrays arrays, maps;                   ///< the source's
     NumberWords words;
     std::unique_ptr<Page> page;
-    std::string result{};   ///< the file that the numbers are from; empty: they are computed
-    std::string missing{};  ///< arrays that the file does not have, as a list
+
+    bool is_result() const { return !source.file.empty(); }
+    /// Whether the parameters, and the embedding of the input, are random numbers.
+    bool draws_parameters() const;
+    bool draws_inputs() const { return request.text.has_value(); }
 
     const Settings& settings() const { return plan.config; }
     std::size_t query() const { return plan.first_query; }
@@ -68,15 +85,20 @@ struct Walk {
     }
 
     std::string command() const;
+    /// An array with the places of this query, head and batch entry among its axes:
+    /// "queries[head 1][2]".
+    std::string place(ArrayId array, std::size_t head = 0) const;
     /// `1 "journey"`, or `1` where there are no labels.
     std::string query_label() const;
+    /// The label alone, or "query 1".
+    std::string query_name() const;
     /// The label alone, at most so many columns of it, or the number where there is none.
     std::string key_name(std::size_t key, std::size_t columns = widest_name) const;
     std::string key_label(std::size_t key) const;
 
     /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "the default of
     /// --heads".
-    std::string source(const std::string& key) const;
+    std::string source_of(const std::string& key) const;
     std::string seed_source() const;
     /// The same of an operand: "--mask mask.json".
     std::string operand_source(const std::string& key) const;
@@ -84,8 +106,8 @@ struct Walk {
     /// The matrix of one head, where it is there and the page has pictures.
     void draw(std::string_view name, std::size_t head, const std::string& caption);
 
-    /// "name[1] = [...]   (d_in 3)".
-    std::string vector_line(const std::string& name, const Row& values,
+    /// "queries[1] = [...]   (d_k 3)".
+    std::string vector_line(const std::string& place, const Row& values,
                             const std::string& dimension) const;
 };
 
@@ -97,6 +119,10 @@ std::string sized(const char* name, std::size_t size);
 
 /// What the query looks at, in one sentence or one a head.
 void walk_answer(Walk& walk);
+/// The model's norm before the layer, where there is one.
+void walk_norm(Walk& walk);
+/// What its new vector is made of, in a sentence.
+std::string ending_words(const Walk& walk);
 void walk_to_heads(Walk& walk);                ///< the question, the input, the projections
 void walk_head(Walk& walk, std::size_t head);  ///< from the query vector to its context
 void walk_from_heads(Walk& walk);              ///< joined heads, output, the check

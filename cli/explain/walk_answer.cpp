@@ -1,6 +1,7 @@
-// What the walk opens with: the keys that the query looks at most.
+// What the walk opens and ends with: the keys that the query looks at most, and what it gets.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "cli/explain/walk.hpp"
@@ -21,61 +22,117 @@ std::string percent(double share) {
     return std::to_string(std::lround(100 * share)) + " %";
 }
 
-/// The label; with the number where another key is called the same.
+/// The label; with the number where another key is called the same; "key 3" where there are none.
 std::string told_name(const Walk& walk, std::size_t key) {
-    std::string name = walk.key_name(key);
     const std::string number = std::to_string(key);
-    if (name == number) return "key " + number + " at";
+    if (walk.labels.keys.empty()) return "key " + number;
+    std::string name = walk.key_name(key);
     for (std::size_t other = 0; other < walk.plan.kv_len; ++other)
         if (other != key && walk.key_name(other) == name) return name + " (" + number + ")";
     return name;
 }
 
+/// The weights that are named, the largest first, and the others.
+struct LargestWeights {
+    explicit LargestWeights(const Row& weights)
+        : total(std::accumulate(weights.begin(), weights.end(), 0.0)), rest(total) {
+        if (std::isnan(total)) return;
+        std::vector<std::size_t> order(weights.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+        while (!order.empty() && weights[order.back()] == 0) order.pop_back();
+        others = order.size();
+        for (std::size_t key : order) {
+            const bool is_enough = keys.size() >= most_named || total - rest >= nearly_all * total;
+            if (is_enough && others > 1) return;
+            keys.push_back(key);
+            rest -= weights[key];
+            --others;
+        }
+    }
+
+    double total, rest;  // rest: of the others
+    std::vector<std::size_t> keys;
+    std::size_t others = 0;
+};
+
 /// "garden 86 %, it 5 % and 3 more 9 %".
 std::string looked_at(const Walk& walk, std::size_t head) {
     const Row weights = walk.shares(head);
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    if (std::isnan(total)) return "no key that can be named: its weights are nan";
-    std::vector<std::size_t> order(weights.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
-    while (!order.empty() && weights[order.back()] == 0) order.pop_back();
+    const LargestWeights largest(weights);
+    if (std::isnan(largest.total)) return "no key that can be named: its weights are nan";
     std::string text;
-    double told = 0;
-    std::size_t named = 0;
-    for (; named < order.size(); ++named) {
-        const bool is_enough = named >= most_named || told >= nearly_all * total;
-        if (is_enough && order.size() - named > 1) break;
-        const double weight = weights[order[named]];
-        text += (text.empty() ? "" : ", ") + told_name(walk, order[named]) + " " + percent(weight);
-        told += weight;
+    for (std::size_t key : largest.keys)
+        text += (text.empty() ? "" : ", ") + told_name(walk, key) +
+                (walk.labels.keys.empty() ? " at " : " ") + percent(weights[key]);
+    if (largest.others != 0)
+        text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
+    if (text.empty()) {
+        const Row mask = walk.arrays.row("mask", head);
+        const bool blocks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
+        text = blocks_all ? "nothing, every key is blocked" : "nothing, every weight is 0";
     }
-    if (named < order.size())
-        text += " and " + std::to_string(order.size() - named) + " more " + percent(total - told);
-    if (order.empty()) text = "nothing, every key is blocked";
     if (!walk.settings().sink.empty())
-        text += std::string(order.empty() ? "; " : ", ") + "the sink keeps " + percent(1 - total);
+        text += std::string(largest.keys.empty() ? "; " : ", ") + "the sink keeps " +
+                percent(1 - largest.total);
     return text;
+}
+
+/// "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
+std::string mixed_of(const Walk& walk) {
+    if (walk.plan.dropout.p != 0) return "the values times the weights that dropout leaves";
+    const Row weights = walk.shares(0);
+    const LargestWeights largest(weights);
+    std::string text;
+    for (std::size_t key : largest.keys) {
+        const bool is_last = largest.others == 0 && key == largest.keys.back();
+        text += (text.empty() ? ""
+                 : is_last    ? " and "
+                              : ", ") +
+                percent(weights[key]) + (text.empty() ? " of the value of " : " of that of ") +
+                told_name(walk, key);
+    }
+    if (largest.others != 0)
+        text +=
+            " and " + percent(largest.rest) + " of " + std::to_string(largest.others) + " others";
+    return text.empty() ? "zeros, since no value has a weight" : text;
+}
+
+std::string called(const Walk& walk) {
+    return walk.labels.queries.empty() ? walk.query_name() : "\"" + walk.query_name() + "\"";
 }
 
 }  // namespace
 
 void walk_answer(Walk& walk) {
     const Plan& g = walk.plan;
-    const std::string label = walk.query_label();
-    const std::size_t quote = label.find('"');
-    const std::string who =
-        (quote == std::string::npos ? "Query " + label : label.substr(quote)) + " looks at";
-    const std::string before = g.dropout.p == 0 ? "" : ", before dropout";
-    if (g.heads == 1) return walk.page->paragraph(who + before + ": " + looked_at(walk, 0) + ".");
+    std::string who = called(walk);
+    if (who.starts_with('q')) who[0] = 'Q';
+    const bool is_before = walk.arrays.has("weights_before_dropout");
+    const std::string when = g.dropout.p == 0 ? ""
+                             : is_before      ? ", before dropout"
+                                              : ", after dropout";
+    const std::string start = who + " looks at" + when + ":";
+    if (g.heads == 1) return walk.page->paragraph(start + " " + looked_at(walk, 0) + ".");
     const bool all = g.heads <= most_told;
     std::vector<std::string> items;
     for (std::size_t head = all ? 0 : walk.first_head; head < (all ? g.heads : walk.end_head);
          ++head)
         items.push_back("head " + std::to_string(head) + ": " + looked_at(walk, head));
-    walk.page->paragraph(who + before + ":");
+    walk.page->paragraph(start);
     walk.page->list(items);
+}
+
+std::string ending_words(const Walk& walk) {
+    const Plan& g = walk.plan;
+    const bool is_joined = row_of(g.mode).projects || g.packed;
+    const std::string heads = std::to_string(g.heads) + " heads";
+    const std::string made = g.heads == 1 ? mixed_of(walk)
+                             : is_joined  ? "what its " + heads + " have made, side by side"
+                                          : "one for each of " + heads;
+    return "This is the new vector of " + called(walk) + ": " + made +
+           (g.parameters.out_proj ? ", projected by W_out." : ".");
 }
 
 }  // namespace attn::cli

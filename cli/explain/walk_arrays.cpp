@@ -162,16 +162,17 @@ std::string NumberWords::row(const Row& values, std::size_t most) const {
 }
 
 template <class Text>
-std::string NumberWords::terms(const Row& values, const char* what, Text text_of) const {
-    const std::vector<std::size_t> shown = largest_of(values, most_shown);
-    std::string text;
-    for (std::size_t i : shown) text += (text.empty() ? "" : " + ") + text_of(i);
+std::string NumberWords::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
     if (values.empty()) return "nothing";
-    if (shown.size() == values.size()) return text;
+    std::string text;
     double rest = std::accumulate(values.begin(), values.end(), 0.0);
-    for (std::size_t i : shown) rest -= values[i];
-    return text + " + " + factor(rest) + " (the " + std::to_string(values.size() - shown.size()) +
-           " smallest " + what + ")";
+    for (std::size_t i : shown.places) {
+        text += (text.empty() ? "" : " + ") + text_of(i);
+        rest -= values[i];
+    }
+    if (shown.others == 0) return text;
+    return text + (text.empty() ? "" : " + ") + factor(rest) + " (the " +
+           std::to_string(shown.others) + " " + shown.name + ")";
 }
 
 void NumberWords::require_sum(const SumOfProducts& sum, double result,
@@ -194,40 +195,47 @@ void NumberWords::require_sum(const SumOfProducts& sum, double result,
                         "; expected the arrays of one result");
 }
 
-std::string NumberWords::sum(const SumOfProducts& sum, double result,
-                             std::string_view array) const {
+std::string NumberWords::sum(const SumOfProducts& sum, double result, std::string_view array,
+                             const std::optional<ShownTerms>& shown) const {
     require_sum(sum, result, array);
     Row products;
     products.reserve(sum.factors.size());
     for (const auto& [a, b] : sum.factors) products.push_back(a * b);
-    std::string text = terms(products, "products", [&](std::size_t i) {
+    const auto largest = [&] {
+        const std::size_t count = std::min(most_, products.size());
+        return ShownTerms{largest_of(products, count), products.size() - count,
+                          "smallest products"};
+    };
+    std::string text = terms(products, shown ? *shown : largest(), [&](std::size_t i) {
         return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
     });
     if (sum.bias) text += " + " + factor(*sum.bias);
     return text + " = " + number(result);
 }
 
-std::string NumberWords::softmax_total(const Row& powers, std::optional<double> sink_power,
-                                       double result) const {
+std::string NumberWords::softmax_total(const Row& powers, const ShownTerms& shown,
+                                       std::optional<double> sink_power, double result) const {
     if (file_.empty())
         require_same(for_dtype(dtype_,
                                [&]<class T>(T) -> double {
                                    return softmax_total_of<T>(powers, sink_power);
                                }),
                      result);
-    return total(powers, sink_power, result);
+    return total(powers, shown, sink_power, result);
 }
 
-std::string NumberWords::masked_total(const Row& weights, double result) const {
+std::string NumberWords::masked_total(const Row& weights, const ShownTerms& shown,
+                                      double result) const {
     if (file_.empty())
         require_same(
             for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
             result);
-    return total(weights, std::nullopt, result);
+    return total(weights, shown, std::nullopt, result);
 }
 
-std::string NumberWords::total(const Row& values, std::optional<double> last, double result) const {
-    std::string text = terms(values, "terms", [&](std::size_t i) { return factor(values[i]); });
+std::string NumberWords::total(const Row& values, const ShownTerms& shown,
+                               std::optional<double> last, double result) const {
+    std::string text = terms(values, shown, [&](std::size_t i) { return factor(values[i]); });
     if (last) text += " + " + factor(*last);
     return text + " = " + number(result);
 }

@@ -29,10 +29,28 @@ HeadView::HeadView(Walk& walk, std::size_t head)
       g_(walk.plan), head_(head), mask_(row("mask")), shown_(walk.shown_keys(head)) {}
 
 std::string HeadView::last_scores() const {
+    // A mask after the softmax leaves the scores as they are.
+    if (!sees_all() && s_.mask_method == MaskMethod::neg_inf) return "biased_scores";
     std::string name = "scores";
-    for (const StepUse& use : steps_taken(g_, walk_.additive_masks.size()))
+    for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size()))
         name = use.step.emits[use.index].row().name;
     return name;
+}
+
+std::size_t HeadView::key_in_full() const {
+    const Row shares = walk_.shares(head_);
+    const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
+    return walk_.own_key().value_or(static_cast<std::size_t>(largest));
+}
+
+ShownTerms HeadView::shown_terms(bool only_seen) const {
+    ShownTerms terms;
+    std::copy_if(shown_.begin(), shown_.end(), std::back_inserter(terms.places),
+                 [&](std::size_t key) { return !only_seen || sees(key); });
+    const auto blocked = std::count(mask_.begin(), mask_.end(), 0.0);
+    const std::size_t all = mask_.size() - (only_seen ? static_cast<std::size_t>(blocked) : 0);
+    terms.others = all - terms.places.size();
+    return terms;
 }
 
 io::Cells HeadView::names_of_keys() const {
@@ -57,6 +75,7 @@ void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows)
             table.cells.back().push_back(is_yes_or_no(name) ? io::fixed_text(values[key], 0)
                                                             : words_.number(values[key]));
     }
+    if (shown_.size() > most_shown) table = {turned(table.cells)};
     page_.table(table);
 }
 
@@ -84,19 +103,24 @@ void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
     io::Cells names = names_of_keys();
     names.push_back({number_name});
     for (std::size_t key : shown_) names.back().push_back(words_.number(numbers[key]));
-    page_.fitted_table(most_shown, [&](std::size_t most) {
+    const auto make = [&](std::size_t most) {
         io::Cells cells = names;
         cells.push_back({vector_name + " " + shape});
         for (std::size_t key : shown_) cells.back().push_back(words_.row(vectors[key], most));
-        return PageTable{turned(cells)};
-    });
+        PageTable table{turned(cells)};
+        table.may_fold = true;
+        return table;
+    };
+    const bool is_cut = !vectors.empty() && vectors[0].size() > words_.most();
+    if (is_cut) return page_.fitted_table(words_.most(), make);
+    page_.table(make(words_.most()));
 }
 
 void walk_head(Walk& walk, std::size_t head) {
     const Plan& g = walk.plan;
     if (g.heads > 1) walk.page->heading(2, "Head " + std::to_string(head));
     if (g.kv_heads != g.heads)
-        walk.page->paragraph("Grouped heads (" + walk.source("kv_heads") +
+        walk.page->paragraph("Grouped heads (" + walk.source_of("kv_heads") +
                              "): " + std::to_string(g.heads / g.kv_heads) +
                              " heads share one key head; this one uses key head " +
                              std::to_string(head * g.kv_heads / g.heads) + " of " +

@@ -1,6 +1,9 @@
 // One head of the walk, as its parts see it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +20,28 @@ protected:
     Row row(const std::string& name) const { return walk_.arrays.row(name, head_); }
     double number(const std::string& name) const { return row(name).front(); }
 
-    /// "scores[1][3]": of this query.
-    std::string element(const std::string& name, std::size_t index) const {
-        return name + "[" + std::to_string(walk_.query()) + "][" + std::to_string(index) + "]";
+    /// "scores[head 1][2]" and "scores[head 1][2][3]": of this head and query.
+    std::string place(ArrayId array) const { return walk_.place(array, head_); }
+    std::string element(ArrayId array, std::size_t index) const {
+        return place(array) + "[" + std::to_string(index) + "]";
     }
 
     void heading(const std::string& words) { page_.heading(g_.heads > 1 ? 3 : 2, words); }
 
-    /// Of the scores as the softmax takes them: the array of the last step.
+    /// Of the scores as the softmax takes them: the array of the last step, or behind the mask.
     std::string last_scores() const;
+
+    bool sees(std::size_t key) const { return mask_[key] != 0; }
+    bool sees_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
+    bool sees_nothing() const {
+        return std::count(mask_.begin(), mask_.end(), 0.0) == std::ssize(mask_);
+    }
+
+    /// The key whose score is written out: the query's own, or the one it looks at most.
+    std::size_t key_in_full() const;
+
+    /// The keys of the tables as the terms of a sum over all keys, or over those that are seen.
+    ShownTerms shown_terms(bool only_seen) const;
 
     /// Rows of a number a key under the keys' names.
     void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);

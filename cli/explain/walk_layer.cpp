@@ -12,7 +12,38 @@ namespace {
 
 void show_question(Walk& walk) {
     const Plan& g = walk.plan;
-    const Settings& s = walk.settings();
+    if (walk.draws_parameters() || walk.draws_inputs()) {
+        const std::string what = !walk.draws_inputs() ? "The parameters are"
+                                 : walk.draws_parameters()
+                                     ? "The parameters and the words' rows are"
+                                     : "The words' rows are";
+        walk.page->paragraph(what +
+                             " random numbers, not learned: the percentages show how attention is "
+                             "computed, not what a trained model looks at.");
+    }
+    const bool is_given = walk.request.has("token");
+    std::string words = "This is query " + walk.query_label() + " of " + std::to_string(g.q_len) +
+                        ", counted from 0 (" +
+                        (is_given ? walk.source_of("token")
+                                  : "by default; --token I or --token LABEL shows another") +
+                        ").";
+    if (g.batch > 1)
+        words += " Batch entry " + std::to_string(walk.batch) + " of " + std::to_string(g.batch) +
+                 " is shown (--batch B shows another).";
+    if (walk.end_head - walk.first_head != g.heads)
+        words += " Head " + std::to_string(walk.first_head) + " of " + std::to_string(g.heads) +
+                 " is shown (--head H shows another).";
+    walk.page->paragraph(words);
+    if (!walk.is_result()) return;
+    std::string file = "The numbers are those of " + io::one_line(walk.source.file) +
+                       "; the page computes nothing again but the steps of the softmax.";
+    if (!walk.source.missing.empty())
+        file += " It does not have " + walk.source.missing + " (--emit all writes them).";
+    walk.page->paragraph(file);
+}
+
+void show_sizes(Walk& walk) {
+    const Plan& g = walk.plan;
     std::string sizes;
     for (const auto& [name, size] : {std::pair("batch", g.batch),
                                      {"heads", g.heads},
@@ -23,91 +54,104 @@ void show_question(Walk& walk) {
                                      {"d_k", g.d_k},
                                      {"d_v", g.d_v}})
         if (size != 0) sizes += (sizes.empty() ? "" : ", ") + sized(name, size);
-    const bool is_given = walk.request.has("token");
-    std::string words =
-        "This is query " + walk.query_label() + " of " + std::to_string(g.q_len) +
-        ", counted from 0 (" +
-        (is_given ? walk.source("token") : "by default; --token I or --token LABEL shows another") +
-        ").";
-    if (g.batch > 1)
-        words += " Batch entry " + std::to_string(walk.batch) + " of " + std::to_string(g.batch) +
-                 " is shown (--batch B shows another).";
-    if (walk.end_head - walk.first_head != g.heads)
-        words += " Head " + std::to_string(walk.first_head) + " of " + std::to_string(g.heads) +
-                 " is shown (--head H shows another).";
-    walk.page->paragraph(words);
-    if (!walk.result.empty()) {
-        std::string file = "The numbers are those of " + io::one_line(walk.result) +
-                           "; the page computes nothing again but the steps of the softmax.";
-        if (!walk.missing.empty())
-            file += " It does not have " + walk.missing + " (--emit all writes them).";
-        walk.page->paragraph(file);
-    }
-    walk.page->paragraph("Sizes, d_k and d_v those of one head: " + sizes + ". Numbers are " +
-                         std::string(name_of(dtype_names, s.dtype)) + " (" + walk.source("dtype") +
-                         "), rounded to " + std::to_string(walk.words.decimals()) +
+    walk.page->paragraph("Sizes, d_k and d_v being those of one head: " + sizes + ". Numbers are " +
+                         std::string(name_of(dtype_names, walk.settings().dtype)) + " (" +
+                         walk.source_of("dtype") + "), rounded to " +
+                         std::to_string(walk.words.decimals()) +
                          " digits after the point on this page only (--precision).");
 }
 
 std::string source_of_inputs(const Walk& walk) {
     const Request& request = walk.request;
-    if (request.example) return "--example " + io::one_line(*request.example);
-    if (request.text) return "--text, embedded with --embed-seed";
-    if (!request.token_ids.empty()) return "--token-ids, embedded with the model of --weights";
-    if (!walk.result.empty()) return io::one_line(walk.result);
-    if (!request.has("inputs")) return "INPUT";
-    return (request.is_next_layer ? "the context_vectors of the earlier result " : "") +
-           walk.source("inputs");
+    if (request.example && !request.text)
+        return "come from --example " + io::one_line(*request.example);
+    if (request.text)
+        return "are drawn at random, a row for each word (" + walk.source_of("embed_seed") + ")";
+    if (!request.token_ids.empty()) return "come from --token-ids and the model of --weights";
+    if (walk.is_result()) return "come from the result";
+    if (!request.has("inputs")) return "come from INPUT";
+    return std::string("come from ") +
+           (request.is_next_layer ? "the context_vectors of the earlier result " : "") +
+           walk.source_of("inputs");
+}
+
+/// Which rows of which tables a model adds up for a token.
+std::string embedding_words(const Walk& walk) {
+    const io::Family* family = walk.request.family;
+    if (family == nullptr || !walk.arrays.has("token_ids") || walk.draws_inputs()) return "";
+    const io::EmbeddingNames& names = family->embedding;
+    const double id = walk.arrays.number("token_ids", 0);
+    struct Part {
+        std::string_view table;
+        std::string row;
+        const char* what;
+    };
+    std::string rows, whats;
+    for (const Part& part :
+         {Part{names.ids, std::to_string(static_cast<std::int64_t>(id)), "its token id"},
+          Part{names.segments, "0", "its segment"},
+          Part{names.positions, std::to_string(walk.plan.past_len + walk.query()),
+               "its position"}}) {
+        if (part.table.empty()) continue;
+        rows += (rows.empty() ? "" : " + ") + std::string(part.table) + "[" + part.row + "]";
+        whats += std::string(whats.empty() ? "" : " and ") + part.what;
+    }
+    return "In the model this row is " + rows + ", by " + whats +
+           (names.norm.empty() ? "" : ", and then the norm " + std::string(names.norm)) +
+           (names.positions.empty() ? "; positions come in by the rotary embedding." : ".");
 }
 
 void show_input(Walk& walk) {
     const WalkArrays& arrays = walk.arrays;
-    walk.page->heading(2, "Input");
     if (!row_of(walk.settings().mode).projects) {
+        walk.page->heading(2, "Input");
         std::string words =
             "The bare operator has no projections: query, key and value are given (--query, --key, "
             "--value, or a request). A query says what it looks for, a key what it can be found "
             "by, and a value what is given to those who look at its key";
         if (walk.plan.packed && walk.plan.heads > 1)
-            words +=
-                ", the heads packed side by side in their columns (" + walk.source("heads") + ")";
+            words += ", the heads packed side by side in their columns (" +
+                     walk.source_of("heads") + ")";
         return walk.page->paragraph(words + ".");
     }
-    if (!arrays.has("inputs")) return walk.page->paragraph("The result does not have its inputs.");
-    walk.page->paragraph("inputs " + arrays.shape("inputs") + " come from " +
-                         source_of_inputs(walk) +
+    if (!arrays.has("inputs")) return;  // as the opening says
+    walk.page->heading(2, "Input");
+    walk.page->paragraph("inputs " + arrays.shape("inputs") + " " + source_of_inputs(walk) +
                          (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
                                                        "its own"
                                                      : "") +
-                         ". The query's row, one number for each of d_in:");
+                         ". The query's row, " + std::to_string(walk.plan.d_in) + " numbers:");
     std::vector<std::string> lines;
     if (arrays.has("token_ids")) {
         const double id = arrays.number("token_ids", 0);
-        lines.push_back("token_ids[" + std::to_string(walk.query()) +
-                        "] = " + std::to_string(static_cast<std::int64_t>(id)));
+        lines.push_back(walk.place("token_ids") + " = " +
+                        std::to_string(static_cast<std::int64_t>(id)));
     }
-    lines.push_back(walk.vector_line("inputs", arrays.row("inputs"), "d_in"));
+    lines.push_back(walk.vector_line(walk.place("inputs"), arrays.row("inputs"), "d_in"));
     walk.page->formula(lines);
+    if (const std::string words = embedding_words(walk); !words.empty())
+        walk.page->paragraph(words);
     walk.draw("inputs", 0, "The input, a row for each token; ▶ marks the row of this one.");
-    if (!arrays.has("normed_inputs")) return;
-    walk.page->paragraph("The model's norm is applied to each row before the layer (" +
-                         (walk.request.has("pre_norm") ? walk.source("pre_norm")
-                                                       : std::string("default with --token-ids")) +
-                         "):");
-    walk.page->formula({walk.vector_line("normed_inputs", arrays.row("normed_inputs"), "d_in")});
+    if (arrays.has("normed_inputs")) walk_norm(walk);
 }
 
 std::string source_of_weights(const Walk& walk) {
     const Settings& s = walk.settings();
     if (walk.request.has("weights"))
         return "The parameters are read from " + walk.operand_source("weights") + ".";
+    if (!walk.draws_parameters()) return "The parameters are the result's.";
     const std::string init =
         walk.request.has("init")
-            ? walk.source("init")
+            ? walk.source_of("init")
             : "--init " + std::string(name_of(init_names, s.init)) + ", the default";
     std::string words = "The parameters are drawn (" + init + "; " + walk.seed_source();
-    if (s.rng_skip != 0) words += "; " + walk.source("rng_skip");
+    if (s.rng_skip != 0) words += "; " + walk.source_of("rng_skip");
     return words + ").";
+}
+
+/// Which lines of a parameter make a number each: its rows or its columns.
+std::string line_of(const Walk& walk, std::string_view name) {
+    return walk.arrays.find(name)->axes.back() == "d_in" ? "row" : "column";
 }
 
 /// The parameters as numbers, while they are small.
@@ -125,14 +169,20 @@ void show_parameters(Walk& walk) {
         const std::vector<Row> all = walk.arrays.rows(name);
         for (std::size_t i = 0; i < all.size(); ++i) {
             std::string place = name;
-            if (matrices > 1) place += "[" + std::to_string(i / rows) + "]";
+            if (matrices > 1) place += "[head " + std::to_string(i / rows) + "]";
             if (is_matrix) place += "[" + std::to_string(i % rows) + "]";
             lines.push_back(place + " = " + walk.words.row(all[i]));
         }
     }
-    if (!lines.empty()) walk.page->formula(lines);
-    for (const char* name : {"W_query", "W_key", "W_value", "W_out"})
-        walk.draw(name, walk.first_head, std::string(name) + ", one colour a number.");
+    if (!lines.empty()) walk.page->details("The parameters as numbers", lines);
+    for (const auto& [name, made] : {std::pair("W_query", "the query"),
+                                     {"W_key", "the key"},
+                                     {"W_value", "the value"},
+                                     {"W_out", "the context vector"}})
+        if (walk.arrays.has(name))
+            walk.draw(name, walk.first_head,
+                      std::string(name) + ": " + line_of(walk, name) + " i makes number i of " +
+                          made + ".");
 }
 
 void show_projections(Walk& walk) {
@@ -153,41 +203,36 @@ void show_projections(Walk& walk) {
         return walk.page->paragraph("The result does not have the parameters." + context);
     if (!arrays.has("W_query"))
         return walk.page->paragraph(
-            "There are none (" + walk.source("init") +
+            "There are none (" + walk.source_of("init") +
             "): queries, keys and values are the rows themselves, and each head takes " +
             (walk.settings().style == Style::wrapper ? "all" : "its own part") + " of them." +
             context);
     const char* x = arrays.has("normed_inputs") ? "normed_inputs" : "inputs";
     const char* source = is_cross ? "context" : x;
-    io::Cells cells{{"parameter", "shape", "is applied to", "and gives"}};
+    io::Cells cells{{"parameter", "shape", "is used", "and gives"}};
     for (const auto& [name, from, to] : {std::tuple("query", x, "queries"),
                                          {"key", source, "keys"},
                                          {"value", source, "values"},
                                          {"out", "the joined heads", "context_vectors"}})
-        for (const std::string parameter : {"W_", "b_"})
-            if (arrays.has(parameter + name))
-                cells.push_back({parameter + name, arrays.shape(parameter + name),
-                                 parameter == "W_" ? from : "the product", to});
+        for (const std::string start : {"W_", "b_"})
+            if (const std::string parameter = start + name; arrays.has(parameter))
+                cells.push_back({parameter, arrays.shape(parameter),
+                                 start == "W_" ? std::string("times ") + from : "is added", to});
     std::string words = source_of_weights(walk) + context;
-    words += arrays.has("b_query")         ? " Biases are added."
-             : walk.request.has("weights") ? " They have no biases."
-                                           : " There are no biases (--qkv-bias adds them).";
+    words += arrays.has("b_query")     ? " Biases are added."
+             : walk.draws_parameters() ? " There are no biases (--qkv-bias adds them)."
+                                       : " They have no biases.";
     walk.page->paragraph(words);
-    walk.page->table({cells});
-    std::string applied;
-    const bool any_transposed = std::any_of(cells.begin(), cells.end(), [](const auto& row) {
-        const std::size_t in = row[1].find("d_in");
-        return in != std::string::npos && row[1].find("d_out") < in;
-    });
-    if (any_transposed)
-        applied =
-            "A weight whose axes are (d_out, d_in) is applied transposed, as nn.Linear does it.";
+    walk.page->table({.cells = cells, .may_split = true});
+    const std::string line = line_of(walk, "W_query");
+    std::string made = std::string(line == "row" ? "Row" : "Column") +
+                       " i of W_query makes number i of the query" +
+                       (line == "row" ? ", as in nn.Linear" : "");
     if (walk.plan.heads > 1)
-        applied += std::string(applied.empty() ? "" : " ") +
-                   (walk.settings().style == Style::wrapper
-                        ? "Each head has parameters of its own (--style wrapper)."
-                        : "Each head takes its own d_k or d_v columns of what comes out.");
-    if (!applied.empty()) walk.page->paragraph(applied);
+        made += walk.settings().style == Style::wrapper
+                    ? ". Each head has parameters of its own (" + walk.source_of("style") + ")"
+                    : ", all heads side by side: each head takes its own d_k or d_v numbers";
+    walk.page->paragraph(made + ".");
     show_parameters(walk);
 }
 
@@ -206,7 +251,7 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
                          ") times W_out " + arrays.shape("W_out") +
                          (arrays.has("b_out")
                               ? " plus b_out " + arrays.shape("b_out")
-                              : ", without a bias (" + walk.source("out_bias") + ")") +
+                              : ", without a bias (" + walk.source_of("out_bias") + ")") +
                          ". The first number in full:");
     std::vector<std::string> lines;
     for (std::size_t out = 0; out < context.size(); ++out) {
@@ -216,18 +261,16 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
             sum.factors.emplace_back(joined[i], column[i]);
         if (arrays.has("b_out")) sum.bias = arrays.row("b_out")[out];
         const std::string written = walk.words.sum(sum, context[out], "context_vectors");
-        if (out == 0)
-            lines.push_back("context_vectors[" + std::to_string(walk.query()) +
-                            "][0] = " + written);
+        if (out == 0) lines.push_back(walk.place("context_vectors") + "[0] = " + written);
     }
     walk.page->formula(lines);
 }
 
 /// Computed vectors are always the same; those of a file may be anybody's.
 [[noreturn]] void refuse_context(const Walk& walk, const char* expected) {
-    if (walk.result.empty())
+    if (!walk.is_result())
         throw std::logic_error(std::string("the context vector is not ") + expected);
-    throw Error(ErrorKind::input, walk.result,
+    throw Error(ErrorKind::input, walk.source.file,
                 std::string("has context_vectors that are not ") + expected +
                     ", head_outputs; expected the arrays of one result");
 }
@@ -242,56 +285,73 @@ void walk_to_heads(Walk& walk) {
     show_projections(walk);
 }
 
-void walk_from_heads(Walk& walk) {
-    const bool is_joined = row_of(walk.settings().mode).projects || walk.plan.packed;
-    const bool projects = walk.arrays.has("W_out");
-    const bool is_projected = walk.plan.parameters.out_proj;  // a file may not have W_out
-    if (!walk.arrays.has("context_vectors")) return;
-    if (!walk.arrays.has("head_outputs")) {
-        walk.page->heading(2, "Context vector");
-        std::vector<std::string> lines;
-        for (std::size_t head = walk.first_head; head < (is_joined ? 1 : walk.end_head); ++head)
-            lines.push_back(walk.vector_line("context_vectors",
-                                             walk.arrays.row("context_vectors", head),
-                                             is_joined ? "d_out" : "d_v"));
-        return walk.page->formula(lines);
-    }
+namespace {
+
+/// As a result has them, without the sums that they are.
+std::vector<std::string> context_lines(const Walk& walk, bool is_joined) {
+    std::vector<std::string> lines;
+    const std::size_t first = walk.first_head, end = is_joined ? first + 1 : walk.end_head;
+    for (std::size_t head = first; head < end; ++head)
+        lines.push_back(walk.vector_line(walk.place("context_vectors", head),
+                                         walk.arrays.row("context_vectors", head),
+                                         is_joined ? "d_out" : "d_v"));
+    return lines;
+}
+
+/// The heads' outputs and what becomes of them; the context vector has to be that.
+void show_joined(Walk& walk, bool is_joined) {
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
+    const bool projects = walk.arrays.has("W_out");
     if (is_joined && walk.plan.heads > 1) {
         walk.page->heading(2, "Joined heads");
         walk.page->paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +
                              " heads, each of " + sized("d_v", walk.plan.d_v) + ", side by side:");
-        walk.page->formula({walk.vector_line("joined", joined, "heads * d_v")});
+        walk.page->formula({walk.vector_line("joined[" + std::to_string(walk.query()) + "]", joined,
+                                             "heads * d_v")});
     }
     if (projects) show_output_projection(walk, joined, context);
-    walk.page->heading(2, "Context vector");
-    std::vector<std::string> lines;
-    if (is_joined) lines.push_back(walk.vector_line("context_vectors", context, "d_out"));
     for (std::size_t head = walk.first_head; !is_joined && head < walk.end_head; ++head) {
         const Row of_head = walk.arrays.row("context_vectors", head);
         if (of_head != walk.arrays.row("head_outputs", head) && of_head == of_head)
             refuse_context(walk, "the head's output");
-        lines.push_back((walk.plan.heads > 1 ? "head " + std::to_string(head) + ": " : "") +
-                        walk.vector_line("context_vectors", of_head, "d_v"));
     }
-    if (is_joined && !projects && !is_projected && context != joined && context == context)
+    // A file may not have W_out.
+    const bool is_projected = projects || walk.plan.parameters.out_proj;
+    if (is_joined && !is_projected && context != joined && context == context)
         refuse_context(walk, "the joined heads");
-    walk.page->formula(lines);
-    if (!walk.result.empty())
+}
+
+void show_check(Walk& walk, bool is_joined) {
+    if (walk.is_result())
         return walk.page->paragraph(
             "Check: each sum above makes the number that the result has, about: it may be rounded, "
             "and kernels add up in another order.");
+    const bool joins = is_joined && walk.plan.heads > 1;
     walk.page->paragraph(std::string("Check: the weighted sums of the values") +
-                         (projects                           ? ", joined and projected,"
-                          : is_joined && walk.plan.heads > 1 ? ", joined,"
-                                                             : "") +
+                         (walk.arrays.has("W_out") ? ", joined and projected,"
+                          : joins                  ? ", joined,"
+                                                   : "") +
                          " are the context_vectors that " + walk.command() +
                          " computes, to the last bit. That command with --token " +
                          std::to_string(walk.query()) +
-                         " --emit all writes the arrays; unrotated_, allowed_by_, softmax_ and "
-                         "the like are steps "
-                         "between them that only this page shows.");
+                         " --emit all writes the arrays; those that it does not write are steps "
+                         "between them, which only this page shows.");
+}
+
+}  // namespace
+
+void walk_from_heads(Walk& walk) {
+    const bool is_joined = row_of(walk.settings().mode).projects || walk.plan.packed;
+    if (walk.arrays.has("context_vectors")) {
+        const bool has_heads = walk.arrays.has("head_outputs");
+        if (has_heads) show_joined(walk, is_joined);
+        walk.page->heading(2, "Context vector");
+        walk.page->formula(context_lines(walk, is_joined));
+        walk.page->paragraph(ending_words(walk));
+        if (has_heads) show_check(walk, is_joined);
+    }
+    show_sizes(walk);
 }
 
 }  // namespace attn::cli

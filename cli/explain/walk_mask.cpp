@@ -15,8 +15,7 @@ public:
     void show() {
         heading("Blocked keys");
         const std::vector<Rule> all = rules();
-        const bool is_seen = std::count(mask_.begin(), mask_.end(), 0.0) == 0;
-        if (all.empty() && !is_seen) {
+        if (all.empty() && !sees_all()) {
             page_.paragraph(
                 "Keys with 0 in mask are blocked by a mask that the result does not "
                 "say more of:");
@@ -31,13 +30,7 @@ public:
             page_.paragraph(rule.words + ". " + blocks(rows.back().second) + ".");
         }
         rows.emplace_back("mask", mask_);
-        const bool before_softmax = s_.mask_method == MaskMethod::neg_inf;
-        if (before_softmax && arrays_.has("masked_scores"))
-            rows.emplace_back("masked_scores", row("masked_scores"));
-        page_.paragraph(std::string("A key is seen, 1 in mask, where every rule allows it") +
-                        (rows.size() > all.size() + 1
-                             ? "; masked_scores are the unscaled scores of those keys:"
-                             : ":"));
+        page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
         show_by_key(rows);
     }
 
@@ -49,7 +42,7 @@ private:
     std::vector<Rule> rules() const {
         const PageQuotes quotes(walk_);
         std::vector<Rule> all;
-        for (std::size_t i = 0; i < walk_.additive_masks.size(); ++i)
+        for (std::size_t i = 0; i < walk_.source.additive_masks.size(); ++i)
             if (arrays_.has(allowed_by_biases[i].row().name))
                 all.push_back(
                     {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
@@ -68,7 +61,7 @@ private:
             if (allowed[key] != 0) continue;
             const std::size_t first = key;
             while (key + 1 < g_.kv_len && allowed[key + 1] == 0) ++key;
-            if (++runs > most_shown) return text + ", ...";
+            if (++runs > words_.most()) return text + ", ...";
             text += (text.empty() ? "" : ", ") + walk_.key_label(first);
             if (key != first) text += " to " + walk_.key_label(key);
         }

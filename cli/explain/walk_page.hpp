@@ -22,6 +22,7 @@ struct PageTable {
     io::Cells cells;
     std::size_t headers = 1;     ///< rows, at least one
     bool may_split = false;      ///< columns that have no room may go on below
+    bool may_fold = false;       ///< vectors of the last column may go on in the next line
     std::vector<double> bars{};  ///< a length from 0 to 1 behind each row but the headers, or empty
     std::string bar_header{};
 };
@@ -40,6 +41,11 @@ public:
 
     /// Lines that keep their blanks. None may start with a backquote.
     virtual void formula(const std::vector<std::string>& lines) = 0;
+
+    /// Lines that not everybody needs to see, under words that say what they are.
+    virtual void details(const std::string& /*words*/, const std::vector<std::string>& lines) {
+        formula(lines);
+    }
 
     virtual void table(const PageTable& table) = 0;
     /// Whether the table's lines are no wider than the page.

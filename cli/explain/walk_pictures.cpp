@@ -10,7 +10,7 @@ namespace attn::cli {
 namespace {
 
 /// Cells each way; more are pooled.
-constexpr io::HeatMapLimits walk_limits{256, 256};
+constexpr io::HeatMapLimits walk_limits{64, 64};
 
 /// The matrix of one batch entry and head.
 NamedArray matrix_of(const NamedArray& array, std::size_t batch, std::size_t head,
@@ -62,8 +62,14 @@ void Walk::draw(std::string_view name, std::size_t head, const std::string& capt
     }
     io::HeatMap map = io::make_heat_map(report, matrix_of(*array, batch, head, plan.heads),
                                         is_blocked, io::ColorScale::automatic, walk_limits);
+    const ArrayRow& known = ArrayId(*find_array(array->name)).row();
     const std::size_t row = query() / map.row_step;
-    if (map.row_axis != "row" && row < map.rows) map.row_labels[row].insert(0, "▶ ");
+    if (known.is_parameter()) {  // which lie either way round
+        map.row_axis = array->axes[array->axes.size() - 2];
+        map.column_axis = array->axes.back();
+    } else if (row < map.rows) {
+        map.row_labels[row].insert(0, "▶ ");
+    }
     page->picture(io::svg_element({map}), caption);
 }
 

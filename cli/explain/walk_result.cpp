@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explain/result_steps.hpp"
+#include "cli/explain/token_label.hpp"
 #include "cli/request/apply.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/result_file.hpp"
@@ -34,19 +35,15 @@ public:
         take_labels();
     }
 
-    ComputedResult read() {
-        ComputedResult computed;
-        computed.place = file_.place;
+    WalkSource read() {
+        WalkSource computed{plan_of_result(), {}};
+        computed.file = file_.place;
         computed.digits = digits_;
-        computed.plan = plan_of_result();
         Plan& plan = computed.plan;
         choose_query(plan);
         for (const ResultArray& array : file_.arrays)
             if (const auto id = find_array(array.name)) take(computed, named(*id, array, plan));
-        for (const char* name : {"inputs", "queries", "scores", "scaled_scores", "biased_scores",
-                                 "mask", "present_key", "present_value", "head_outputs"})
-            if (!has(name) && plan.has(find_array(name)->row()))
-                computed.missing += (computed.missing.empty() ? "" : ", ") + std::string(name);
+        computed.missing = missing_from(plan);
         plan.first_query = query_;
         computed.additive_masks = add_steps(computed.result, plan);
         request_.settings = plan.config;
@@ -264,6 +261,24 @@ private:
         return misfit;
     }
 
+    /// What a walk would have shown, as a list. Without a cache present_key is keys.
+    std::string missing_from(const Plan& plan) const {
+        std::string list;
+        const bool is_cached = plan.past_len != 0;
+        for (const auto& [name, same] : {std::pair("inputs", ""),
+                                         {"queries", ""},
+                                         {is_cached ? "present_key" : "keys", "present_key"},
+                                         {is_cached ? "present_value" : "values", "present_value"},
+                                         {"scores", ""},
+                                         {"scaled_scores", ""},
+                                         {"biased_scores", ""},
+                                         {"mask", ""},
+                                         {"head_outputs", ""}})
+            if (!has(name) && !has(same) && plan.has(find_array(name)->row()))
+                list += (list.empty() ? "" : ", ") + std::string(name);
+        return list;
+    }
+
     void choose_query(const Plan& plan) {
         const std::size_t first = given_token_.value_or(0);
         std::optional<std::uint64_t> wanted = request_.settings.token;
@@ -299,7 +314,7 @@ private:
     }
 
     /// Of an array with a row a query the chosen one's; pictures have all.
-    void take(ComputedResult& computed, NamedArray array) const {
+    void take(WalkSource& computed, NamedArray array) const {
         const bool is_drawn = array.name == "mask" || array.name == "attention_weights";
         if (is_drawn && !given_token_) computed.maps.arrays.push_back(array);
         const auto axis = std::find(array.axes.begin(), array.axes.end(), "q_len");
@@ -332,31 +347,8 @@ private:
 
 }  // namespace
 
-std::size_t token_called(const std::string& label, const Request& request) {
-    std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < request.tokens.size(); ++i)
-        if (request.tokens[i] == label) found.push_back(i);
-    if (found.size() == 1) return found[0];
-    const std::string place = place_of(request, "token");
-    if (found.empty())
-        throw Error(ErrorKind::usage, place,
-                    request.tokens.empty()
-                        ? "the tokens have no labels; expected a whole number from 0"
-                        : "no token is called that; expected one of the labels, or a whole number "
-                          "from 0 to " +
-                              std::to_string(request.tokens.size() - 1));
-    std::string list;
-    constexpr std::size_t most_listed = 12;
-    for (std::size_t i = 0; i < std::min(found.size(), most_listed); ++i)
-        list += (i == 0 ? "" : ", ") + std::to_string(found[i]);
-    if (found.size() > most_listed) list += ", ...";
-    throw Error(ErrorKind::usage, place,
-                std::to_string(found.size()) +
-                    " tokens are called that; expected the number of one: " + list);
-}
-
-ComputedResult read_computed(const std::string& path, const std::string& token_label,
-                             Request& request, ThreadPool& workers) {
+WalkSource read_computed(const std::string& path, const std::string& token_label, Request& request,
+                         ThreadPool& workers) {
     return ResultReader(path, token_label, request, workers).read();
 }
 

@@ -19,80 +19,119 @@ public:
     }
 
 private:
-    /// The array's name holds for what the operator takes.
-    std::string name_of_queries() const { return s_.rope ? "unrotated_queries" : "queries"; }
+    /// A rotary embedding turns what the projection gives.
+    bool is_rotated() const { return s_.rope && arrays_.has("unrotated_queries"); }
+
+    std::string query_line(const Row& query) const {
+        return walk_.vector_line(place(is_rotated() ? ArrayId("unrotated_queries") : "queries"),
+                                 query, "d_k");
+    }
 
     void show_query() {
         heading("Query vector");
-        // A file has the query as it is behind the rotary embedding alone.
-        const bool is_rotated = s_.rope && arrays_.has("unrotated_queries");
-        const Row query = row(is_rotated ? "unrotated_queries" : "queries");
-        if (s_.rope && !is_rotated) {
-            page_.paragraph("The query as the result has it, turned by the rotary embedding:");
-            page_.formula({walk_.vector_line("queries", query, "d_k")});
-        } else if (arrays_.has("W_query") && arrays_.has("inputs")) {
+        // A result has the query as it is behind the rotary embedding alone.
+        const Row query = row(is_rotated() ? "unrotated_queries" : "queries");
+        const bool is_turned = s_.rope && !is_rotated();
+        if (arrays_.has("W_query") && arrays_.has("inputs") && !is_turned) {
             project_query(query);
-        } else if (!walk_.result.empty()) {
-            page_.paragraph("The query as the result has it:");
-            page_.formula({walk_.vector_line("queries", query, "d_k")});
+        } else if (walk_.is_result()) {
+            page_.paragraph(std::string("The query as the result has it") +
+                            (is_turned ? ", turned by the rotary embedding:" : ":"));
+            page_.formula({query_line(query)});
         } else {
             page_.paragraph(std::string(row_of(s_.mode).projects ? "The query is the input row"
                                                                  : "The query is given") +
                             (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
-            page_.formula({walk_.vector_line(name_of_queries(), query, "d_k")});
+            page_.formula({query_line(query)});
         }
-        if (is_rotated) rotate_query(query);
+        if (is_rotated()) rotate();
     }
 
     void project_query(const Row& query) {
-        const std::string x = arrays_.has("normed_inputs") ? "normed_inputs" : "inputs";
-        const bool wrapper = s_.style == Style::wrapper;
-        const std::size_t first = wrapper ? 0 : head_ * g_.d_k;
-        std::string words = x + "[" + std::to_string(walk_.query()) + "] (" +
-                            sized("d_in", g_.d_in) + ") times W_query (" + sized("d_in", g_.d_in) +
-                            ", " + sized("d_k", g_.d_k) + ")";
-        if (!wrapper && g_.heads > 1)
-            words += ", which for this head are columns " + std::to_string(first) + " to " +
-                     std::to_string(first + g_.d_k - 1) + " of all that W_query gives";
-        if (arrays_.has("b_query")) words += ", plus b_query (" + walk_.source("qkv_bias") + ")";
+        const ArrayId x = arrays_.has("normed_inputs") ? ArrayId("normed_inputs") : "inputs";
+        const bool has_bias = arrays_.has("b_query");
+        const std::size_t first = s_.style == Style::wrapper ? 0 : head_ * g_.d_k;
+        const std::string line = arrays_.find("W_query")->axes.back() == "d_in" ? "row" : "column";
+        std::string words = "Each number of the query is " + walk_.place(x) + " (" +
+                            sized("d_in", g_.d_in) + ") times a " + line +
+                            " of W_query, number by number and added up";
+        if (has_bias) words += ", plus a number of b_query (" + walk_.source_of("qkv_bias") + ")";
+        if (s_.style != Style::wrapper && g_.heads > 1)
+            words += "; this head has the " + line + "s " + std::to_string(first) + " to " +
+                     std::to_string(first + g_.d_k - 1);
         page_.paragraph(words + ". The first number in full, then all of " + sized("d_k", g_.d_k) +
                         ":");
-        const Row input = arrays_.row(x);
+        const Row input = arrays_.row(x.row().name);
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_k; ++i) {
             SumOfProducts sum;
             const Row column = arrays_.weights_of("W_query", head_, first + i);
             for (std::size_t j = 0; j < input.size(); ++j)
                 sum.factors.emplace_back(input[j], column[j]);
-            if (arrays_.has("b_query")) sum.bias = row("b_query")[first + i];
+            if (has_bias) sum.bias = row("b_query")[first + i];
             const std::string written = words_.sum(sum, query[i], "queries");
-            if (i == 0) lines.push_back(element(name_of_queries(), 0) + " = " + written);
+            if (i == 0)
+                lines.push_back(
+                    element(is_rotated() ? ArrayId("unrotated_queries") : "queries", 0) + " = " +
+                    written);
         }
-        lines.push_back(walk_.vector_line(name_of_queries(), query, "d_k"));
+        lines.push_back(query_line(query));
         page_.formula(lines);
+        page_.paragraph(std::string("Keys and values are made in the same way, by W_key and "
+                                    "W_value, from each row of the ") +
+                        (row_of(s_.mode).context ? "context." : "input."));
     }
 
-    void rotate_query(const Row& before) {
+    /// The query before and behind, one of its angles, and one key.
+    void rotate() {
         heading("Rotary embedding");
         const std::size_t position = g_.past_len + walk_.query();
         const std::string dims = std::to_string(*s_.rope_dims);
         const std::string half = std::to_string(*s_.rope_dims / 2);
+        const bool is_slowed = !s_.rope_scaling.empty();
         page_.paragraph(
             "Queries and keys are turned by their position (" +
-            (walk_.request.has("rope") ? walk_.source("rope")
+            (walk_.request.has("rope") ? walk_.source_of("rope")
                                        : "--rope half of the model's family") +
             "): pair m, numbers " +
             (*s_.rope == Rope::half ? "m and m + " + half : std::string("2m and 2m + 1")) +
             ", by the angle position * base^(-2m/" + dims + "), base " +
-            setting_text(*s_.rope_base) + " (" + walk_.source("rope_base") + ")" +
-            (s_.rope_scaling.empty() ? ""
-                                     : ", slowed down (" + walk_.source("rope_scaling") + ")") +
+            setting_text(*s_.rope_base) + " (" + walk_.source_of("rope_base") + ")" +
+            (is_slowed ? ", slowed down (" + walk_.source_of("rope_scaling") + ")" : "") +
             (*s_.rope_dims < g_.d_k ? "; only the first " + dims + " of d_k are turned" : "") +
             ". This query stands at position " + std::to_string(position) +
             (g_.past_len != 0 ? ", after the cached keys" : "") +
-            (position == 0 ? ", where nothing turns" : "") + ". Before and after:");
-        page_.formula({walk_.vector_line("unrotated_queries", before, "d_k"),
-                       walk_.vector_line("queries", row("queries"), "d_k")});
+            (position == 0 ? ", where nothing turns" : "") +
+            ". The query before, its first number in full, and the query after:");
+        const Row before = row("unrotated_queries"), after = row("queries");
+        page_.formula({walk_.vector_line(place("unrotated_queries"), before, "d_k"),
+                       turned_in_full(before, after, position),
+                       walk_.vector_line(place("queries"), after, "d_k")});
+        show_turned_key();
+    }
+
+    /// "queries[2][0] = 0.4*cos(2.0) - 1.4*sin(2.0) = ...".
+    std::string turned_in_full(const Row& before, const Row& after, std::size_t position) const {
+        const std::size_t partner = *s_.rope == Rope::half ? *s_.rope_dims / 2 : 1;
+        const double angle = static_cast<double>(position) * g_.rope.frequencies.front();
+        const std::string written = words_.factor(angle);
+        return element("queries", 0) + " = " + words_.factor(before[0]) + "*cos(" + written +
+               ") - " + words_.factor(before[partner]) + "*sin(" + written +
+               ") = " + words_.number(after[0]);
+    }
+
+    /// A cached key was turned when it was new.
+    void show_turned_key() {
+        const std::size_t key = key_in_full();
+        if (key < g_.past_len || !arrays_.has("unrotated_keys") || !arrays_.has("present_key"))
+            return;
+        page_.paragraph("Keys are turned in the same way, each by its own position. Key " +
+                        walk_.key_label(key) + " before and after:");
+        const std::string at = "[" + std::to_string(key - g_.past_len) + "]";
+        page_.formula(
+            {walk_.vector_line(place("unrotated_keys") + at,
+                               arrays_.row("unrotated_keys", head_, key - g_.past_len), "d_k"),
+             walk_.vector_line(place("keys") + at, arrays_.row("present_key", head_, key), "d_k")});
     }
 
     /// One score in full, then all of them.
@@ -108,9 +147,7 @@ private:
         if (g_.past_len != 0)
             words += " The first " + std::to_string(g_.past_len) + " keys are cached ones (" +
                      walk_.operand_source("past_key") + ").";
-        const Row shares = walk_.shares(head_);
-        const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
-        const std::size_t own = walk_.own_key().value_or(static_cast<std::size_t>(largest));
+        const std::size_t own = key_in_full();
         page_.paragraph(words + " In full for key " + walk_.key_label(own) + ", then all of " +
                         sized("kv_len", g_.kv_len) + ":");
         std::vector<Row> keys;
@@ -134,12 +171,16 @@ private:
         const ScoreRow scores{g_,          g_.scale, nullptr,       g_.heads,        g_.d_k,
                               walk_.batch, head_,    walk_.query(), walk_.position()};
         std::string before = "scores";
-        for (const StepUse& use : steps_taken(g_, walk_.additive_masks.size())) {
-            heading(std::string(use.step.title));
-            page_.paragraph(use.step.words(scores, use.index, quotes));
+        for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size())) {
             const std::string after(use.step.emits[use.index].row().name);
-            if (arrays_.has(before) && arrays_.has(after))
-                show_by_key({{before, row(before)}, {after, row(after)}});
+            if (arrays_.has(after)) {  // else the result says nothing of it
+                heading(std::string(use.step.title));
+                page_.paragraph(use.step.words(scores, use.index, quotes));
+                if (arrays_.has(before))
+                    show_by_key({{before, row(before)}, {after, row(after)}});
+                else
+                    show_by_key({{after, row(after)}});
+            }
             before = after;
         }
     }

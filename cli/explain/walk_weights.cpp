@@ -22,32 +22,37 @@ public:
     }
 
 private:
-    bool sees_nothing() const {
-        return std::count(mask_.begin(), mask_.end(), 0.0) ==
-               static_cast<std::ptrdiff_t>(g_.kv_len);
-    }
-
     /// Where every key is blocked.
     double logsumexp_of_sink() const {
         if (s_.sink.empty()) return -std::numeric_limits<double>::infinity();
         return s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
     }
 
+    /// One exponential in full: of the key whose score was, or of another where that is largest.
+    std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
+        std::vector<std::size_t> keys = shown_terms(last_scores() == "biased_scores").places;
+        if (std::binary_search(keys.begin(), keys.end(), key_in_full()))
+            keys.insert(keys.begin(), key_in_full());
+        const auto less = std::find_if(keys.begin(), keys.end(),
+                                       [&](std::size_t key) { return powers[key] != 1; });
+        const std::size_t told = less == keys.end() ? keys.front() : *less;
+        return element("softmax_powers", told) + " = e^(" + words_.number(scores[told]) + " - " +
+               words_.factor(shift) + ") = " + words_.number(powers[told]);
+    }
+
     /// Maximum, exponentials and denominator: the same in both ways to mask.
     void show_powers() {
-        if (!arrays_.has("softmax_powers"))
-            return page_.paragraph(
-                "The result does not have the scores that the weights are made "
-                "of.");
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
-        const Row powers = row("softmax_powers");
-        std::string words = "The largest score";
+        const Row powers = row("softmax_powers"), scores = row(last_scores());
+        const bool is_masked = last_scores() == "biased_scores";
+        std::string words =
+            is_masked ? "The largest of the scores that are left" : "The largest score";
         std::optional<double> sink_power;
         if (!s_.sink.empty()) {
             const double sink = s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
             sink_power = number("sink_power");
-            words += ", the sink's logit " + setting_text(sink) + " (" + walk_.source("sink") +
+            words += ", the sink's logit " + setting_text(sink) + " (" + walk_.source_of("sink") +
                      ") among them,";
         }
         words += " is " + words_.number(shift) +
@@ -56,18 +61,22 @@ private:
         words += sink_power ? ", of the sink too (" + words_.number(*sink_power) +
                                   ", a part of the denominator without a key)"
                             : "";
-        page_.paragraph(words + ":");
-        show_by_key({{last_scores(), row(last_scores())}, {"softmax_powers", powers}});
+        page_.paragraph(words + ". One in full, then all:");
+        page_.formula({power_in_full(scores, powers, shift)});
+        show_by_key({{last_scores(), scores}, {"softmax_powers", powers}});
+        page_.paragraph("Their sum is the denominator:");
+        page_.formula({place("softmax_total") + " = " +
+                       words_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});
         const std::string log =
             words_.number(arrays_.has("logsumexp") ? number("logsumexp") : shift + std::log(total));
         page_.paragraph(
-            "Their sum is the denominator; logsumexp = maximum + log(denominator) = " + log + ":");
-        page_.formula({"softmax_total = " + words_.softmax_total(powers, sink_power, total)});
+            "Maximum and denominator in one number: logsumexp = maximum + "
+            "log(denominator) = " +
+            log + ". A weight is e^(score - logsumexp).");
     }
 
     void show_softmax() {
         heading("Softmax");
-        const bool is_masked = std::count(mask_.begin(), mask_.end(), 0.0) != 0;
         if (sees_nothing()) {
             page_.paragraph(
                 "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
@@ -75,15 +84,21 @@ private:
                 words_.number(arrays_.has("logsumexp") ? number("logsumexp")
                                                        : logsumexp_of_sink()) +
                 ".");
-        } else {
-            if (is_masked)
-                page_.paragraph("Blocked keys get the score -Infinity (" +
-                                walk_.source("mask_method") +
-                                "), whose exponential is 0, so that they get no weight.");
+            return show_weights();
+        }
+        if (!sees_all())
+            page_.paragraph("Blocked keys get the score -Infinity (" +
+                            walk_.source_of("mask_method") +
+                            "), whose exponential is 0, so that they get no weight.");
+        const std::string rest =
+            s_.sink.empty() ? "; together they make 1" : "; the sink keeps the rest of 1";
+        if (arrays_.has("softmax_powers")) {
             show_powers();
-            page_.paragraph("Each exponential times 1/denominator is a weight" +
-                            std::string(s_.sink.empty() ? "; together they make 1:"
-                                                        : "; the sink keeps the rest of 1:"));
+            page_.paragraph("Each exponential divided by the denominator is a weight" + rest + ":");
+        } else {
+            page_.paragraph(
+                "A weight is e to the power of its score, divided by the sum of them all" + rest +
+                ". The result does not have the scores that they are made of. The weights:");
         }
         show_weights();
     }
@@ -94,18 +109,21 @@ private:
               walk_.shares(head_)}});
         walk_.draw("attention_weights", head_,
                    "The weights of all queries, a row each; ▶ marks the row of this one.");
-        if (const std::string words = walk_.left_out_words(head_); !words.empty())
-            page_.paragraph(words);
     }
 
     void show_renormalize() {
         heading("Softmax, then mask, then renormalize");
-        page_.paragraph("The weights are masked after the softmax (" + walk_.source("mask_method") +
-                        "): first a softmax over all keys, blocked ones too.");
-        show_powers();
-        if (!arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
+        std::string words = "The weights are masked after the softmax (" +
+                            walk_.source_of("mask_method") +
+                            "): first a softmax over all keys, blocked ones too.";
+        const bool has_steps = arrays_.has("softmax_powers");
+        if (!has_steps)
+            words += " The result does not have the scores that the weights are made of.";
+        page_.paragraph(words);
+        if (has_steps) show_powers();
+        if (!has_steps || !arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
             return show_weights();
-        page_.paragraph("Each exponential times 1/denominator, then 0 for blocked keys:");
+        page_.paragraph("Each exponential divided by the denominator, then 0 for blocked keys:");
         show_by_key({{"unmasked_weights", row("unmasked_weights")},
                      {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
@@ -114,7 +132,8 @@ private:
             page_.paragraph("Every key is blocked: the weights stay 0.");
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
-            page_.formula({"masked_total = " + words_.masked_total(row("masked_weights"), total)});
+            page_.formula({place("masked_total") + " = " +
+                           words_.masked_total(row("masked_weights"), shown_terms(true), total)});
         } else
             page_.paragraph(
                 "Next to nothing is left for the allowed keys, too little to divide by. Their "
@@ -133,18 +152,18 @@ private:
         const auto dropped = std::count(kept.begin(), kept.end(), 0.0);
         std::string words =
             "Each weight is dropped with probability p = " + setting_text(s_.dropout) + " (" +
-            walk_.source("dropout") + "); " + std::to_string(dropped) + " of " +
+            walk_.source_of("dropout") + "); " + std::to_string(dropped) + " of " +
             std::to_string(g_.kv_len) + " here. Those kept are multiplied by 1/(1 - p)";
         if (factor != 0) words += " = " + words_.number(factor);
         words += ", so that the sum stays the same on average. The draws (stream " +
                  std::string(name_of(dropout_stream_names, s_.dropout_stream)) + ", " +
-                 walk_.source("dropout_stream") + ") ";
-        words += s_.dropout_seed
-                     ? "come from a generator of their own (" + walk_.source("dropout_seed") + ")"
-                     : (arrays_.has("W_query") && !walk_.request.has("weights")
-                            ? "go on after those of the parameters ("
-                            : "are the first ones (") +
-                           walk_.seed_source() + ")";
+                 walk_.source_of("dropout_stream") + ") ";
+        words += s_.dropout_seed ? "come from a generator of their own (" +
+                                       walk_.source_of("dropout_seed") + ")"
+                                 : (arrays_.has("W_query") && !walk_.request.has("weights")
+                                        ? "go on after those of the parameters ("
+                                        : "are the first ones (") +
+                                       walk_.seed_source() + ")";
         page_.paragraph(words + ".");
         show_with_bars({{"weights_before_dropout", row("weights_before_dropout")},
                         {"dropout_mask", kept},
@@ -164,17 +183,23 @@ private:
                         "products are added; blocked keys take no part.");
         show_vectors("attention_weights", weights, walk_.values_name(), values,
                      "(" + sized("d_v", g_.d_v) + ")");
+        ShownTerms terms = shown_terms(true);
+        std::vector<std::size_t> seen;
+        for (std::size_t key = 0; key < g_.kv_len; ++key)
+            if (sees(key)) seen.push_back(key);
+        for (std::size_t& key : terms.places)  // among the keys that are seen
+            key = static_cast<std::size_t>(std::lower_bound(seen.begin(), seen.end(), key) -
+                                           seen.begin());
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {
             SumOfProducts sum;
-            for (std::size_t key = 0; key < g_.kv_len; ++key)
-                if (mask_[key] != 0) sum.factors.emplace_back(weights[key], values[key][i]);
-            const std::string written = words_.sum(sum, context[i], "head_outputs");
+            for (std::size_t key : seen) sum.factors.emplace_back(weights[key], values[key][i]);
+            const std::string written = words_.sum(sum, context[i], "head_outputs", terms);
             if (i < most_written) lines.push_back(element("head_outputs", i) + " = " + written);
         }
         if (g_.d_v > most_written)
             lines.push_back("... and so on for all of " + sized("d_v", g_.d_v));
-        lines.push_back(walk_.vector_line("head_outputs", context, "d_v"));
+        lines.push_back(walk_.vector_line(place("head_outputs"), context, "d_v"));
         page_.formula(lines);
     }
 };

@@ -41,9 +41,9 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
     if (row.scale == 1 / root_of(row))
         return "Every score is divided by " + root + ", that is scale " + quotes.number(row.scale) +
                " (" + quotes.source("scale") +
-               "). The more products a score adds up, the further scores lie apart: by about "
-               "sqrt(d_k). Divided by that, they keep the softmax from giving nearly everything to "
-               "one key.";
+               "). A score adds up d_k products, so it grows with d_k; divided by sqrt(d_k) it "
+               "stays about as large for any d_k, and the softmax does not give nearly everything "
+               "to one key.";
     if (!quotes.is_given("scale"))
         return "The scores stay as they are: the scale is 1 without projections (" +
                quotes.source("init") + ").";

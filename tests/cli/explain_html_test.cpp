@@ -39,7 +39,9 @@ void check_tags(const std::string& page) {
                                              "tspan",   "line",
                                              "symbol",  "linearGradient",
                                              "stop",    "clipPath",
-                                             "desc",    "circle"};
+                                             "desc",    "circle",
+                                             "code",    "span",
+                                             "details", "summary"};
     std::vector<std::string> open;
     for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
         const std::size_t end = page.find('>', at);

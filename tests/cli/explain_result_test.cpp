@@ -16,11 +16,12 @@ using nlohmann::json;
 
 namespace {
 
-/// Formulas and tables, which hold the numbers.
+/// Formulas and tables, which hold the numbers. A result does not have those of the norm.
 Words numbers_of(const std::string& page) {
     Words lines;
     for (const std::string& line : lines_of(page))
-        if (line.starts_with("    ") && line.find("softmax_total") == std::string::npos)
+        if (line.starts_with("    ") && line.find("softmax_total") == std::string::npos &&
+            line.find(" / sqrt(") == std::string::npos)
             lines.push_back(line);
     return lines;
 }

@@ -131,7 +131,7 @@ void check_masks(const Walked& w) {
 }
 
 void check_softmax(const Walked& w) {
-    if (!says(w.page, "The largest score")) return;
+    if (!says(w.page, "The largest ")) return;
     const auto scores = w.of("biased_scores"), mask = w.of("mask");
     const bool after = w.config().value("mask_method", "") == "renormalize";
     const json sinks = w.config().value("sink", json());
@@ -141,7 +141,10 @@ void check_softmax(const Walked& w) {
     const double sink = largest;
     for (std::size_t key = 0; key < scores.size(); ++key)
         if (after || mask[key] != 0) largest = std::max(largest, scores[key]);
-    const std::string said = sinks.is_array() ? "among them, is " : "The largest score is ";
+    const bool leaves_some = !after && counted(mask, 0) != 0;
+    const std::string said = sinks.is_array() ? "among them, is "
+                             : leaves_some    ? "The largest of the scores that are left is "
+                                              : "The largest score is ";
     CHECK(is_near(first_behind(w.page, said), largest));
     double total = sinks.is_array() ? std::exp(sink - largest) : 0;
     if (sinks.is_array()) {
@@ -157,7 +160,22 @@ void check_softmax(const Walked& w) {
     const double said_log = first_behind(w.page, "logsumexp = maximum + log(denominator) = ");
     CHECK(is_near(said_log, largest + std::log(total)));
     CHECK(is_near(said_log, w.number("logsumexp")));
-    CHECK(is_near(behind(w.page, "softmax_total = ").back(), total));
+    CHECK(is_near(behind(w.page, "    softmax_total[").back(), total));
+    // One exponential in full: of a key that is seen, and not the largest where there is another.
+    const std::vector<double> power = behind(w.page, "    softmax_powers[");
+    const auto key = static_cast<std::size_t>(power.at(power.size() - 4));
+    CHECK(is_near(power.at(power.size() - 3), scores.at(key)));
+    CHECK(is_near(std::abs(power.at(power.size() - 2)), std::abs(largest)));
+    CHECK(is_near(power.back(), powers.at(key)));
+    CHECK((after || mask[key] != 0));
+    const auto is_less = [&](std::size_t i) { return (after || mask[i] != 0) && powers[i] < 1; };
+    bool any_less = false;
+    for (std::size_t i = 0; i < powers.size(); ++i) any_less = any_less || is_less(i);
+    CHECK(is_less(key) == any_less);
+    // The row above it is what the softmax sees: blocked keys are out of it.
+    const auto seen = table_row(w.page, leaves_some ? "biased_scores" : "softmax_powers");
+    for (std::size_t i = 0; leaves_some && i < seen.size(); ++i)
+        CHECK((mask[i] == 0 ? seen[i] == -INFINITY : is_near(seen[i], scores[i])));
 }
 
 /// "garden 86 %, it 5 %, ... and 3 more 9 %": of the weights, the largest first, all of them told.
@@ -328,13 +346,16 @@ TEST_CASE("explain: every number in words is what the settings and the arrays ma
         CHECK(computed.code == told.code);
         if (computed.code != 0) continue;
         ++walked;
-        const std::string page = good(Words{"explain"} + asked + Words{"--precision", "7"});
+        const std::string page =
+            in_paragraphs(good(Words{"explain"} + asked + Words{"--precision", "7"}));
         const json result = json::parse(computed.out);
         const std::size_t heads = result["shapes"]["heads"].get<std::size_t>();
         for (std::size_t head = 0; head < heads; ++head) {
             check_answer({result, page, head});
             std::string part = head_part(page, head);
-            if (heads > 1) part = page.substr(0, page.find("\nHead 0\n")) + part;
+            if (heads > 1)
+                part = page.substr(0, page.find("\nHead 0\n")) + part +
+                       page.substr(page.find("\nSizes, "));
             const Walked w{result, part, head};
             check_scale(w);
             check_steps(w);
@@ -365,7 +386,8 @@ TEST_CASE("explain: of many keys those with the largest weights are shown, and t
                 const json result =
                     json::parse(good(asked + Words{"--emit", "all", "--kernel", "reference"}));
                 std::vector<double> weights = flat(result["attention_weights"]);
-                const std::string page = good(Words{"explain"} + asked + Words{"--precision", "9"});
+                const std::string page =
+                    in_paragraphs(good(Words{"explain"} + asked + Words{"--precision", "9"}));
                 const std::vector<double> shown = table_row(page, "attention_weights"),
                                           keys = keys_with_bars(page);
                 REQUIRE(shown.size() == 12);

@@ -34,6 +34,21 @@ std::string in_one_line(std::string page) {
     return page;
 }
 
+std::string in_paragraphs(const std::string& page) {
+    std::string text;
+    bool after_words = false;
+    for (const std::string& line : lines_of(page)) {
+        const bool is_item = line.starts_with("- ");
+        const bool goes_on_in_item = line.starts_with("  ") && line.size() > 2 && line[2] != ' ';
+        const bool is_words = !line.empty() && (line[0] != ' ' || goes_on_in_item) &&
+                              (is_item || line.find_first_not_of("=-.") != std::string::npos);
+        if (is_words && after_words && !is_item) text.back() = ' ';
+        text += line.substr(goes_on_in_item ? 2 : 0) + "\n";
+        after_words = is_words;
+    }
+    return text;
+}
+
 std::string unfolded(const std::string& page) {
     std::string text;
     for (const std::string& line : lines_of(page)) {

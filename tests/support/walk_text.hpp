@@ -22,6 +22,9 @@ Words lines_of(const std::string& text);
 /// Paragraphs of text are broken at any blank.
 std::string in_one_line(std::string page);
 
+/// Paragraphs and items of lists on a line each; formulas and tables as they are.
+std::string in_paragraphs(const std::string& page);
+
 /// Formulas that go on in the next line, and paragraphs, on one line each.
 std::string unfolded(const std::string& page);
 
@@ -30,7 +33,7 @@ std::vector<double> numbers_in(const std::string& text);
 /// The numbers of a table's row "    scores  1.0  2.0", or of a column under that name.
 std::vector<double> table_row(const std::string& page, const std::string& name);
 
-/// The numbers in the brackets of "    queries[1] = [0.1, 0.2]".
+/// The numbers in the brackets of "    queries[head 0][1] = [0.1, 0.2]".
 std::vector<double> vector_of(const std::string& page, const std::string& name);
 
 /// Row `key` of the table of vectors: the numbers in its brackets.

@@ -1,0 +1,71 @@
+// Labels of tokens; see token_label.hpp.
+#include "cli/explain/token_label.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/plot/label_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t most_listed = 12, widest_listed = 24;
+
+std::string_view trimmed(std::string_view label) {
+    constexpr std::string_view blanks = " \t\r\n\f\v";
+    const std::size_t first = label.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return label.substr(first, label.find_last_not_of(blanks) + 1 - first);
+}
+
+/// "a, b, c", cut where there are many.
+template <class Item>
+std::string list_of(std::size_t count, Item item) {
+    std::string list;
+    for (std::size_t i = 0; i < std::min(count, most_listed); ++i)
+        list += (i == 0 ? "" : ", ") + item(i);
+    return list + (count > most_listed ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string shown_label(const std::string& label, std::size_t columns) {
+    const std::string_view word = trimmed(label);
+    return word.empty() ? "\"" + io::label_text(label, columns) + "\""
+                        : io::label_text(word, columns);
+}
+
+std::size_t token_called(const std::string& label, const Request& request) {
+    const std::vector<std::string>& tokens = request.tokens;
+    const auto called = [&](const auto& is_meant) {
+        std::vector<std::size_t> found;
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            if (is_meant(tokens[i])) found.push_back(i);
+        return found;
+    };
+    std::vector<std::size_t> found = called([&](std::string_view token) { return token == label; });
+    if (found.empty())
+        found = called([&](std::string_view token) { return trimmed(token) == trimmed(label); });
+    if (found.size() == 1) return found[0];
+    const std::string place = place_of(request, "token");
+    if (tokens.empty())
+        throw Error(ErrorKind::usage, place,
+                    "the tokens have no labels; expected a whole number from 0");
+    if (found.empty())
+        throw Error(ErrorKind::usage, place,
+                    "no token is called that; expected " +
+                        list_of(tokens.size(),
+                                [&](std::size_t i) {
+                                    return io::one_line(shown_label(tokens[i], widest_listed));
+                                }) +
+                        ", or a whole number from 0 to " + std::to_string(tokens.size() - 1));
+    throw Error(ErrorKind::usage, place,
+                std::to_string(found.size()) +
+                    " tokens are called that; expected the number of one: " +
+                    list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
+}
+
+}  // namespace attn::cli
