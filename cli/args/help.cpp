@@ -137,13 +137,12 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
     };
     constexpr std::size_t most = 10;
     std::size_t count = 0;
+    const std::vector<ShownOption> all = shown_options(program, command);
     for (const OwnHelp& daily : command.daily)
-        for (const Option& option : program.options)
-            if (option.key == daily.key && takes(command, option) && count++ < most)
-                add(option, daily.help);
+        for (const ShownOption& shown : all)
+            if (shown.option->key == daily.key && count++ < most) add(*shown.option, daily.help);
     if (command.daily.empty())
-        for (const ShownOption& shown : shown_options(program, command))
-            add(*shown.option, shown.help);
+        for (const ShownOption& shown : all) add(*shown.option, shown.help);
     page += std::string("\nExamples:\n") + command.examples + "\n";
     return page +
            io::wrapped("attn " + std::string(command.name) + " --help shows " +

@@ -103,6 +103,16 @@ constexpr Option plot_options[] = {
      .help = io::color_scale_help},
 };
 
+constexpr OwnHelp daily[] = {
+    {"output", "draw as .svg, .png or .html, by the name"},
+    {"array", "arrays to draw, or all"},
+    {"head", "draw these heads, from 0 (default all)"},
+    {"tokens", "labels of the rows, and of the columns if alike"},
+    {"axes", "what an array's axes count: layer,head,query,key"},
+    {"title", "the picture's title"},
+    {"color_scale", "what full colour stands for"},
+};
+
 }  // namespace
 
 constexpr CommandRow plot_command{
@@ -118,6 +128,7 @@ constexpr CommandRow plot_command{
         "FILE:NAME picks one array; - or\nnothing is standard input. Several results of one shape "
         "are the layers of a model. Terminals: NO_COLOR, "
         "CLICOLOR_FORCE, COLORTERM, TERM and COLUMNS count.",
+    .daily = daily,
     .own = plot_options,
     .run = run_plot};
 

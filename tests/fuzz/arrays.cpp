@@ -50,7 +50,7 @@ struct Question {
 
 struct Read {
     io::NumberArray array;
-    std::vector<std::string> labels;
+    io::MatrixLabels labels;
     std::string error;  ///< else empty
 };
 

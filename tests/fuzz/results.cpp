@@ -113,7 +113,11 @@ void look_at_result(std::string_view bytes) {
     }
     const std::string drawn = picture.empty() ? "" : "picture" + std::string(picture);
     std::vector<std::string> notes;
-    error_of([&] { plot({{path}, drawn, "", {}, scale}, notes); });
+    PlotRequest picture_request;
+    picture_request.results = {path};
+    picture_request.output = drawn;
+    picture_request.scale = scale;
+    error_of([&] { plot(picture_request, notes); });
 }
 
 }  // namespace attn::fuzz

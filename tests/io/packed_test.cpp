@@ -210,9 +210,9 @@ TEST_CASE("packed: the first map is exact as long as the others can give way") {
     using Bits = std::vector<unsigned>;
     CHECK(fitting(75.1) == Bits{23, 52, 52});
     CHECK(fitting(74.9) == Bits{23, 51, 51});
-    CHECK(fitting(33.1) == Bits{23, 10, 10});
-    CHECK(fitting(32.9) == Bits{22, 10, 10});
-    CHECK(fitting(20.1) == Bits{10, 10, 10});
-    CHECK(fitting(1) == Bits{10, 10, 10});
-    CHECK(packed_bytes(costs, {10, 10, 10}) == doctest::Approx(21.3e6 * 2 / 13));
+    CHECK(fitting(29.1) == Bits{23, 6, 6});
+    CHECK(fitting(28.9) == Bits{22, 6, 6});
+    CHECK(fitting(12.1) == Bits{6, 6, 6});
+    CHECK(fitting(1) == Bits{6, 6, 6});
+    CHECK(packed_bytes(costs, {6, 6, 6}) == doctest::Approx(13.3e6 * 2 / 13));
 }
