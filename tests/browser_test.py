@@ -156,11 +156,14 @@ class PageTest:
             "linesCanvas.getContext('2d').getImageData(0, 0, linesCanvas.width, linesCanvas.height)"
             ".data.some((byte) => byte)"), True)
         self.browser.point(*self.middle_of("buttonOf('row', 1)"))
-        self.check("below the pointer", self.text("lines-title"), "What “journey” attends to, head 0")
+        self.check("below the pointer", self.text("lines-say"),
+                   "Pointed at: query 1 “journey”. Most: “journey” 0.11, “Your” 0.11")
+        self.check("the title is of what is chosen", self.text("lines-title"),
+                   "What “</script><!-- &” attends to, head 0")
         self.check("what it does not see", self.browser.evaluate(
             "[2, 3, 4, 5].every((i) => buttonOf('column', i).classList.contains('dim'))"), True)
         self.browser.point(5, 5)
-        self.check("and back", self.text("lines-title"), "What “</script><!-- &” attends to, head 0")
+        self.check("and back", self.text("lines-say")[:5], "Most:")
         self.click_on("buttonOf('column', 5)")
         self.check("who attends", self.text("lines-title"), "Who attends to “step”, head 0")
         self.check("only itself", self.text("lines-say"), "No weights.")
@@ -171,8 +174,8 @@ class PageTest:
         self.check("Tab reaches the tokens", self.browser.evaluate(
             "document.activeElement === buttonOf('row', 5)"), True)
         self.browser.press("ArrowUp", 38)
-        self.check("an arrow shows the one above", self.text("lines-title"),
-                   "What “</script><!-- &” attends to, head 0")
+        self.check("an arrow shows the one above", self.text("lines-say").split(".")[0],
+                   "Pointed at: query 4 “</script><!-- &”")
         self.browser.press("ArrowRight", 39)
         self.browser.press("Enter", 13, "\r")
         self.check("Enter chooses", self.text("lines-title"), "Who attends to “</script><!-- &”, head 0")
@@ -275,6 +278,10 @@ class PageTest:
         self.browser.settle()
         self.check("back", self.browser.evaluate("[map.array, nameOfShown(), chosen.row]"),
                    [scores, "batch 1, head 2", 3])
+        self.follow("column=1")
+        self.check("a key, and a query to walk through", self.browser.evaluate("[chosen.by, chosen.column, chosen.row]"),
+                   ["column", 1, 5])
+        self.follow("array=scores&batch=1&head=2&row=3&scale=row")
         for bad in ("", "x", "array=none&head=99&row=-1&scale=loud&view=3", "head=1e1&row=%ff%", "&&==&",
                     "row=99999999999999999999", "head=%3Cscript%3E&column=x", "head", "__proto__=1&constructor=2"):
             self.check(f"nothing that there is: {bad}", self.follow(bad), opening)
@@ -300,7 +307,7 @@ class PageTest:
         self.check("labels, numbers, blocked", all(
             word in words for word in ("journey", SCRIPT, "</script><!-- &", "(empty)", "0.23", "blocked")), True)
         self.check("title and settings", [word for word in words if "multihead" in word],
-                   ["What each word attends to: multihead, 3 heads", "head 1 · multihead  attention_weights (3, 6, 6)"])
+                   ["What each word attends to: multihead, head 1", "head 1 · multihead  attention_weights (3, 6, 6)"])
         self.check("a PNG as large", self.browser.evaluate(
             "createImageBitmap(saved[1]).then(({width, height}) => [width, height])"),
             [2 * int(tree.get("width")), 2 * int(tree.get("height"))])
@@ -323,7 +330,8 @@ class PageTest:
         self.browser.press("ArrowDown", 40)
         self.browser.press("ArrowRight", 39)
         self.check_says("down and right", "query 1 “journey”, key 1 “journey”: 0.111")
-        self.check("the lines follow", self.text("lines-title"), "What “journey” attends to, head 0")
+        self.check("the lines follow", self.text("lines-say").split(".")[0],
+                   "Pointed at: query 1 “journey”")
         self.browser.press("PageDown", 34)
         self.check_says("the next head", "query 1 “journey”, key 1 “journey”: 0.211")
         self.browser.press("Enter", 13, "\r")
@@ -380,7 +388,7 @@ class PageTest:
         self.browser.resize(1280, 900)
 
     def means(self):
-        self.browser.evaluate("view.focus()")
+        self.browser.evaluate("choose({row: 0, column: 0}); view.focus()")
         self.browser.press("ArrowDown", 40)
         self.check_says("a cell of many elements", "query 2, key 0: largest 1.5")
         self.browser.press("ArrowRight", 39)
@@ -513,6 +521,135 @@ class PageTest:
         self.check("a mean has none", self.text("walk-hint"), "A walk is of one head: choose one.")
         self.browser.evaluate("choose({isMean: false})")
 
+    def one_question(self):
+        """Each way to choose, behind each way to point: every part tells of what is chosen."""
+        self.browser.evaluate("choose({panel: 0, row: 20, column: 3, by: 'row'})")
+        label = {"row": lambda row: (self.place_of(row, 0)[0] - 25, self.place_of(row, 0)[1]),
+                 "column": lambda column: (self.place_of(0, column)[0], self.place_of(0, column)[1] - 20)}
+        token = "buttonOf('{}', {})"
+        points = [lambda: self.point_at(7, 3), lambda: self.browser.point(*self.middle_of(token.format("column", 9))),
+                  lambda: self.browser.point(*self.middle_of(token.format("row", 12))), self.arrow]
+        chooses = [
+            (("row", 31), lambda: self.browser.click(*self.place_of(31, 2))),
+            (("column", 5), lambda: self.browser.click(*label["column"](5))),
+            (("row", 8), lambda: self.browser.click(*self.place_of(8, 4))),
+            (("row", 6), lambda: self.browser.click(*label["row"](6))),
+            (("column", 6), lambda: self.click_on("element('swap')")),
+            (("column", 11), lambda: self.click_on(token.format("column", 11))),
+            (("row", 15), lambda: self.click_on(token.format("row", 15))),
+            (("row", 22), lambda: self.browser.evaluate("location.hash = 'row=22'")),
+            (("column", 2), lambda: self.browser.evaluate("location.hash = 'column=2'")),
+            (("row", 3), lambda: self.press_in_map(3, 1, 0)), (("column", 1), lambda: self.press_in_map(3, 1, 8)),
+        ]
+        for i, ((by, index), choose) in enumerate(2 * chooses):
+            points[i % len(points)]()
+            self.browser.evaluate("scrollTo(0, 0)")
+            choose()
+            self.browser.settle()
+            self.check(f"choice {i} of {by} {index}", self.browser.evaluate("[chosen.by, chosen[chosen.by], pointed]"),
+                       [by, index, None])
+            self.tells_of_chosen(f"choice {i}")
+            self.check(f"its lines {i}", [self.text("lines-say")[:5], self.browser.evaluate(
+                "[...document.querySelectorAll('.tokens .source')].map((e) => Number(e.dataset.index))")],
+                ["Most:" if self.browser.evaluate("fanOf(current()).full") else "No we", [index]])
+            for j, point in enumerate(points):
+                if (i + j) % 3:
+                    continue
+                point()
+                self.tells_of_chosen(f"pointing {j} after choice {i}")
+                self.check(f"pointing {j} says so after choice {i}", self.text("lines-say").startswith("Pointed at: "),
+                           self.browser.evaluate("isElsewhere()"))
+
+    def arrow(self):
+        self.browser.evaluate("view.focus()")
+        self.browser.press("ArrowDown", 40)
+
+    def press_in_map(self, row, column, modifiers):
+        self.browser.evaluate(f"view.focus(); moveTo({row}, {column})")
+        for kind in ("keyDown", "keyUp"):
+            self.browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13,
+                              modifiers=modifiers)
+
+    def tells_of_chosen(self, what):
+        by, row, column = self.browser.evaluate("[chosen.by, chosen.row, chosen.column]")
+        self.check(f"{what}: titles", [self.text(name) for name in ("lines-title", "bars-title", "walk-title")],
+                   [f"What query {row} attends to, head 0" if by == "row" else f"Who attends to key {column}, head 0",
+                    f"query {row}" if by == "row" else f"key {column}", f"Walk: query {row}, head 0"])
+        self.check(f"{what}: the walk's query", self.text("walk-hint").startswith("A walk is of one query"),
+                   by == "column")
+
+    def walks_blocked(self):
+        self.browser.evaluate("choose({row: 4, by: 'row', panel: 0})")
+        self.browser.settle()
+        for column in (5, 20, 39):
+            self.point_at(4, column)
+            said = self.text("walk-sum")
+            score = self.browser.evaluate(
+                f"walk.queries.row(4).reduce((sum, x, i) => sum + x * walk.keys.row({column})[i], 0)")
+            number = said.split(" ≈ ")[1].split(". B")[0].replace("−", "-")
+            self.check(f"the score of blocked key {column}", abs(float(number) - score) <= 0.005 * abs(score), True)
+            self.check("and what becomes of it", said[-19:], ". Blocked: weight 0")
+        self.check("which scale", self.browser.evaluate(
+            "[...element('walk-head').querySelectorAll('small')].map((e) => e.textContent)[1]").split(" ")[0], "times")
+        self.check("of the root of d_k", self.browser.evaluate("""(() => {
+            const kept = walk, row = chosen.row, said = [];
+            for (const [width, scale] of [[8, 8 ** -0.5], [2, 2 ** -0.5], [64, 0.125], [8, 0.5], [1, 1], [4, -3]]) {
+                const step = (name, by) => ({name, array: {of: {}, row: () => [0, 1, -7].map((x) => by * x)}});
+                walk = {keys: {width}, steps: [step('scores', 1), step('scaled_scores', scale)]};
+                said.push(scaleText([0, 1, 2]));
+            }
+            walk = kept;
+            return said; })()"""),
+            ["times 1/√8 ≈ 0.354", "times 1/√2 ≈ 0.707", "times 1/√64 ≈ 0.125", "times ≈ 0.5", "times ≈ 1",
+             "times ≈ −3"])
+        self.browser.evaluate("element('view').dispatchEvent(new PointerEvent('pointerleave'));"
+                              " isPointing = false; choose({row: 20})")
+        self.browser.settle()
+        self.check("the second key is the example", self.browser.evaluate(
+            "[...element('walk-keys').children].findIndex((line) => line.classList.contains('marked'))"), 1)
+
+    def sizes(self):
+        """At every width nothing is cut, and bars have the room that there is."""
+        for width, bar in ((390, 60), (800, 100), (1024, 120), (1440, 120), (1920, 200)):
+            self.browser.resize(width, 900)
+            self.check(f"no heading is cut at {width}", self.browser.evaluate(
+                "[...document.querySelectorAll('h1, h2, #walk-sum')].filter((e) => e.scrollWidth > e.clientWidth"
+                " || e.scrollHeight > e.clientHeight + 3).map((e) => e.id)"), [])
+            self.check(f"bars at {width}", self.browser.evaluate(
+                "document.querySelector('#bar-list .track').clientWidth") >= bar, True)
+        self.browser.resize(1280, 900)
+
+    def hints(self):
+        """Words about queries and keys stand only below arrays of them."""
+        for array in range(self.browser.evaluate("contents.arrays.length")):
+            self.browser.evaluate(f"choose({{array: {array}, view: 'map'}})")
+            axes = self.browser.evaluate("[map.rows.axis, map.columns.axis]")
+            said = self.text("hint") + self.text("keys")
+            self.check(f"hints below {axes}", ["attend" in said, all(axis in said for axis in axes)],
+                       [axes == ["query", "key"], True])
+        self.browser.evaluate("choose({array: contents.first})")
+
+    def legend_of_grid(self):
+        self.browser.evaluate("choose({view: 'grid'})")
+        self.browser.settle()
+        self.check("the grid has a legend", self.browser.evaluate(
+            "element('overview').contains(element('legend')) && element('legend').clientHeight > 20"
+            " && element('ticks').children.length > 1 && !element('blocked-key').hidden"), True)
+        self.check("its ends, where each picture has its own", self.browser.evaluate(
+            "(element('pooled').hidden = false, [ticksOf(), showLegend(), element('ticks').textContent][2])"),
+            "0strongest")
+        self.check("and says what to do", "Click one" in self.text("overview"), True)
+        self.browser.evaluate("choose({view: 'map'})")
+        self.browser.settle()
+        self.check("the map has it back", self.browser.evaluate("element('chart').contains(element('legend'))"), True)
+
+    def of_others(self):
+        """Where the program did not compute what is shown, it says nothing of its flags."""
+        self.check("a walk that could be", self.browser.evaluate("element('walk').hidden"), False)
+        self.browser.evaluate("map.title = `${map.array} (3, 6, 6)`; showWalk()")
+        self.check("none", self.browser.evaluate("element('walk').hidden"), True)
+        self.browser.evaluate("map.title = `multihead  ${map.array} (3, 6, 6)`; showWalk()")
+
     def lacks_arrays(self):
         self.check("how to have a walk", self.text("walk-hint"),
                    "This page does not hold queries, keys, values: --emit all --plot-array all puts them into a page.")
@@ -534,7 +671,7 @@ def main():
         small = PageTest(browser, sys.argv[2])
         for step in (small.loads, small.hovers, small.colors, small.heads, small.mean_of_heads,
                      small.lines, small.bars, small.arrays, small.arrays_while_thumbnails_are_drawn,
-                     small.grid, small.addresses, small.lacks_arrays, small.keyboard, small.dark, small.narrow,
+                     small.grid, small.legend_of_grid, small.addresses, small.lacks_arrays, small.of_others, small.keyboard, small.dark, small.narrow,
                      small.touches, small.saves, small.is_quiet):
             step()
         large = PageTest(browser, sys.argv[3])
@@ -547,7 +684,7 @@ def main():
         for step in (packed.packed, packed.is_quiet):
             step()
         walk = PageTest(browser, sys.argv[6])
-        for step in (walk.walks, walk.dark, walk.narrow, walk.is_quiet):
+        for step in (walk.walks, walk.one_question, walk.walks_blocked, walk.hints, walk.sizes, walk.dark, walk.narrow, walk.is_quiet):
             step()
         framed = PageTest(browser, sys.argv[2])
         framed.hidden_frame(os.path.abspath(sys.argv[3]))

@@ -38,7 +38,7 @@ function choiceOf(address) {
     return {
         array, panel: of.axes.reduce((at, axis, i) => at * axis.size + places[i], 0),
         isMean: of.axes.at(-1)?.name === 'head' && words.get('head') === 'mean',
-        by: isColumn ? 'column' : 'row', row: isColumn ? 0 : row, column: column ?? 0,
+        by: isColumn ? 'column' : 'row', row, column: column ?? 0,
         scale: among(contents.scales, 'scale', contents.scale),
         view: among(['map', 'grid'], 'view', opensGrid ? 'grid' : 'map'),
     };

@@ -57,7 +57,10 @@ function showBars() {
     const list = element('bar-list'), hasBelow = open.some((cell) => shown.numbers[cell] < 0);
     const items = kept.map((cell) => barOf(cell, full, hasBelow));
     const digits = Math.max(1, ...items.map((item) => item.lastChild.textContent.length));
+    const across = sideAcross(chosen.by), label = chosen.by === 'row' ? map.widestColumn : map.widestRow;
     list.style.setProperty('--digits', `${digits}ch`);
+    list.style.setProperty('--label', `${Math.ceil(Math.min(1.2 * label, widestLabel))}px`);
+    list.style.setProperty('--index', across.tokens ? `${String(placeOf(across, across.size - 1)).length}ch` : '0');
     list.replaceChildren(...items);
     const notes = [];
     if (full > 0) notes.push(`A full bar is ${briefText(full)}, the largest here.`);

@@ -17,8 +17,8 @@ const chosen = {
 
 const listeners = [];
 
-/// `listener(before)` is called after each change, with what was chosen until then; at first
-/// before.array is null.
+/// `listener(before, next)` is called after each choice, with what was chosen until then, of which
+/// the array is null at first, and with what was asked for.
 function onChange(listener) {
     listeners.push(listener);
 }
@@ -34,7 +34,7 @@ function choose(next) {
     if (chosen.row !== null) chosen.row = within(chosen.row, map.rows.size);
     chosen.isMean &&= hasHeads();
     if (map.panels.length < 2) chosen.view = 'map';
-    for (const listener of listeners) listener(before);
+    for (const listener of listeners) listener(before, next);
 }
 
 /// Until what has been asked for by hand has been done.

@@ -19,6 +19,7 @@ async function drainThumbnails() {
         begin = performance.now();
     }
     isDraining = false;
+    if (chosen.view === 'grid') showLegend();
 }
 
 const sight = new IntersectionObserver((entries) => {
@@ -32,12 +33,16 @@ const sight = new IntersectionObserver((entries) => {
 
 const spare = document.createElement('canvas');
 
+function pixelsOf({clientWidth, clientHeight}) {
+    const pixels = (size) => Math.min(mostThumbnailPixels, Math.max(1, Math.round(size * devicePixelRatio)));
+    return {width: pixels(clientWidth), height: pixels(clientHeight)};
+}
+
 async function drawThumbnail(button) {
     const {of, panel} = button, target = button.firstChild;
     const part = panel === null ? await meanOf(of, meanPanels()) : await numbersOf(of, panel);
     if (!button.isConnected || of !== map) return;
-    const pixels = (size) => Math.min(mostThumbnailPixels, Math.max(1, Math.round(size * devicePixelRatio)));
-    const width = pixels(target.clientWidth), height = pixels(target.clientHeight);
+    const {width, height} = pixelsOf(target);
     drawRaster(spare, of, part, width, height, width < of.columns.size || height < of.rows.size);
     target.width = width;
     target.height = height;
@@ -188,6 +193,14 @@ function showView(before) {
     if (isGrid && element('grid').of !== map) {
         fillGrid();
         element('grid').of = map;
+    }
+    if (isGrid) {
+        element('grid').before(element('legend'));
+        const {width, height} = pixelsOf(thumbnailsIn('grid')[0].firstChild);
+        sayPooled(width, height);
+        showLegend();
+    } else {
+        view.after(element('legend'));
     }
     if (before.array === null || before.view === chosen.view) return;
     if (isGrid) focusInGrid(chosen.panel);

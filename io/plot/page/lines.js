@@ -18,6 +18,7 @@ const canHaveLines = () => map.rows.axis === 'query' && map.columns.axis === 'ke
 const isInFull = () => Math.max(map.rows.size, map.columns.size) <= mostInFull;
 const sideOf = (by) => by === 'row' ? map.rows : map.columns;
 const current = () => pointed ?? {by: chosen.by, index: chosen[chosen.by]};
+const isElsewhere = () => current().by !== chosen.by || current().index !== chosen[chosen.by];
 
 function weightOf(head, by, index, other) {
     const cell = by === 'row' ? index * map.columns.size + other : other * map.columns.size + index;
@@ -202,10 +203,11 @@ function markTokens(focus, {weights}) {
     const across = sideOf(otherSide[focus.by]);
     const words = largest.flatMap((index, i) => [i ? ', ' : '', ...quoted(across, index), ` ${briefText(weights[index])}`]);
     element('lines-title').replaceChildren(
-        ...(focus.by === 'row' ? ['What ', ...quoted(map.rows, focus.index), ' attends to']
-                               : ['Who attends to ', ...quoted(map.columns, focus.index)]),
+        ...(chosen.by === 'row' ? ['What ', ...quoted(map.rows, chosen.row), ' attends to']
+                                : ['Who attends to ', ...quoted(map.columns, chosen.column)]),
         hasHeads() && map.panels.length > 1 ? `, ${nameOfShown()}` : '');
-    element('lines-say').replaceChildren(...(largest.length ? ['Most: ', ...words] : ['No weights.']),
+    const pointing = isElsewhere() ? ['Pointed at: ', ...nameOf(sideOf(focus.by), focus.index), '. '] : [];
+    element('lines-say').replaceChildren(...pointing, ...(largest.length ? ['Most: ', ...words] : ['No weights.']),
                                          leading.length > 1 ? `, ${headCount(leading.length)}` : '');
 }
 

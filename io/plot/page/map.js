@@ -17,10 +17,13 @@ let isPointing = false;  // the cursor has been somewhere
 let zoom = 0;            // cells are 2^zoom times as large as they fit
 let layout = null;
 
-/// Whole pixels of the screen a cell, so that all cells look the same; of smaller cells, for all.
+const leastWhole = 3;  // pixels
+
+/// Whole pixels of the screen a cell, so that all cells look the same; of small cells, which would
+/// leave too much of the room, for all.
 function wholePixels(size, cells) {
     const pixels = size * devicePixelRatio;
-    return pixels < 1 ? Math.floor(pixels * cells) / cells / devicePixelRatio
+    return pixels < leastWhole ? Math.floor(pixels * cells) / cells / devicePixelRatio
                       : Math.floor(pixels) / devicePixelRatio;
 }
 
@@ -30,6 +33,11 @@ function widestOf(side) {
     for (const label of side.tokens ? side.labels : side.labels.slice(-1))
         widest = Math.max(widest, pen.measureText(visible(label)).width);
     return widest;
+}
+
+/// Where there are more cells than pixels.
+function sayPooled(width, height) {
+    element('pooled').hidden = width >= map.columns.size && height >= map.rows.size;
 }
 
 const windowSize = () => [document.querySelector('main').clientWidth, innerHeight, devicePixelRatio].join();
@@ -91,8 +99,7 @@ function paint() {
     const next = {shown, scale: chosen.scale, width, height};
     if (Object.keys(next).some((name) => next[name] !== painted[name])) drawRaster(raster, map, shown, width, height);
     painted = next;
-    const isPooled = raster.width < map.columns.size || raster.height < map.rows.size;
-    element('pooled').hidden = !isPooled;
+    sayPooled(raster.width, raster.height);
     draw();
 }
 
@@ -127,7 +134,7 @@ function drawMap() {
         pen.fillStyle = cssColor('--blocked');
         pen.fillRect(leftOf(0), topOf(0), columns * cellWidth, rows * cellHeight);
     }
-    pen.imageSmoothingEnabled = false;
+    pen.imageSmoothingEnabled = cellWidth * devicePixelRatio < leastWhole;  // cells of uneven sizes
     pen.drawImage(raster, leftOf(0), topOf(0), columns * cellWidth, rows * cellHeight);
     const inView = {
         firstRow: Math.max(0, Math.floor((top - topOf(0)) / cellHeight)),
@@ -274,7 +281,9 @@ function drawColumnLabels({firstColumn, endColumn}) {
         setLabelStyle('column', column);
         const text = fitted(map.columns.labels[column], isFlat ? apart : top - 10);
         pen.save();
-        pen.translate(leftOf(column) + cellWidth / 2, isFlat ? top - 10 : top - 5);
+        const middle = leftOf(column) + cellWidth / 2;
+        pen.translate(isFlat ? Math.min(middle, width - pen.measureText(text).width / 2) : middle,
+                      isFlat ? top - 10 : top - 5);
         if (!isFlat) pen.rotate(-Math.PI / 2);
         pen.fillText(text, 0, 0);
         pen.restore();
@@ -297,7 +306,8 @@ function drawAxes() {
 
 function say() {
     if (!isPointing || !shown) {
-        element('value').textContent = 'Point at a cell, or go to it with Tab and the arrow keys.';
+        element('value').textContent = matchMedia('(pointer: coarse)').matches
+            ? 'Tap a cell for its number.' : 'Point at a cell, or go to it with Tab and the arrow keys.';
         return;
     }
     const number = made('span', 'number', numberText(cursor.row * map.columns.size + cursor.column));

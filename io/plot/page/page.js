@@ -20,14 +20,22 @@ function strongestRow() {
     return strongest;
 }
 
-/// What stands along the bar of colours, from 0 at its left to 1 at its right.
+/// What stands along the bar of colours, from 0 at its left to 1 at its right. Small pictures of many
+/// cells are dimmed, each by its own strongest points.
 function ticksOf() {
+    if (isOfSmall()) {
+        const ends = [{share: 0, text: '0'}, {share: 1, text: 'strongest'}];
+        return map.diverging ? [{share: 0, text: '−strongest'}, {share: 0.5, text: '0'}, ends[1]] : ends;
+    }
     return map.scales[chosen.scale].ticks.map(
         ([place, text]) => ({share: map.diverging ? (place + 1) / 2 : place, text}));
 }
 
+const isOfSmall = () => chosen.view === 'grid' && !element('pooled').hidden;
+
 function showLegend() {
-    element('scale-words').textContent = map.scales[chosen.scale].words;
+    element('scale-words').textContent = isOfSmall() ? 'full colour: the strongest points of each picture'
+                                                     : map.scales[chosen.scale].words;
     element('ticks').replaceChildren(...ticksOf().map(({share, text}) => {
         const tick = made('span', '', text);
         tick.style.left = `${100 * share}%`;
@@ -41,14 +49,27 @@ function showLegend() {
         image.data[4 * i + 3] = 255;
     }
     context.putImageData(image, 0, 0);
-    element('blocked-key').hidden = !shown.hasBlocked;
-    element('no-number-key').hidden = !shown.lacksNumber;
+    const isGrid = chosen.view === 'grid';
+    element('blocked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasBlocked;
+    element('no-number-key').hidden = isGrid ? !map.panels.some((part) => decoded.get(part)?.lacksNumber)
+                                             : !shown.lacksNumber;
 }
 
-function nameOfShown() {
+function namesOfShown() {
     const places = placesOf(chosen.panel);
     return map.axes.map((axis, i) => chosen.isMean && i === map.axes.length - 1
-        ? headCount(meanPanels().length) : axisLabel(axis, places[i])).join(', ');
+        ? headCount(meanPanels().length) : axisLabel(axis, places[i]));
+}
+
+const nameOfShown = () => namesOfShown().join(', ');
+
+/// What the array is, with the layer and the head that are shown in the place of how many there are.
+function headingOfShown() {
+    const names = namesOfShown();
+    return map.axes.reduce((heading, {name, size}, i) => {
+        const count = `${size} ${name === 'batch' ? 'batch entries' : `${name}s`}`;
+        return heading.replace(count, () => names[i]);
+    }, map.heading);
 }
 
 function showControls() {
@@ -97,7 +118,19 @@ function showArray() {
     element('note').hidden = map.note === '';
     cursor = {row: Math.min(cursor.row, map.rows.size - 1),
               column: Math.min(cursor.column, map.columns.size - 1)};
+    showHints();
     fillAxes();
+}
+
+function showHints() {
+    const areTokens = map.rows.axis === 'query' && map.columns.axis === 'key';
+    element('hint').textContent = areTokens
+        ? 'Click a row: what does it attend to? Click the label of a column: who attends to it?'
+        : `Click a row, or the label of a column: its numbers as bars.`;
+    const several = map.panels.length > 1;
+    element('keys').textContent = `Keys: arrows move, Enter chooses the ${map.rows.axis}, Shift and Enter the `
+        + `${map.columns.axis}, ${several ? 'Page Up and Page Down change the matrix, ' : ''}+ and − the size of the `
+        + `cells${several ? ', Escape shows all matrices' : ''}.`;
 }
 
 let reading = null;  // a new one ends the reading of the last
@@ -116,13 +149,19 @@ async function showNumbers() {
     layout ? paint() : layOut();
 }
 
-onChange((before) => {
+onChange((before, next) => {
     const differs = (...names) => names.some((name) => before[name] !== chosen[name]);
     if (differs('array')) {
         shown = null;
         layout = null;
         zoom = 0;
         showArray();
+    }
+    // What is chosen is shown everywhere, and what was pointed at until then is let go of.
+    if (['by', 'row', 'column'].some((name) => Object.hasOwn(next, name))) {
+        cursor = {row: chosen.row ?? 0, column: chosen.column};
+        pointed = null;
+        say();
     }
     showControls();
     showView(before);
@@ -171,6 +210,7 @@ function press(event) {
     };
     if (Object.hasOwn(moves, event.key)) {
         moveTo(...moves[event.key]);
+        pointFromMap();
         scrollToCell(cursor.row, cursor.column);
     } else if (Object.hasOwn(acts, event.key)) {
         acts[event.key]();
@@ -192,10 +232,7 @@ function listen() {
     element('smaller').addEventListener('click', () => chooseZoom(zoom - 1));
     element('largest-first').addEventListener('change', showBars);
     element('all-bars').addEventListener('change', showBars);
-    view.addEventListener('keydown', (event) => {
-        press(event);
-        if (isPointing) pointFromMap();
-    });
+    view.addEventListener('keydown', press);
     view.addEventListener('focus', () => moveTo(cursor.row, cursor.column));
     view.addEventListener('blur', () => pointAt(null));
     view.addEventListener('scroll', draw);

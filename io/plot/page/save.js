@@ -70,7 +70,7 @@ function planPicture() {
     const left = 24 + Math.ceil(Math.min(Math.max(map.widestRow, 64), 160)) + 6;
     const isFlat = map.widestColumn + 8 <= cell;
     const above = 64, top = above + (isFlat ? 32 : Math.max(32, Math.ceil(Math.min(map.widestColumn, 160)) + 8));
-    const heading = map.heading, below = [nameOfShown(), map.title].filter(Boolean).join(' · ');
+    const heading = headingOfShown(), below = [nameOfShown(), map.title].filter(Boolean).join(' · ');
     pen.font = savedFont(16, true);
     const wide = Math.max(24 + pen.measureText(heading).width, left + barLength + 130, left + columns * cell);
     const bottom = top + rows * cell;

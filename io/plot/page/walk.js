@@ -9,7 +9,7 @@ const firstKeys = 8, moreKeys = 32;
 /// where it changed something.
 const walkSteps = [
     {name: 'scores', tells: 'query times key'},
-    {name: 'scaled_scores', tells: 'times the scale', from: 'scores'},
+    {name: 'scaled_scores', tells: scaleText, from: 'scores'},
     {name: 'capped_scores', tells: 'after the soft cap', from: 'scaled_scores'},
     {name: 'biased_scores', tells: 'with biases and masks', from: 'capped_scores'},
     {name: 'weights_before_dropout', tells: 'the softmax', from: 'attention_weights'},
@@ -55,17 +55,24 @@ async function walkArray(names, rows, columns) {
     return null;
 }
 
+/// Whether the program computed what is shown, so that it can compute more: then a title begins with the
+/// mode, else with the array.
+const isOfAttn = () => !map.title.startsWith(map.array);
+
 async function showWalk() {
     const mine = walkReading = {}, section = element('walk');
     section.hidden = map.rows.axis !== 'query' || map.columns.axis !== 'key' || chosen.view !== 'map';
     if (section.hidden || chosen.row === null) return;
+    const missing = walkNeeds.filter((name) => !contents.arrays.includes(name));
+    const cannotWalk = missing.length > 2 || missing.includes('attention_weights');
+    section.hidden = cannotWalk && !isOfAttn();
+    if (section.hidden) return;
     const reason = chosen.isMean ? 'A walk is of one head: choose one.'
         : map.rows.step * map.columns.step > 1 ? 'A cell of this map stands for several elements, so that it has no walk.' : '';
     if (reason) return sayNoWalk(reason);
-    const missing = walkNeeds.filter((name) => !contents.arrays.includes(name));
     const hint = missing.length === 0 ? ''
         : `This page does not hold ${missing.join(', ')}: --emit all --plot-array all puts them into a page.`;
-    if (missing.length > 2 || missing.includes('attention_weights')) return sayNoWalk(hint);
+    if (cannotWalk) return sayNoWalk(hint);
     const rows = map.rows.size, columns = map.columns.size;
     const found = {
         queries: await walkArray(['queries'], rows),
@@ -172,6 +179,19 @@ function hasChanged(step, open) {
     return open.some((column) => numbers[column] !== (from ? from.row(row)[column] : step.from));
 }
 
+/// `times 1/√8 ≈ 0.354`, as the open keys' numbers tell it.
+function scaleText(open) {
+    const [scores, scaled] = ['scores', 'scaled_scores'].map(
+        (name) => walk.steps.find((step) => step.name === name)?.array.row(chosen.row));
+    const largest = scores && open.reduce(
+        (most, column) => Math.abs(scores[column]) > Math.abs(scores[most]) ? column : most, open[0]);
+    const scale = largest === undefined ? NaN : scaled[largest] / scores[largest];
+    if (!Number.isFinite(scale)) return 'times the scale';
+    const width = walk.keys?.width, error = walk.steps[0].array.of.digits ? 0.02 : 1e-5;
+    const isRoot = width > 1 && Math.abs(scale * Math.sqrt(width) - 1) < error;
+    return `times ${isRoot ? `1/√${width} ≈ ` : '≈ '}${briefSigned(scale)}`;
+}
+
 /// The row of a key: its vector, the products, what becomes of their sum, weight and value.
 function keyRow(column, steps, fulls) {
     const {row} = chosen, place = placeOf(map.columns, column), {queries, keys, values, weights} = walk;
@@ -205,8 +225,12 @@ function sumOf(column) {
     const bracketed = (value) => value < 0 ? `(${briefSigned(value)})` : briefSigned(value);
     const texts = terms.slice(0, mostTerms).map((i) => `${bracketed(query[i])}·${bracketed(key[i])}`);
     const rest = terms.length > mostTerms ? ` + ${terms.length - mostTerms} smaller products` : '';
-    const score = scores.isBlocked(row, column) ? 'blocked' : shortest(scores.row(row)[column], scores.of);
-    return `scores[${placeOf(map.rows, row)}][${placeOf(map.columns, column)}] = ${texts.join(' + ')}${rest} ≈ ${score}`;
+    // A page has no scores of blocked keys.
+    const isBlocked = scores.isBlocked(row, column);
+    const score = isBlocked ? briefSigned(query.reduce((sum, value, i) => sum + value * key[i], 0))
+                            : shortest(scores.row(row)[column], scores.of).replaceAll('-', '−');
+    return `scores[${placeOf(map.rows, row)}][${placeOf(map.columns, column)}] = ${texts.join(' + ')}${rest} ≈ ${score}`
+        + (isBlocked ? '. Blocked: weight 0' : '');
 }
 
 /// `e^(0.1 − 1.2) / 2.05 ≈ 0.16`: how the weight came about, where nothing but the open keys took a
@@ -220,6 +244,7 @@ function softmaxOf(column, open) {
     const total = open.reduce((sum, key) => sum + Math.exp(scores[key] - most), 0);
     const share = Math.exp(scores[column] - most) / total;
     if (!(Math.abs(share - weights[column]) <= 0.001 * share + 1e-6)) return '';
+    if (open.length === 1) return '. It is the only open key: its weight is 1';
     return `. Its weight: e^(${briefSigned(scores[column])} − ${briefSigned(most).replace(/^(−.*)$/, '($1)')}) / ${briefSigned(total)}`
         + ` ≈ ${briefSigned(weights[column])}, where ${briefSigned(most)} is the largest of the row`
         + ` and ${briefSigned(total)} the sum of such powers over all ${open.length} open keys`;
@@ -234,6 +259,7 @@ function drawWalk() {
     const order = open.sort((a, b) => Math.abs(row_[b]) - Math.abs(row_[a]) || a - b);
     walk.open = order;
     const listed = order.slice(0, walkShown), blocked = columns.length - order.length;
+    if (chosen.by === 'column' && order.indexOf(chosen.column) >= walkShown) listed.push(chosen.column);
     const steps = walk.steps.filter((step) => hasChanged(step, order));
     const query = queries?.row(row), fulls = {
         keys: largestOf([...(query ? [query] : []), ...listed.map((column) => keys?.row(column) ?? [])]),
@@ -244,7 +270,9 @@ function drawWalk() {
     const place = placeOf(map.rows, row);
     const head = nameOfShown();
     element('walk-title').replaceChildren('Walk: ', ...nameOf(map.rows, row), head ? `, ${head}` : '');
-    element('walk-hint').textContent = walk.hint;
+    element('walk-hint').replaceChildren(...(chosen.by === 'row' ? [] : [
+        'A walk is of one query, here of ', ...nameOf(map.rows, row), ': its weight of ',
+        ...nameOf(map.columns, chosen.column), ` is ${briefSigned(row_[chosen.column])}. `]), walk.hint);
     element('walk-steps').hidden = false;
     element('walk-query').replaceChildren(...(query ? [
         `queries[${place}] is what it asks for. It is multiplied with each key, number by number, and the products are added: that is the score.`,
@@ -254,7 +282,7 @@ function drawWalk() {
     const heads = titles.map((title) => {
         const cell = made('th', '', title.replaceAll('_', ' '));
         const tells = walkSteps.find(({name}) => name === title)?.tells;
-        if (tells) cell.append(made('small', '', tells));
+        if (tells) cell.append(made('small', '', typeof tells === 'string' ? tells : tells(order)));
         return cell;
     });
     element('walk-head').replaceChildren(...heads);
@@ -272,7 +300,9 @@ function drawWalk() {
         `The softmax makes weights of the scores. ${out.name}[${place}] is the sum of the values, each times its weight.`,
         strip(out.row(row), largestOf([out.row(row)]), `${out.name}[${place}]`, out.of)] : []));
     const isOnRow = isPointing && cursor.row === row;
-    markWalk(isOnRow && listed.includes(cursor.column) ? cursor.column : listed[0]);
+    const isTold = isOnRow || chosen.by === 'column';
+    // The second key is an example of more than the first, whose power is e^0.
+    markWalk(isTold && listed.includes(cursor.column) ? cursor.column : listed[1] ?? listed[0]);
 }
 
 /// The key whose sum is told, here and among the lines.
@@ -302,7 +332,7 @@ onChange((before) => {
     const differs = ['array', 'panel', 'isMean', 'view'].some((name) => before[name] !== chosen[name]);
     if (differs || !walk) showWalk();
     else if (chosen.row === null) return;  // until its numbers are read
-    else if (before.row !== chosen.row) drawWalk();
+    else if (before.row !== chosen.row || before.by !== chosen.by || chosen.by === 'column') drawWalk();
     else if (before.column !== chosen.column) markWalk(chosen.column);
 });
 element('walk-keys').addEventListener('pointerover', pointFromWalk);
