@@ -82,24 +82,30 @@ const meanPanels = () => headPanels().length > 0 ? headPanels() : besides();
 /// `head 3`, or what a layer is called.
 const axisLabel = (axis, index) => axis.labels?.[index] ?? `${axis.name} ${index}`;
 
+let lastMean = {};
+
 /// The mean of matrices, at least one; blocked where all of them are.
 async function meanOf(of, panels) {
-    let mean = null;
+    const key = panels.join();
+    if (lastMean.of === of && lastMean.key === key) return lastMean.mean;
+    let mean = null, counts;
     for (const panel of panels) {
         const {numbers, flags, hasBlocked} = await numbersOf(of, panel);
         mean ??= {numbers: new Float64Array(numbers.length), flags: new Uint8Array(numbers.length),
-                  counts: new Uint16Array(numbers.length), hasBlocked: false, meanOf: panels.length};
+                  hasBlocked: false, meanOf: panels.length};
+        counts ??= new Uint16Array(numbers.length);
         mean.hasBlocked ||= hasBlocked;
         for (let i = 0; i < numbers.length; ++i) {
             if (flags[i]) continue;
             mean.numbers[i] += numbers[i];
-            ++mean.counts[i];
+            ++counts[i];
         }
     }
-    mean.counts.forEach((count, i) => {
+    counts.forEach((count, i) => {
         if (count > 0) mean.numbers[i] /= count;
         else mean.flags[i] = 1;
     });
     mean.lacksNumber = lacksNumber(mean.numbers, mean.flags);
+    lastMean = {of, key, mean};
     return mean;
 }

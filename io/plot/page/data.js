@@ -22,12 +22,14 @@ const digitOf = new Uint8Array(128);  // base 91
 for (let code = 33, digit = 0; code < 127; ++code)
     if (!'"<\\'.includes(String.fromCharCode(code))) digitOf[code] = digit++;
 
-/// Packed text as groups of 13 bits, zeros behind the end.
-function groupsOf(text) {
-    const codes = new TextEncoder().encode(text), groups = new Uint16Array((codes.length >> 1) + 4);
-    for (let i = 0, at = 0; at < codes.length; ++i, at += 2)
-        groups[i] = 91 * digitOf[codes[at]] + digitOf[codes[at + 1]];
-    return groups;
+let digits = new Uint8Array(0);  // one array for all texts, which are long
+
+/// The digits of packed text, of which two are 13 bits; behind the end there are any.
+function digitsOf(text) {
+    if (digits.length < text.length + 8) digits = new Uint8Array(text.length + 8);
+    const {written} = new TextEncoder().encodeInto(text, digits);
+    for (let i = 0; i < written; ++i) digits[i] = digitOf[digits[i]];
+    return digits;
 }
 
 /// For each way in which the next `longest` bits may begin: 16 times the symbol, and its length.
@@ -59,12 +61,12 @@ function unpack(of, packed, text, flags, numbers) {
     const {lengths, mantissa_bits: kept} = packed;
     const {begins, steps} = symbolsOf(packed, of.float32 ? 8 : 11), wholes = packed.whole.length;
     const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
-    const table = codeTable(lengths, longest), groups = groupsOf(text);
+    const table = codeTable(lengths, longest), digits = digitsOf(text);
     // What has been read and not used: the lowest `held` bits. Never more than 19 are asked for at once.
     let at = 0, bits = 0, held = 0;
     for (let i = 0; i < numbers.length; ++i) {
         if (flags[i]) continue;
-        for (; held < longest; held += 13) bits = bits << 13 | groups[at++];
+        for (; held < longest; held += 13, at += 2) bits = bits << 13 | 91 * digits[at] + digits[at + 1];
         const entry = table[bits >>> (held - longest) & (1 << longest) - 1], symbol = entry >> 4;
         held -= entry & 15;
         if (symbol < wholes) {
@@ -73,7 +75,7 @@ function unpack(of, packed, text, flags, numbers) {
         }
         let mantissa = 0;
         for (let left = kept, count = kept % 16 || 16; left > 0; left -= count, count = 16) {
-            for (; held < count; held += 13) bits = bits << 13 | groups[at++];
+            for (; held < count; held += 13, at += 2) bits = bits << 13 | 91 * digits[at] + digits[at + 1];
             held -= count;
             mantissa = mantissa * 65536 + (bits >>> held & (1 << count) - 1);
         }
@@ -87,11 +89,12 @@ function flagsOf(of, mask, size) {
     const held = of.masks[mask];
     of.lastMask = mask;
     if (Array.isArray(held)) return of.lastFlags = Uint8Array.from(held);
-    const groups = groupsOf(held);
+    const digits = digitsOf(held);
     of.lastFlags = new Uint8Array(size);
-    for (let i = 0, at = 0; i < size; i += 13, ++at)
-        for (let bit = 0; bit < 13 && i + bit < size; ++bit)
-            of.lastFlags[i + bit] = groups[at] >> (12 - bit) & 1;
+    for (let i = 0, at = 0; i < size; i += 13, at += 2) {
+        const bits = 91 * digits[at] + digits[at + 1];
+        for (let bit = 0; bit < 13 && i + bit < size; ++bit) of.lastFlags[i + bit] = bits >> (12 - bit) & 1;
+    }
     return of.lastFlags;
 }
 

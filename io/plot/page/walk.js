@@ -195,7 +195,8 @@ function scaleText(open) {
 /// The row of a key: its vector, the products, what becomes of their sum, weight and value.
 function keyRow(column, steps, fulls) {
     const {row} = chosen, place = placeOf(map.columns, column), {queries, keys, values, weights} = walk;
-    const button = made('button', '', tokenOf(map.columns, column));
+    const button = made('button', '', tokenOf(map.columns, column),
+                        made('span', 'index', map.columns.tokens ? ` ${place}` : ''));
     button.type = 'button';
     button.ariaLabel = button.title = spokenName(map.columns, column);
     const line = made('tr', '', made('th', '', button));
@@ -271,8 +272,8 @@ function drawWalk() {
     const head = nameOfShown();
     element('walk-title').replaceChildren('Walk: ', ...nameOf(map.rows, row), head ? `, ${head}` : '');
     element('walk-hint').replaceChildren(...(chosen.by === 'row' ? [] : [
-        'A walk is of one query, here of ', ...nameOf(map.rows, row), ': its weight of ',
-        ...nameOf(map.columns, chosen.column), ` is ${briefSigned(row_[chosen.column])}. `]), walk.hint);
+        'A walk is of one query, here of ', ...nameOf(map.rows, row), ', which attends to ',
+        ...nameOf(map.columns, chosen.column), ` with ${briefSigned(row_[chosen.column])}. `]), walk.hint);
     element('walk-steps').hidden = false;
     element('walk-query').replaceChildren(...(query ? [
         `queries[${place}] is what it asks for. It is multiplied with each key, number by number, and the products are added: that is the score.`,
