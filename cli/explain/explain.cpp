@@ -100,11 +100,11 @@ void check_full(const Plan& plan, std::size_t heads) {
                            (static_cast<double>(plan.d_k + plan.d_v) + columns_by_key);
     const double numbers = of_head * static_cast<double>(heads);
     if (numbers <= most_numbers) return;
-    throw Error(ErrorKind::usage, "--full",
-                "the page would hold some " + io::fixed_text(numbers, 0) +
-                    " numbers; expected at most " + io::fixed_text(most_numbers, 0) +
-                    (of_head <= most_numbers ? ", as of one head by --head N"
-                                             : ", as of fewer keys"));
+    throw Error(
+        ErrorKind::usage, "--full",
+        "the page would hold some " + io::fixed_text(numbers, 0) + " numbers; expected at most " +
+            io::fixed_text(most_numbers, 0) +
+            (of_head <= most_numbers ? ", as of one head by --head N" : ", as of fewer keys"));
 }
 
 struct Told {

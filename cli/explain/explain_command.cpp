@@ -1,6 +1,7 @@
 // `attn explain`: a mode, its input and its flags, and a few flags of its own.
 #include "cli/explain/explain_command.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,18 @@
 namespace attn::cli {
 namespace {
 
-/// The one word of a walk through a result; empty: a mode stands first.
-std::string result_in(const std::vector<std::string>& words) {
+/// The one word of a walk through a result; nothing: a mode stands first.
+std::optional<std::string> result_in(const std::vector<std::string>& words) {
     if (words.empty())
         refuse_keyboard("attn explain", "no mode and no result; expected " + listed_modes() +
                                             ", then INPUT; or a result, as in attn causal "
                                             "--example journey --emit all | attn explain");
     if (words.empty()) return "-";
-    return mode_named(words[0]) == nullptr ? words[0] : "";
+    if (words[0].empty())
+        throw Error(ErrorKind::usage, "attn explain",
+                    "an empty name; expected " + listed_modes() + ", then INPUT; or a result");
+    if (mode_named(words[0]) != nullptr) return std::nullopt;
+    return words[0];
 }
 
 /// Nothing but how it is told may be asked of a result.
@@ -76,14 +81,14 @@ int run_explain(const Args& args, Request& request) {
     walk.head = args.whole("head");
     walk.batch = args.whole("batch");
     walk.full = args.has("full");
-    const std::string result = result_in(args.names());
+    const std::optional<std::string> result = result_in(args.names());
     Request asked;
-    if (!result.empty()) {
-        check_result_flags(args, result);
+    if (result) {
+        check_result_flags(args, *result);
         apply_flags(asked, args);
         take_query(walk, asked, args);
         request = std::move(asked);
-        return explain_result(walk, result, request), 0;
+        return explain_result(walk, *result, request), 0;
     }
     take_words(asked, args);
     apply_flags(asked, args);

@@ -42,11 +42,13 @@ std::string Walk::left_out_words(std::size_t head) const {
     const std::vector<std::size_t> keys = shown_keys(head);
     if (keys.size() == weights.size()) return "";
     for (std::size_t key : keys) weights[key] = 0;
-    const std::string others = std::to_string(weights.size() - keys.size());
+    const std::size_t others = weights.size() - keys.size();
+    const std::string weigh = words.number(std::accumulate(weights.begin(), weights.end(), 0.0));
     return "Tables show " + std::to_string(keys.size()) + " of " + std::to_string(weights.size()) +
            " keys: those with the largest weights" + (own_key() ? ", and the query's own" : "") +
-           ". The other " + others + " weigh " +
-           words.number(std::accumulate(weights.begin(), weights.end(), 0.0)) + " together.";
+           (others == 1
+                ? ". The other one weighs " + weigh + "."
+                : ". The other " + std::to_string(others) + " weigh " + weigh + " together.");
 }
 
 bool Walk::draws_parameters() const {
@@ -90,8 +92,10 @@ std::string Walk::query_name() const {
 }
 
 std::string Walk::key_name(std::size_t key, std::size_t columns) const {
-    return labels.keys.empty() ? std::to_string(key)
-                               : page->label(shown_label(labels.keys[key], columns));
+    std::string number = std::to_string(key);
+    if (labels.keys.empty()) return number;
+    const std::string name = shown_label(labels.keys[key], columns);
+    return name == number ? number : page->label(name);
 }
 
 std::string Walk::key_label(std::size_t key) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "cli/explain/walk.hpp"
@@ -17,15 +18,20 @@ constexpr double nearly_all = 0.9;
 constexpr std::size_t most_told = 16;
 
 std::string percent(double share) {
+    if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // of a stranger
     if (share > 0 && share < 0.005) return "under 1 %";
     if (share > 0.995 && share < 0.9999995) return "over 99 %";
     return std::to_string(std::lround(100 * share)) + " %";
 }
 
-/// The label; with the number where another key is called the same; "key 3" where there are none.
+bool has_name(const Walk& walk, std::size_t key) {
+    return walk.key_name(key) != std::to_string(key);
+}
+
+/// The label; with the number where another key is called the same; "key 3" where it has none.
 std::string told_name(const Walk& walk, std::size_t key) {
     const std::string number = std::to_string(key);
-    if (walk.labels.keys.empty()) return "key " + number;
+    if (!has_name(walk, key)) return "key " + number;
     std::string name = walk.key_name(key);
     for (std::size_t other = 0; other < walk.plan.kv_len; ++other)
         if (other != key && walk.key_name(other) == name) return name + " (" + number + ")";
@@ -35,27 +41,34 @@ std::string told_name(const Walk& walk, std::size_t key) {
 /// The weights that are named, the largest first, and the others.
 struct LargestWeights {
     explicit LargestWeights(const Row& weights)
-        : total(std::accumulate(weights.begin(), weights.end(), 0.0)), rest(total) {
+        : total(std::accumulate(weights.begin(), weights.end(), 0.0)) {
         if (std::isnan(total)) return;
         std::vector<std::size_t> order(weights.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::stable_sort(order.begin(), order.end(),
                          [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
         while (!order.empty() && weights[order.back()] == 0) order.pop_back();
-        others = order.size();
+        double told = 0;
         for (std::size_t key : order) {
-            const bool is_enough = keys.size() >= most_named || total - rest >= nearly_all * total;
-            if (is_enough && others > 1) return;
-            keys.push_back(key);
-            rest -= weights[key];
-            --others;
+            const bool is_enough = keys.size() >= most_named || told >= nearly_all * total;
+            if (others == 0 && is_enough && order.size() - keys.size() > 1)
+                others = order.size() - keys.size();
+            if (others == 0) keys.push_back(key);
+            (others == 0 ? told : rest) += weights[key];
         }
     }
 
-    double total, rest;  // rest: of the others
+    double total, rest = 0;  // rest: of the others
     std::vector<std::size_t> keys;
     std::size_t others = 0;
 };
+
+/// What is missing from 1; where that is rounded away, it is still not nothing.
+double share_of_sink(const Walk& walk, std::size_t head, double total) {
+    if (walk.arrays.has("sink_power"))
+        return walk.arrays.number("sink_power", head) / walk.arrays.number("softmax_total", head);
+    return std::max(1 - total, std::numeric_limits<double>::min());
+}
 
 /// "garden 86 %, it 5 % and 3 more 9 %".
 std::string looked_at(const Walk& walk, std::size_t head) {
@@ -65,7 +78,7 @@ std::string looked_at(const Walk& walk, std::size_t head) {
     std::string text;
     for (std::size_t key : largest.keys)
         text += (text.empty() ? "" : ", ") + told_name(walk, key) +
-                (walk.labels.keys.empty() ? " at " : " ") + percent(weights[key]);
+                (has_name(walk, key) ? " " : " at ") + percent(weights[key]);
     if (largest.others != 0)
         text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
     if (text.empty()) {
@@ -73,9 +86,10 @@ std::string looked_at(const Walk& walk, std::size_t head) {
         const bool blocks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
         text = blocks_all ? "nothing, every key is blocked" : "nothing, every weight is 0";
     }
-    if (!walk.settings().sink.empty())
+    // Renormalized weights have the sink's part too.
+    if (!walk.settings().sink.empty() && walk.settings().mask_method == MaskMethod::neg_inf)
         text += std::string(largest.keys.empty() ? "; " : ", ") + "the sink keeps " +
-                percent(1 - largest.total);
+                percent(share_of_sink(walk, head, largest.total));
     return text;
 }
 

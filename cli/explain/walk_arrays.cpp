@@ -165,14 +165,17 @@ template <class Text>
 std::string NumberWords::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
     if (values.empty()) return "nothing";
     std::string text;
-    double rest = std::accumulate(values.begin(), values.end(), 0.0);
+    Row others = values;  // added up by themselves: large terms would hide them
     for (std::size_t i : shown.places) {
         text += (text.empty() ? "" : " + ") + text_of(i);
-        rest -= values[i];
+        others[i] = 0;
     }
     if (shown.others == 0) return text;
-    return text + (text.empty() ? "" : " + ") + factor(rest) + " (the " +
-           std::to_string(shown.others) + " " + shown.name + ")";
+    const std::string name = shown.others == 1
+                                 ? std::string(shown.name)
+                                 : std::to_string(shown.others) + " " + shown.name + "s";
+    return text + (text.empty() ? "" : " + ") +
+           factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name + ")";
 }
 
 void NumberWords::require_sum(const SumOfProducts& sum, double result,
@@ -203,8 +206,7 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result, std::strin
     for (const auto& [a, b] : sum.factors) products.push_back(a * b);
     const auto largest = [&] {
         const std::size_t count = std::min(most_, products.size());
-        return ShownTerms{largest_of(products, count), products.size() - count,
-                          "smallest products"};
+        return ShownTerms{largest_of(products, count), products.size() - count, "smallest product"};
     };
     std::string text = terms(products, shown ? *shown : largest(), [&](std::size_t i) {
         return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);

@@ -61,7 +61,7 @@ struct SumOfProducts {
 struct ShownTerms {
     std::vector<std::size_t> places;
     std::size_t others = 0;
-    const char* name = "other keys";  ///< of the others: "the 8 other keys"
+    const char* name = "other key";  ///< of one of the others
 };
 
 /// How numbers are written: digits after the point, long rows cut, and of long sums the terms of

@@ -131,7 +131,7 @@ void show_input(Walk& walk) {
     walk.page->formula(lines);
     if (const std::string words = embedding_words(walk); !words.empty())
         walk.page->paragraph(words);
-    walk.draw("inputs", 0, "The input, a row for each token; ▶ marks the row of this one.");
+    walk.draw("inputs", 0, "The input, a row for each token");
     if (arrays.has("normed_inputs")) walk_norm(walk);
 }
 
@@ -180,9 +180,9 @@ void show_parameters(Walk& walk) {
                                      {"W_value", "the value"},
                                      {"W_out", "the context vector"}})
         if (walk.arrays.has(name))
-            walk.draw(name, walk.first_head,
-                      std::string(name) + ": " + line_of(walk, name) + " i makes number i of " +
-                          made + ".");
+            walk.draw(
+                name, walk.first_head,
+                std::string(name) + ": " + line_of(walk, name) + " i makes number i of " + made);
 }
 
 void show_projections(Walk& walk) {
@@ -219,9 +219,10 @@ void show_projections(Walk& walk) {
                 cells.push_back({parameter, arrays.shape(parameter),
                                  start == "W_" ? std::string("times ") + from : "is added", to});
     std::string words = source_of_weights(walk) + context;
-    words += arrays.has("b_query")     ? " Biases are added."
-             : walk.draws_parameters() ? " There are no biases (--qkv-bias adds them)."
-                                       : " They have no biases.";
+    words += arrays.has("b_query")
+                 ? " Biases are added."
+                 : " Queries, keys and values have no biases" +
+                       std::string(walk.draws_parameters() ? " (--qkv-bias adds them)." : ".");
     walk.page->paragraph(words);
     walk.page->table({.cells = cells, .may_split = true});
     const std::string line = line_of(walk, "W_query");

@@ -1,8 +1,11 @@
 // The maps that a page with pictures has beside its words.
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 
 #include "cli/explain/walk.hpp"
+#include "core/layer/mask_rows.hpp"
+#include "core/layer/operands.hpp"
 #include "io/plot/svg.hpp"
 #include "io/write/row_text.hpp"
 
@@ -32,12 +35,38 @@ NamedArray matrix_of(const NamedArray& array, std::size_t batch, std::size_t hea
         array.values);
 }
 
+double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
+    return std::visit(
+        [&](const auto& values) {
+            return static_cast<double>(values.data()[row * values.shape(1) + column]);
+        },
+        matrix.values);
+}
+
+/// By the mask of all queries, or else by the rules of the settings, of those that weigh nothing.
+io::IsBlocked blocked_cells(const Walk& walk, const NamedArray& weights, std::size_t head) {
+    if (const NamedArray* all = walk.maps.find("mask")) {
+        auto mask =
+            std::make_shared<NamedArray>(matrix_of(*all, walk.batch, head, walk.plan.heads));
+        return [mask](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+            return element(*mask, query, key) == 0;
+        };
+    }
+    auto masks = std::make_shared<Masks>();
+    Operands none;
+    for (const MaskRow& row : mask_rows()) row.add(*masks, row, walk.plan, none);
+    return [masks, &weights, batch = walk.batch, head](std::size_t, std::size_t, std::size_t query,
+                                                       std::size_t key) {
+        return !masks->rules.allows(batch, head, query, key) && element(weights, query, key) == 0;
+    };
+}
+
 }  // namespace
 
 void Walk::draw(std::string_view name, std::size_t head, const std::string& caption) {
     if (!page->shows_pictures()) return;
-    const NamedArray* array = maps.find(name);
-    if (array == nullptr) array = arrays.find(name);
+    const ArrayRow& known = ArrayId(*find_array(name)).row();
+    const NamedArray* array = (known.counts_queries_and_keys() ? maps : arrays).find(name);
     if (array == nullptr || io::shape_of(*array).size() < 2) return;
     io::Report report;
     report.query_labels = labels.queries;
@@ -47,30 +76,20 @@ void Walk::draw(std::string_view name, std::size_t head, const std::string& capt
         std::find(array->axes.begin(), array->axes.end(), "heads") != array->axes.end();
     if (of_head) report.title_start += ", head " + std::to_string(head);
     report.title_start += "  ";
-    const NamedArray* mask = maps.find("mask");
-    io::IsBlocked is_blocked;
-    NamedArray seen;
-    if (mask != nullptr) {
-        seen = matrix_of(*mask, batch, head, plan.heads);
-        is_blocked = [&seen](std::size_t, std::size_t, std::size_t query, std::size_t key) {
-            return std::visit(
-                [&](const auto& values) {
-                    return values.data()[query * values.shape(1) + key] == 0;
-                },
-                seen.values);
-        };
-    }
-    io::HeatMap map = io::make_heat_map(report, matrix_of(*array, batch, head, plan.heads),
-                                        is_blocked, io::ColorScale::automatic, walk_limits);
-    const ArrayRow& known = ArrayId(*find_array(array->name)).row();
-    const std::size_t row = query() / map.row_step;
+    const NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
+    io::HeatMap map = io::make_heat_map(report, matrix, blocked_cells(*this, matrix, head),
+                                        io::ColorScale::automatic, walk_limits);
     if (known.is_parameter()) {  // which lie either way round
-        map.row_axis = array->axes[array->axes.size() - 2];
-        map.column_axis = array->axes.back();
-    } else if (row < map.rows) {
-        map.row_labels[row].insert(0, "▶ ");
+        map.row_axis = matrix.axes.front();
+        map.column_axis = matrix.axes.back();
+        return page->picture(io::svg_element({map}), caption + ".");
     }
-    page->picture(io::svg_element({map}), caption);
+    map.row_labels.at(query() / map.row_step).insert(0, "▶ ");
+    const std::string svg = io::svg_element({map});
+    // Of many rows not each has a label.
+    const bool is_marked = svg.find(">▶ ") != std::string::npos;
+    page->picture(svg, caption + "; row " + std::to_string(query()) +
+                           (is_marked ? ", marked ▶, is this one's." : " is this one's."));
 }
 
 }  // namespace attn::cli

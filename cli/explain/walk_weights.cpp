@@ -55,9 +55,15 @@ private:
             words += ", the sink's logit " + setting_text(sink) + " (" + walk_.source_of("sink") +
                      ") among them,";
         }
-        words += " is " + words_.number(shift) +
-                 ". It is subtracted from every score, which changes no weight and keeps the "
-                 "exponentials from overflowing. Then e to the power of each";
+        words += " is " + words_.number(shift) + ". It is subtracted from every score";
+        if (std::isfinite(shift) && std::isfinite(total))
+            words +=
+                ", which changes no weight and keeps the exponentials from overflowing. Then "
+                "e to the power of each";
+        else
+            words +=
+                ". Not every score is a finite number, so the exponentials are none either: e "
+                "to the power of each";
         words += sink_power ? ", of the sink too (" + words_.number(*sink_power) +
                                   ", a part of the denominator without a key)"
                             : "";
@@ -94,7 +100,9 @@ private:
             s_.sink.empty() ? "; together they make 1" : "; the sink keeps the rest of 1";
         if (arrays_.has("softmax_powers")) {
             show_powers();
-            page_.paragraph("Each exponential divided by the denominator is a weight" + rest + ":");
+            const bool is_finite = std::isfinite(number("softmax_total"));
+            page_.paragraph("Each exponential divided by the denominator is a weight" +
+                            (is_finite ? rest : "") + ":");
         } else {
             page_.paragraph(
                 "A weight is e to the power of its score, divided by the sum of them all" + rest +
@@ -107,8 +115,7 @@ private:
         show_with_bars(
             {{arrays_.has("weights_before_dropout") ? walk_.weights_name() : "attention_weights",
               walk_.shares(head_)}});
-        walk_.draw("attention_weights", head_,
-                   "The weights of all queries, a row each; ▶ marks the row of this one.");
+        walk_.draw("attention_weights", head_, "The weights of all queries, a row each");
     }
 
     void show_renormalize() {
@@ -120,6 +127,13 @@ private:
         if (!has_steps)
             words += " The result does not have the scores that the weights are made of.";
         page_.paragraph(words);
+        const Row scores = has_steps ? row(last_scores()) : Row{};
+        if (std::count(scores.begin(), scores.end(), -std::numeric_limits<double>::infinity()) ==
+                std::ssize(scores) &&
+            has_steps) {
+            page_.paragraph("Every score is -Infinity. The weights are 0 by definition, not 0/0:");
+            return show_weights();
+        }
         if (has_steps) show_powers();
         if (!has_steps || !arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
             return show_weights();

@@ -63,7 +63,8 @@ void add_window(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
 
 std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
     const std::int64_t left = plan.window[0], right = plan.window[1];
-    const std::string first = "p - " + std::to_string(left), last = "p + " + std::to_string(right);
+    const std::string first = left == 0 ? "p" : "p - " + std::to_string(left),
+                      last = right == 0 ? "p" : "p + " + std::to_string(right);
     const std::string where = left < 0 && right < 0
                                   ? "it stands anywhere (both sides are unbounded)"
                               : left < 0  ? "j <= " + last

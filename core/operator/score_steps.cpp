@@ -38,15 +38,15 @@ double number(const ScoreRow& row) {
 
 std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
     const std::string root = "sqrt(d_k) = sqrt(" + std::to_string(row.d_k) + ")";
+    if (!quotes.is_given("scale") && !quotes.has_projections())
+        return "The scores stay as they are: the scale is 1 without projections (" +
+               quotes.source("init") + ").";
     if (row.scale == 1 / root_of(row))
         return "Every score is divided by " + root + ", that is scale " + quotes.number(row.scale) +
                " (" + quotes.source("scale") +
                "). A score adds up d_k products, so it grows with d_k; divided by sqrt(d_k) it "
                "stays about as large for any d_k, and the softmax does not give nearly everything "
                "to one key.";
-    if (!quotes.is_given("scale"))
-        return "The scores stay as they are: the scale is 1 without projections (" +
-               quotes.source("init") + ").";
     return "Every score is multiplied by " + quotes.setting(row.scale) + " (" +
            quotes.source("scale") + "; the default would be " +
            (quotes.has_projections() ? "1/sqrt(d_k) = 1/sqrt(" + std::to_string(row.d_k) +

@@ -71,7 +71,7 @@ const std::vector<Case> mask_cases{
      [](double x, std::size_t, std::size_t q, std::size_t k) {
          return blocked_unless(k <= q && q <= k + 1, x);
      },
-     "key j is seen where p - 1 <= j <= p + 0"},
+     "key j is seen where p - 1 <= j <= p"},
     {"kv_lengths", json{3},
      [](double x, std::size_t, std::size_t, std::size_t k) { return blocked_unless(k < 3, x); },
      "the first 3 of this batch entry"}};

@@ -1,0 +1,325 @@
+// What holds on every page of a walk: headings have content, names are the arrays' own, what is
+// random is called so, and nothing is lost by narrow lines.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "io/text/display_width.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/walk_text.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+struct Ask {
+    Words words;
+    std::string input = {};
+};
+
+const std::vector<Ask>& questions() {
+    const std::string gpt2 = data_path("models/gpt2");
+    static const std::vector<Ask> all{
+        {{"self", "--example", "journey"}},
+        {{"causal", "--example", "journey", "--mask-method", "renormalize", "--dropout", "0.5"}},
+        {{"causal", "--example", "pair", "--rope", "half", "--d-out", "4", "--window", "1"}},
+        {{"multihead", "--example", "journey", "--d-out", "6", "--heads", "3"}},
+        {{"multihead", "--example", "pair", "--heads", "4", "--kv-heads", "2", "--rope", "half",
+          "--alibi", "--d-out", "8"}},
+        {{"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style", "wrapper",
+          "--qkv-bias", "--kv-lengths", "0"}},
+        {{"multihead", "--weights", gpt2, "--token-ids", "3,1,4"}},
+        {{"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--d-out", "4",
+          "--heads", "2", "--no-out-proj"}},
+        {{"sdpa"}, R"({"query": [[[1, 0.5], [0, 1]]], "key": [[[1, 2], [0, 1]]],
+                       "value": [[[1], [2]]], "sink": [0.5]})"},
+        {{"sdpa"}, R"({"query": [[[[1, 0.5]], [[2, 1]]]], "key": [[[[1, 2], [0, 1]]]],
+                       "value": [[[[1], [2]]]], "mask": [0, -1]})"},
+    };
+    return all;
+}
+
+/// Levels of headings, and 0 for what is none.
+std::vector<int> levels_of(const std::string& page) {
+    const Words lines = lines_of(page);
+    std::vector<int> levels;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].empty()) continue;
+        const std::string rule = i + 1 < lines.size() ? lines[i + 1] : "";
+        const bool is_heading = !rule.empty() && rule.size() == attn::io::display_width(lines[i]) &&
+                                rule.find_first_not_of(rule[0]) == std::string::npos &&
+                                std::string("=-.").find(rule[0]) != std::string::npos;
+        levels.push_back(!is_heading ? 0 : rule[0] == '=' ? 1 : rule[0] == '-' ? 2 : 3);
+        if (is_heading) ++i;
+    }
+    return levels;
+}
+
+void check_headings(const std::string& page) {
+    const std::vector<int> levels = levels_of(page);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+        if (levels[i] == 0) continue;
+        CAPTURE(i);
+        REQUIRE(i + 1 < levels.size());
+        CHECK((levels[i + 1] == 0 || levels[i + 1] > levels[i]));
+    }
+}
+
+bool says(const std::string& page, const std::string& words) {
+    return in_one_line(page).find(words) != std::string::npos;
+}
+
+bool is_near(double a, double b) {
+    return std::abs(a - b) <= 1e-6 * std::max(1.0, std::abs(b));
+}
+
+/// Holds "name[head 1][2][0] = ... = 0.5" and "name[2] = [0.5, 1]" against the array of that name.
+std::size_t check_names(const std::string& page, const json& result) {
+    std::size_t checked = 0;
+    for (const std::string& line : lines_of(page)) {
+        const std::size_t open = line.find('['), equals = line.find(" = ");
+        if (!line.starts_with("    ") || open == std::string::npos || open > equals) continue;
+        const std::string name = line.substr(4, open - 4);
+        if (!result.contains(name)) continue;
+        CAPTURE(line);
+        const json* at = &result[name];
+        for (const double index : numbers_in(line.substr(open, equals - open))) {
+            REQUIRE(at->is_array());
+            REQUIRE(index < static_cast<double>(at->size()));
+            at = &(*at)[static_cast<std::size_t>(index)];
+        }
+        const std::vector<double> expected = flat(*at);
+        const std::string shown = line.substr(line.rfind(" = ") + 3);
+        const std::vector<double> numbers = numbers_in(shown.substr(0, shown.find(']')));
+        REQUIRE(numbers.size() == expected.size());
+        for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(is_near(numbers[i], expected[i]));
+        ++checked;
+    }
+    return checked;
+}
+
+}  // namespace
+
+TEST_CASE("explain page: no heading is without content, and every head has its context vector") {
+    scratch_folder();
+    Sample sample;
+    for (const Ask& ask : questions())
+        for (const char* emit : {"", "all", "attention_weights,context_vectors,scores",
+                                 "attention_weights,queries,head_outputs"})
+            for (const char* head : {"", "0", "1"}) {
+                if (!sample.takes()) continue;
+                CAPTURE(joined(ask.words));
+                CAPTURE(emit);
+                CAPTURE(head);
+                const Words chosen = head[0] == '\0' ? Words{} : Words{"--head", head};
+                const Words written = emit[0] == '\0' ? Words{} : Words{"--emit", emit};
+                const std::string text = good(ask.words + written, ask.input);
+                const Outcome told = run_attn(Words{"explain", "-"} + chosen, text);
+                if (told.code == 2) continue;  // there is one head
+                CHECK(told.err == "");
+                check_headings(told.out);
+                if (json::parse(text).contains("context_vectors"))
+                    CHECK(!vector_of(told.out, "context_vectors").empty());
+                check_headings(good(Words{"explain"} + ask.words + chosen, ask.input));
+            }
+}
+
+TEST_CASE("explain page: numbers are named as the arrays of --emit all have them") {
+    scratch_folder();
+    for (const Ask& ask : questions()) {
+        CAPTURE(joined(ask.words));
+        const json result = json::parse(good(ask.words + Words{"--emit", "all"}, ask.input));
+        const std::size_t batches = result["shapes"]["batch"].get<std::size_t>();
+        for (std::size_t batch = 0; batch < batches; ++batch) {
+            const Words told{"--precision", "9", "--batch", std::to_string(batch), "--token", "0"};
+            const std::string page = good(Words{"explain"} + ask.words + told, ask.input);
+            CHECK(check_names(page, result) >= 4);
+        }
+    }
+}
+
+TEST_CASE("explain page: what is random is called so, and nothing else") {
+    scratch_folder();
+    const std::string gpt2 = data_path("models/gpt2");
+    const char* drawn = "are random numbers, not learned";
+    const auto check = [&](const Words& ask, bool parameters, bool words) {
+        CAPTURE(joined(ask));
+        good(ask + Words{"--emit", "all", "-o", "r.json"});
+        for (const std::string& page :
+             {good(Words{"explain"} + ask), good({"explain", "r.json"})}) {
+            CHECK(says(page, drawn) == (parameters || words));
+            CHECK(says(page, "The parameters") == (parameters || ask[0] != "self" || !words));
+            CHECK(says(page, "words' rows are random") == words);
+        }
+    };
+    const Words none{"--init", "none"}, model{"--weights", gpt2};
+    check({"causal", "--example", "journey"}, true, false);
+    check({"multihead", "--example", "journey", "--heads", "3"}, true, false);
+    check({"causal", "--text", "a b a"}, true, true);
+    check({"self", "--text", "a b a", "--init", "none"}, false, true);
+    check({"multihead", "--weights", gpt2, "--token-ids", "3,1,4"}, false, false);
+    for (const char* mode : {"self", "causal"})
+        CHECK(!says(good({"explain", mode, "--example", "journey", "--init", "none"}), drawn));
+    CHECK(!says(good({"explain", "sdpa"}, questions()[8].input), drawn));
+}
+
+TEST_CASE("explain page: a label is found and shown without the blanks round it") {
+    const auto request = [](const std::vector<std::string>& labels) {
+        json rows = json::array();
+        for (std::size_t i = 0; i < labels.size(); ++i) rows.push_back({i, 1});
+        return json{{"inputs", rows}, {"tokens", labels}}.dump();
+    };
+    const std::vector<std::string> labels{"The", " cat", "\tsat ", "cat ", "  ", "", "\n", "x  y"};
+    const auto told = [&](const std::string& label) {
+        return run_attn({"explain", "self", "-", "--token", label}, request(labels));
+    };
+    for (const auto& [label, query] : {std::pair(" cat", "1 \"cat\""),
+                                       {"cat ", "3 \"cat\""},
+                                       {" The\t", "0 \"The\""},
+                                       {"sat", "2 \"sat\""},
+                                       {"x  y", "7 \"x  y\""}})
+        CHECK(told(label).out.starts_with("Query " + std::string(query)));
+    CHECK(told("cat").err.find("2 tokens are called that; expected the number of one: 1, 3") !=
+          std::string::npos);
+    CHECK(told("dog").err.find("no token is called that; expected The, cat, sat, cat, ") !=
+          std::string::npos);
+    const std::string page = good({"explain", "self", "-", "--token", "1"}, request(labels));
+    CHECK(page.find("\"cat\" looks at: ") != std::string::npos);
+    CHECK(page.find("\" cat\"") == std::string::npos);
+    std::vector<std::string> many;
+    for (int i = 0; i < 50; ++i) many.push_back("word" + std::to_string(i));
+    const Outcome outcome = run_attn({"explain", "self", "-", "--token", "w"}, request(many));
+    CHECK(outcome.err.find("word11, ..., or a whole number from 0 to 49") != std::string::npos);
+}
+
+TEST_CASE("explain page: the norm's statistics and its first number are those of the row") {
+    for (const char* model : {"gpt2", "llama", "qwen2", "mistral", "neox", "gpt2_prefixed"})
+        for (const char* dtype : {"float32", "float64"}) {
+            CAPTURE(model);
+            CAPTURE(dtype);
+            const std::string page = in_paragraphs(good(
+                {"explain", "multihead", "--weights", data_path("models/" + std::string(model)),
+                 "--token-ids", "3,1,4", "--dtype", dtype, "--precision", "12", "--full"}));
+            const std::vector<double> row = vector_of(page, "inputs"),
+                                      normed = vector_of(page, "normed_inputs");
+            REQUIRE(row.size() == normed.size());
+            const bool is_rms = page.find("It is an RMSNorm") != std::string::npos;
+            CHECK(is_rms == (std::string(model).find("gpt2") == std::string::npos &&
+                             std::string(model) != "neox"));
+            const auto count = static_cast<double>(row.size());
+            double mean = 0, variance = 0;
+            for (double x : row) mean += is_rms ? 0 : x / count;
+            for (double x : row) variance += (x - mean) * (x - mean) / count;
+            const auto behind = [&](const std::string& words) {
+                const std::size_t at = page.find(words);
+                REQUIRE(at != std::string::npos);
+                return numbers_in(page.substr(at + words.size(), 60)).at(0);
+            };
+            if (!is_rms) CHECK(is_near(behind("of this row mean is "), mean));
+            CHECK(is_near(behind(is_rms ? "mean(x^2) is " : ", variance "), variance));
+            // x / sqrt(v + eps) * w, or (x - mean) / sqrt(v + eps) * w + b.
+            const std::size_t at = page.find("normed_inputs[1][0] = ");
+            REQUIRE(at != std::string::npos);
+            std::string line = page.substr(at + 22, page.find('\n', at) - at - 22);
+            const std::vector<double> n = numbers_in(line);
+            std::size_t i = 0;
+            const double x = is_rms ? n.at(i++) : (i += 2, n.at(0) - mean);
+            const double root = std::sqrt(n.at(i) + n.at(i + 1)), weight = n.at(i + 2);
+            CHECK(n.at(i + 1) == behind("epsilon is "));
+            const double bias = is_rms ? 0 : n.at(i + 3);
+            CHECK(is_near(n.back(), x / root * weight + bias));
+            CHECK(is_near(n.back(), normed[0]));
+        }
+}
+
+TEST_CASE("explain page: --full leaves nothing out, and pages that are too long are refused") {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += "w" + std::to_string(i) + " ";
+    for (const char* mode : {"self", "causal", "multihead"}) {
+        CAPTURE(mode);
+        const Words ask{mode, "--text", text, "--embed-dim", "20", "--token", "30"};
+        const json result = json::parse(good(ask + Words{"--emit", "all"}));
+        for (const std::size_t columns : {60u, 10000u}) {
+            CAPTURE(columns);
+            const std::string page = good(Words{"explain", "--full"} + ask, "", columns);
+            for (const char* cut :
+                 {"...,", "smallest product", "other key", "Tables show", "] of 20"})
+                CHECK(page.find(cut) == std::string::npos);
+            if (columns == 60) continue;
+            for (const char* name : {"scores", "softmax_powers", "attention_weights"})
+                CHECK(table_row(page, name).size() == 40);
+            for (std::size_t key = 0; key < 40; ++key)
+                CHECK(key_row(page, "keys", key).size() == 20);
+        }
+        for (const char* format : {"markdown", "html"})
+            CHECK(good(Words{"explain", "--full", "--format", format} + ask).size() > 10000);
+    }
+    json request{{"inputs", json::array()}};
+    for (int i = 0; i < 30000; ++i) request["inputs"].push_back({i % 7, 1, 2, 3, 4, 5});
+    const Words ask{"explain", "multihead", "-", "--heads", "2", "--full"};
+    const Outcome outcome = run_attn(ask, request.dump());
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find("--full: the page would hold some 1080000 numbers; expected at most "
+                           "1000000, as of one head by --head N") != std::string::npos);
+}
+
+TEST_CASE("explain page: narrow lines fold vectors whole, and words stop at a hundred columns") {
+    const Words ask{"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"};
+    const std::string whole = good(Words{"explain"} + ask);
+    const auto numbers_of = [](const std::string& page, const std::string& start) {
+        const std::size_t from = page.find(start);
+        return numbers_in(page.substr(from, page.find("\n\n", from) - from));
+    };
+    for (std::size_t columns = 40; columns <= 240; columns += 10) {
+        CAPTURE(columns);
+        const std::string page = good(Words{"explain"} + ask, "", columns);
+        for (const std::string& line : lines_of(page)) {
+            CHECK((line.starts_with(' ') || attn::io::display_width(line) <= 100));
+            CHECK((line.find('%') == std::string::npos || line[0] != '%'));
+            CHECK(line.find("  %") == std::string::npos);
+        }
+        if (columns < 50) continue;  // a row by itself, with its names
+        for (const char* table : {"keys (d_k 4)", "values (d_v 4)"}) {
+            std::vector<double> shown = numbers_of(page, table), all = numbers_of(whole, table);
+            CHECK(shown == all);
+        }
+    }
+}
+
+TEST_CASE("explain page: sums over keys have the keys of the tables") {
+    std::string text;
+    for (int i = 0; i < 30; ++i) text += "w" + std::to_string(i) + " ";
+    for (const char* mode : {"self", "causal"})
+        for (const char* token : {"0", "11", "12", "13", "29"}) {
+            CAPTURE(mode);
+            CAPTURE(token);
+            const std::string page = good({"explain", mode, "--text", text, "--embed-dim", "6",
+                                           "--token", token, "--precision", "6"});
+            const std::vector<double> weights = table_row(page, "attention_weights"),
+                                      powers = table_row(page, "softmax_powers");
+            const auto first_terms = [&](const std::string& name) {
+                const std::size_t at = page.find("    " + name + "[" + token + "]");
+                const std::string line = page.substr(at, page.find('\n', at) - at);
+                std::vector<double> terms;
+                std::string sum = line.substr(line.find(" = ") + 3);
+                sum = sum.substr(0, sum.rfind(" = ")) + " + ";
+                for (std::size_t end; (end = sum.find(" + ")) != std::string::npos;
+                     sum.erase(0, end + 3))
+                    if (sum.substr(0, end).find(" (the ") == std::string::npos)
+                        terms.push_back(numbers_in(sum.substr(0, end)).at(0));
+                return terms;
+            };
+            const auto seen = [](std::vector<double> numbers) {
+                std::erase(numbers, 0.0);
+                return numbers;
+            };
+            CHECK(first_terms("head_outputs") == seen(weights));
+            CHECK(first_terms("softmax_total") == seen(powers));
+        }
+}
