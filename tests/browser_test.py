@@ -479,6 +479,15 @@ class PageTest:
             "[shortest(0.0123456, {digits: 3, float32: true}), shortest(0, {digits: 3, float32: true})]"),
             ["≈ 0.0123", "0"])
 
+    def cut_off(self):
+        """A file that ends in the text of its second array, or before it."""
+        self.check("it says so", "cut off" in self.text("note"), True)
+        self.check("what is there is shown", self.browser.evaluate("[chosen.row !== null, shown.numbers[331] !== 0]"),
+                   [True, True])
+        self.browser.evaluate("choose({array: 1, row: 0, column: 0}); isPointing = true")
+        self.check("what is not is no number", self.comes("(say(), element('value').textContent.endsWith('no number'))"),
+                   True)
+
     def walks(self):
         self.browser.evaluate("choose({row: 20})")
         self.browser.evaluate("showWalk()")
@@ -683,6 +692,16 @@ def main():
         packed = PageTest(browser, sys.argv[5])
         for step in (packed.packed, packed.is_quiet):
             step()
+        parts = []
+        with open(sys.argv[5], "rb") as file:
+            page = file.read()
+        second = page.rindex(b"<script", 0, page.index(b'id="map-1-0"'))
+        for end in (second, second + 1000, len(page) - 200):
+            with open(sys.argv[5] + ".cut.html", "wb") as file:
+                file.write(page[:end])
+            parts.append(PageTest(browser, sys.argv[5] + ".cut.html"))
+            for step in (parts[-1].cut_off, parts[-1].is_quiet):
+                step()
         walk = PageTest(browser, sys.argv[6])
         for step in (walk.walks, walk.one_question, walk.walks_blocked, walk.hints, walk.sizes, walk.dark, walk.narrow, walk.is_quiet):
             step()
@@ -691,7 +710,7 @@ def main():
     finally:
         browser.close()
     failures = small.failures + large.failures + odd.failures + packed.failures
-    failures += walk.failures + framed.failures
+    failures += walk.failures + framed.failures + sum(part.failures for part in parts)
     print("browser test:", "ok" if failures == 0 else f"{failures} failures")
     return min(failures, 1)
 

@@ -107,6 +107,7 @@ function lacksNumber(numbers, flags) {
 /// The text of the matrix that the page opens with stands before this script, the others behind it.
 const firstText = `map-${contents.first}-0`;
 const wholePage = new Promise((go) => addEventListener('DOMContentLoaded', go));
+const isCut = () => document.readyState !== 'loading' && !element('end');
 const hasCome = (id) => id === firstText || document.readyState !== 'loading';
 
 const mostDecoded = 64e6;  // bytes of matrices whose packed text stays beside them
@@ -124,7 +125,9 @@ function numbersOf(of, index) {
         const flags = flagsOf(of, part.mask, size);
         const Floats = of.float32 ? Float32Array : Float64Array;
         const numbers = part.values ? Floats.from(part.values, (value) => value ?? NaN) : new Floats(size);
-        if (part.packed) unpack(of, part.packed, element(part.textAt).textContent, flags, numbers);
+        const text = part.packed && element(part.textAt);
+        if (text?.nextElementSibling) unpack(of, part.packed, text.textContent, flags, numbers);
+        else if (part.packed) numbers.fill(NaN);  // the file ends before it, or in it
         found = {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: lacksNumber(numbers, flags)};
     }
     decoded.set(part, found);

@@ -114,12 +114,17 @@ function showArray() {
     map.widestColumn ??= widestOf(map.columns);
     document.title = element('title').textContent = map.heading;
     element('settings').textContent = map.title;
-    element('note').textContent = map.note;
-    element('note').hidden = map.note === '';
+    showNote();
     cursor = {row: Math.min(cursor.row, map.rows.size - 1),
               column: Math.min(cursor.column, map.columns.size - 1)};
     showHints();
     fillAxes();
+}
+
+function showNote() {
+    const cut = isCut() ? 'This file is cut off: it ends before its last numbers, which are missing here.' : '';
+    element('note').textContent = [cut, map.note].filter(Boolean).join(' ');
+    element('note').hidden = element('note').textContent === '';
 }
 
 function showHints() {
@@ -272,3 +277,4 @@ element('scale').append(...contents.scales.map((name) => new Option(name)));
 document.documentElement.style.setProperty('--no-number', contents.no_number);
 listen();
 choose(choiceOf(location.hash));
+wholePage.then(showNote);
