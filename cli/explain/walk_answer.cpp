@@ -63,11 +63,13 @@ struct LargestWeights {
     std::size_t others = 0;
 };
 
-/// What is missing from 1; where that is rounded away, it is still not nothing.
+/// Where it is rounded away it is still not nothing.
 double share_of_sink(const Walk& walk, std::size_t head, double total) {
-    if (walk.arrays.has("sink_power"))
-        return walk.arrays.number("sink_power", head) / walk.arrays.number("softmax_total", head);
-    return std::max(1 - total, std::numeric_limits<double>::min());
+    const double share =
+        walk.arrays.has("sink_power")
+            ? walk.arrays.number("sink_power", head) / walk.arrays.number("softmax_total", head)
+            : 1 - total;
+    return std::max(share, std::numeric_limits<double>::min());
 }
 
 /// "garden 86 %, it 5 % and 3 more 9 %".

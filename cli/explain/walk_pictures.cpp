@@ -76,7 +76,11 @@ void Walk::draw(std::string_view name, std::size_t head, const std::string& capt
         std::find(array->axes.begin(), array->axes.end(), "heads") != array->axes.end();
     if (of_head) report.title_start += ", head " + std::to_string(head);
     report.title_start += "  ";
-    const NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
+    NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
+    // A file's numbers are read as float64, and have the digits of their own type.
+    if (plan.dtype == Dtype::float32)
+        if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
+            matrix.values = Array<float>(*wide);
     io::HeatMap map = io::make_heat_map(report, matrix, blocked_cells(*this, matrix, head),
                                         io::ColorScale::automatic, walk_limits);
     if (known.is_parameter()) {  // which lie either way round

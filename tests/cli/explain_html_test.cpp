@@ -129,6 +129,67 @@ TEST_CASE("explain html: no label opens anything") {
     }
 }
 
+/// The elements of the pictures of weights.
+Words maps_of(const std::string& page) {
+    Words maps;
+    for (std::size_t at = 0; (at = page.find("<svg xmlns", at)) != std::string::npos; ++at) {
+        const std::string map = page.substr(at, page.find("</svg>", at) - at);
+        if (map.find("attention_weights") != std::string::npos) maps.push_back(map);
+    }
+    return maps;
+}
+
+TEST_CASE("explain html: a result's weights are drawn as its question's are, blocked keys too") {
+    scratch_folder();
+    for (const Words& ask : std::vector<Words>{
+             {"self", "--example", "journey"},
+             {"causal", "--example", "journey"},
+             {"causal", "--example", "journey", "--window", "1", "--kv-lengths", "4"},
+             {"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--causal",
+              "--heads", "2", "--d-out", "4"},
+             {"multihead", "--example", "pair", "--heads", "2", "--kv-lengths", "2,4"}})
+        for (const char* emit : {"attention_weights", "all"}) {
+            CAPTURE(joined(ask));
+            CAPTURE(emit);
+            good(ask + Words{"--emit", emit, "--kernel", "reference", "-o", "r.json"});
+            const Words computed = maps_of(good(Words{"explain"} + ask + html));
+            CHECK(!computed.empty());
+            CHECK(maps_of(good(Words{"explain", "r.json"} + html)) == computed);
+            good(ask + Words{"--token", "3", "--emit", emit, "-o", "row.json"});
+            CHECK(maps_of(good(Words{"explain", "row.json"} + html)).empty());
+        }
+}
+
+TEST_CASE("explain html: maps stay small, and say which row is the query's") {
+    for (const std::size_t count : {6u, 40u, 64u, 65u, 150u, 300u}) {
+        CAPTURE(count);
+        json rows = json::array();
+        for (std::size_t i = 0; i < count; ++i)
+            rows.push_back({i % 7, i % 3, 0.5 * static_cast<double>(i % 5)});
+        const std::string page = good(Words{"explain", "causal", "-", "--token", "5"} + html,
+                                      json{{"inputs", rows}}.dump());
+        CHECK(page.size() < 1'000'000);
+        const bool is_marked = page.find(">▶ ") != std::string::npos;
+        CHECK((page.find("; row 5, marked ▶, is this one's.") != std::string::npos) == is_marked);
+        CHECK((page.find("; row 5 is this one's.") != std::string::npos) == !is_marked);
+    }
+}
+
+TEST_CASE("explain html: a percentage and a flag stay on one line") {
+    const std::string page = good(Words{"explain", "causal", "--example", "journey"} + html);
+    std::size_t percents = 0;
+    for (std::size_t at = page.find("<main"); (at = page.find(" %", at)) != std::string::npos;
+         ++at) {
+        if (page.substr(at, 9) == " %</span>") ++percents;
+        CHECK(
+            (page.substr(at, 9) == " %</span>" || page.rfind("<svg", at) > page.rfind("<p>", at)));
+    }
+    CHECK(percents >= 3);
+    CHECK(page.find("<code>--qkv-bias</code>") != std::string::npos);
+    CHECK(page.find("<details>\n<summary>The parameters as numbers</summary>") !=
+          std::string::npos);
+}
+
 TEST_CASE("explain html: the suffix chooses it") {
     scratch_folder();
     const Words ask{"explain", "self", "--example", "journey"};

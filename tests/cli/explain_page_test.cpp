@@ -323,3 +323,59 @@ TEST_CASE("explain page: sums over keys have the keys of the tables") {
             CHECK(first_terms("softmax_total") == seen(powers));
         }
 }
+
+TEST_CASE("explain page: what is next to nothing, too much or no number is told as it is") {
+    const auto self = [](const Words& more, const std::string& rows) {
+        return in_one_line(good(Words{"explain", "self", "-", "--token", "0"} + more,
+                                R"({"inputs": )" + rows + "}"));
+    };
+    const std::string four = "[[1,2],[3,4],[0,1],[2,0]]";
+    // A sink may take all of a row, and next to nothing.
+    std::string page = self({"--sink", "1000"}, four);
+    CHECK(says(page, "looks at: nothing, every weight is 0; the sink keeps 100 %."));
+    CHECK(says(page, "No rule blocks a key"));
+    for (const char* sink : {"-20", "-60", "-1000"})
+        CHECK(says(self({"--sink", sink}, four), "the sink keeps under 1 %."));
+    // The largest key takes the rest to under a last digit.
+    page = self({"--init", "none"}, "[[7,0],[1,0],[1,1],[1,2],[1,3],[1,4],[1,5]]");
+    CHECK(says(page, "key 0 at 100 % and 6 more under 1 %."));
+    // Terms that a large one would hide.
+    page = in_one_line(good({"explain", "sdpa"}, R"({"query": [[1,1,1,1,1,1,1,1,1,1,1,1,1,1]],
+        "key": [[1e20,1,1,1,1,1,1,1,1,1,1,1,1,1]], "value": [[1]]})"));
+    CHECK(says(page, " + 2.0000 (the 2 smallest products) = "));
+    for (const std::size_t count : {12u, 13u, 14u}) {
+        json rows = json::array();
+        for (std::size_t i = 0; i < count; ++i) rows.push_back({i % 3, i % 5});
+        page = self({}, rows.dump());
+        CHECK(says(page, "The other one weighs ") == (count == 13));
+        CHECK(says(page, "(the other key)") == (count == 13));
+        CHECK(says(page, "(the 2 other keys)") == (count == 14));
+    }
+    page = self({"--init", "none"}, "[[1e30,1],[1e30,2],[1,1]]");
+    CHECK(says(page, "Not every score is a finite number"));
+    CHECK(!says(page, "together they make 1"));
+    CHECK(!says(page, "which changes no weight"));
+    const std::string blocked = R"([[1,2],[3,4]], "mask": [["-Infinity","-Infinity"]],
+                                   "mask_method": "renormalize")";
+    page = self({}, blocked);
+    CHECK(says(page, "Every score is -Infinity. The weights are 0 by definition"));
+    CHECK(!says(page, "logsumexp"));
+    page = in_one_line(good({"explain", "multihead", "-", "--heads", "2", "--d-out", "4"},
+                            R"({"inputs": )" + four + "}"));
+    CHECK(says(page, "Queries, keys and values have no biases (--qkv-bias adds them)."));
+    CHECK(says(self({"--init", "none"}, "[[1],[2]]"), "The scores stay as they are"));
+    CHECK(says(self({"--window", "0,0"}, four), "where p <= j <= p;"));
+    const Outcome empty = run_attn({"explain", ""});
+    CHECK(empty.code == 2);
+    CHECK(empty.err.find("an empty name; expected self, causal") != std::string::npos);
+}
+
+TEST_CASE("explain page: a label that is its own number is none, in every format") {
+    const std::string request = R"({"inputs": [[1,2],[3,4],[0,1]], "tokens": ["0", "b", "2"]})";
+    for (const char* format : {"text", "markdown", "html"}) {
+        CAPTURE(format);
+        const std::string page =
+            good({"explain", "causal", "-", "--token", "0", "--format", format}, request);
+        CHECK(page.find("looks at: key 0 at ") != std::string::npos);
+    }
+}
