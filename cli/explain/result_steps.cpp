@@ -4,69 +4,67 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
+#include <string>
 #include <utility>
 
+#include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
-#include "core/operator/score_steps.hpp"
 
 namespace attn::cli {
 namespace {
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
+/// A sum of exponentials below it has lost too many of its digits to divide by.
+constexpr double least_total = 1e-30;
+
 class Steps {
 public:
-    Steps(Result& result, const Plan& plan) : result_(result), plan_(plan) {}
+    explicit Steps(WalkSource& source)
+        : source_(source), plan_(source.plan), rows_(plan_.batch * plan_.heads) {}
 
-    std::vector<std::string> add() {
+    void add() {
         add_rules();
         if (plan_.past_len == 0)
             for (const auto& [from, to] :
                  {std::pair("keys", "present_key"), {"values", "present_value"}})
                 copy(from, to);
         if (plan_.dropout.p == 0) copy("attention_weights", "weights_before_dropout");
-        std::vector<std::string> masks = add_names_of_scores();
+        is_whole_ = find("biased_scores") != nullptr;
+        add_scores();
         add_mask();
         add_softmax();
-        return masks;
     }
 
 private:
-    const Array<double>* find(std::string_view name) const {
-        for (const NamedArray& array : result_.arrays)
-            if (array.name == name) return &std::get<Array<double>>(array.values);
-        return nullptr;
-    }
+    const Array<double>* find(std::string_view name) const { return array_in(source_, name); }
 
     void copy(std::string_view from, std::string_view to) {
         if (find(from) == nullptr || find(to) != nullptr) return;
+        std::vector<NamedArray>& arrays = source_.result.arrays;
         const auto source =
-            std::find_if(result_.arrays.begin(), result_.arrays.end(),
+            std::find_if(arrays.begin(), arrays.end(),
                          [&](const NamedArray& array) { return array.name == from; });
         NamedArray same{std::string(to), source->values, source->axes};
-        result_.arrays.push_back(std::move(same));
+        arrays.push_back(std::move(same));
     }
 
-    std::size_t rows() const { return plan_.batch * plan_.heads; }
-
-    /// A number for each key of each batch entry and head: `of(batch, head, key)`.
+    /// A number for each key of each batch entry and head: `of(row * kv_len + key)`.
     template <class Of>
     void add_by_key(std::string name, Of of) {
         auto values =
             Array<double>::from_shape({plan_.batch, plan_.heads, std::size_t{1}, plan_.kv_len});
-        for (std::size_t i = 0; i < values.size(); ++i)
-            values.data()[i] = of(i / plan_.kv_len / plan_.heads, i / plan_.kv_len % plan_.heads,
-                                  i % plan_.kv_len);
-        result_.arrays.push_back(
+        for (std::size_t i = 0; i < values.size(); ++i) values.data()[i] = of(i);
+        source_.result.arrays.push_back(
             {std::move(name), std::move(values), {"batch", "heads", "q_len", "kv_len"}});
     }
 
     void add_by_row(std::string name, const std::vector<double>& numbers) {
         auto values = Array<double>::from_shape({plan_.batch, plan_.heads, std::size_t{1}});
         std::copy(numbers.begin(), numbers.end(), values.data());
-        result_.arrays.push_back({std::move(name), std::move(values), {"batch", "heads", "q_len"}});
+        source_.result.arrays.push_back(
+            {std::move(name), std::move(values), {"batch", "heads", "q_len"}});
     }
 
     /// Rules of settings; masks that were operands are in the result's own mask alone.
@@ -77,111 +75,234 @@ private:
             row.add(masks, row, plan_, none);
             if (masks.rules.rules().empty()) continue;
             rules_.push_back(std::string(row.allowed.row().name));
-            add_by_key(rules_.back(), [&](std::size_t b, std::size_t h, std::size_t k) {
-                return masks.rules.allows(b, h, plan_.first_query, k) ? 1.0 : 0.0;
+            add_by_key(rules_.back(), [&](std::size_t i) {
+                const std::size_t row_of_key = i / plan_.kv_len;
+                return masks.rules.allows(row_of_key / plan_.heads, row_of_key % plan_.heads,
+                                          plan_.first_query, i % plan_.kv_len)
+                           ? 1.0
+                           : 0.0;
             });
         }
     }
 
-    /// The array of the last step before additive masks, and the scores behind them.
-    std::vector<std::string> add_names_of_scores() {
-        std::string before = "scores", after;
-        for (const StepUse& use : steps_taken(plan_, 0))
-            before = use.step.emits[use.index].row().name;
-        const Array<double>* biased = find("biased_scores");
-        if (biased == nullptr) return {};
-        const Array<double>* known = find(before);
-        if (known == nullptr) {  // alibi's, which no result has
-            const bool is_last = before == "alibi_scores";
-            if (is_last) copy("biased_scores", before);
-            return {};
+    /// Steps that the file does not have, where the one before is there as it was computed.
+    /// Scores that are others than theirs have an additive mask in them.
+    void add_scores() {
+        last_ = "scores";
+        for (const StepUse& use : steps_taken(plan_, 0)) {
+            const std::string after(use.step.emits[use.index].row().name);
+            const Array<double>* before = find(last_);
+            const bool is_known =
+                use.step.key == "alibi" ? !source_.unsaid.position : !source_.digits;
+            if (find(after) == nullptr && before != nullptr && is_known) {
+                std::vector<double> values;
+                for (std::size_t row = 0; row < rows_; ++row) {
+                    const auto part =
+                        stepped(source_, use, before->data() + row * plan_.kv_len, row);
+                    values.insert(values.end(), part.begin(), part.end());
+                }
+                add_by_key(after, [&](std::size_t i) { return values[i]; });
+            }
+            last_ = after;
         }
-        // Blocked keys have -Infinity, whoever blocks them.
-        const auto is_same = [](double a, double b) { return a == b || b == lowest; };
-        if (std::equal(known->begin(), known->end(), biased->begin(), biased->end(), is_same))
-            return {};
+        const Array<double>*known = find(last_), *biased = find("biased_scores");
+        if (biased == nullptr) return;
+        if (known == nullptr) {
+            last_ = "biased_scores";
+            return;
+        }
+        const bool blocks_before = plan_.mask_method == MaskMethod::neg_inf;
+        const double digit = last_digit(source_);
+        const auto is_same = [&](double a, double b) {
+            constexpr double rounding = 5e-7;  // of some operations in float32
+            if (a == b || (blocks_before && b == lowest) || (std::isnan(a) && std::isnan(b)))
+                return true;
+            return std::isfinite(a) && std::isfinite(b) &&
+                   std::abs(a - b) <= rounding * std::abs(b) + 1.1 * digit;
+        };
+        if (std::equal(known->begin(), known->end(), biased->begin(), is_same)) return;
         copy("biased_scores", "bias_0_scores");
-        return {"mask"};
+        source_.additive_masks = {"mask"};
+        last_ = "bias_0_scores";
     }
 
+    /// Blocked are keys that a rule or the file says to be. Others without a weight may be, or an
+    /// additive mask or their own score is low.
     void add_mask() {
         if (find("mask") != nullptr) return;
-        std::vector<const Array<double>*> all;
-        for (const std::string& rule : rules_) all.push_back(find(rule));
-        const Array<double>* biased = find("biased_scores");
-        add_by_key("mask", [&](std::size_t b, std::size_t h, std::size_t k) {
-            const std::size_t at = (b * plan_.heads + h) * plan_.kv_len + k;
-            const bool is_allowed =
-                std::all_of(all.begin(), all.end(),
-                            [&](const Array<double>* rule) { return rule->data()[at] != 0; });
-            return is_allowed && (biased == nullptr || biased->data()[at] != lowest) ? 1.0 : 0.0;
-        });
+        const bool blocks_before = plan_.mask_method == MaskMethod::neg_inf;
+        const Array<double>* blocked =
+            blocks_before && is_whole_ ? find("biased_scores") : find("masked_scores");
+        std::vector<const Array<double>*> rules;
+        for (const std::string& rule : rules_) rules.push_back(find(rule));
+        std::vector<double> mask(rows_ * plan_.kv_len, 1);
+        for (std::size_t i = 0; i < mask.size(); ++i)
+            for (const Array<double>* rule : rules)
+                if (rule->data()[i] == 0) mask[i] = 0;
+        if (blocked != nullptr) {
+            for (std::size_t i = 0; i < mask.size(); ++i)
+                if (blocked->data()[i] == lowest) mask[i] = 0;
+        } else {
+            for (std::size_t row = 0; row < rows_; ++row)
+                look_at_zeros(mask.data() + row * plan_.kv_len, row);
+        }
+        add_by_key("mask", [&](std::size_t i) { return mask[i]; });
+    }
+
+    /// A softmax gives some key a weight: where none has one, all are blocked.
+    void look_at_zeros(double* mask, std::size_t row) {
+        const Array<double>* before = find("weights_before_dropout");
+        const Array<double>& weights = before == nullptr ? *find("attention_weights") : *before;
+        const double* const weight = weights.data() + row * plan_.kv_len;
+        const bool is_exact = before != nullptr && !source_.digits && plan_.sink.empty();
+        const auto is_zero = [](double x) { return x == 0; };
+        if (is_exact && std::all_of(weight, weight + plan_.kv_len, is_zero))
+            return std::fill_n(mask, plan_.kv_len, 0.0), void();
+        for (std::size_t key = 0; key < plan_.kv_len; ++key)
+            if (mask[key] != 0 && is_zero(weight[key])) source_.unsaid.masks = true;
     }
 
     void add_softmax() {
-        std::string last = "scores";
-        const bool is_biased = find("bias_0_scores") != nullptr;
-        for (const StepUse& use : steps_taken(plan_, is_biased ? 1 : 0))
-            last = use.step.emits[use.index].row().name;
-        if (find(last) == nullptr) return;
-        const Array<double> scores = *find(last), mask = *find("mask");
+        if (find(last_) == nullptr) return;
+        const Array<double> scores = *find(last_), mask = *find("mask");
         const bool after = plan_.mask_method != MaskMethod::neg_inf;
-        std::vector<double> shift(rows(), lowest), total(rows()), sink(rows());
-        std::vector<double> powers(rows() * plan_.kv_len);
-        for (std::size_t row = 0; row < rows(); ++row) {
-            if (!plan_.sink.empty()) shift[row] = plan_.sink[row % plan_.heads];
-            const double logit = shift[row];
-            for (std::size_t i = row * plan_.kv_len; i < (row + 1) * plan_.kv_len; ++i)
-                if (after || mask.data()[i] != 0)
-                    shift[row] = std::max(shift[row], scores.data()[i]);
-            sink[row] = plan_.sink.empty() ? 0 : std::exp(logit - shift[row]);
-            for (std::size_t i = row * plan_.kv_len; i < (row + 1) * plan_.kv_len; ++i) {
-                powers[i] =
-                    after || mask.data()[i] != 0 ? std::exp(scores.data()[i] - shift[row]) : 0;
+        const auto is_seen = [&](std::size_t i) {
+            return after ? scores.data()[i] != lowest : mask.data()[i] != 0;
+        };
+        std::vector<double> shift(rows_), total(rows_), sink(rows_);
+        std::vector<double> powers(rows_ * plan_.kv_len);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            const std::size_t first = row * plan_.kv_len, end = first + plan_.kv_len;
+            const double logit = plan_.sink.empty() ? lowest : plan_.sink[row % plan_.heads];
+            shift[row] = logit;
+            for (std::size_t i = first; i < end; ++i)
+                if (is_seen(i)) shift[row] = std::max(shift[row], scores.data()[i]);
+            if (shift[row] == lowest) shift[row] = 0;  // nothing is seen
+            for (std::size_t i = first; i < end; ++i) {
+                powers[i] = is_seen(i) ? std::exp(scores.data()[i] - shift[row]) : 0;
                 total[row] += powers[i];
             }
+            sink[row] = std::exp(logit - shift[row]);
             total[row] += sink[row];
         }
+        if (!makes_weights(powers, total, shift)) return;
         add_by_row("softmax_shift", shift);
         add_by_row("softmax_total", total);
         if (!plan_.sink.empty()) add_by_row("sink_power", sink);
-        const auto at = [&](std::size_t b, std::size_t h, std::size_t k) {
-            return (b * plan_.heads + h) * plan_.kv_len + k;
+        add_by_key("softmax_powers", [&](std::size_t i) { return powers[i]; });
+        const auto share = [&](std::size_t i) {
+            const double all = total[i / plan_.kv_len];
+            return all == 0 ? 0 : powers[i] / all;
         };
-        add_by_key("softmax_powers", [&](std::size_t b, std::size_t h, std::size_t k) {
-            return powers[at(b, h, k)];
-        });
-        if (!after) {
-            if (find("biased_scores") == nullptr)
-                add_by_key("biased_scores", [&](std::size_t b, std::size_t h, std::size_t k) {
-                    return mask.data()[at(b, h, k)] == 0 ? lowest : scores.data()[at(b, h, k)];
-                });
-            return;
-        }
-        add_by_key("unmasked_weights", [&](std::size_t b, std::size_t h, std::size_t k) {
-            return powers[at(b, h, k)] / total[b * plan_.heads + h];
-        });
+        if (!after && find("biased_scores") == nullptr)
+            add_by_key("biased_scores", [&](std::size_t i) {
+                return mask.data()[i] == 0 ? lowest : scores.data()[i];
+            });
+        if (!after && find("weights_before_dropout") == nullptr)
+            add_by_key("weights_before_dropout", share);
+        if (!after) return;
+        add_by_key("unmasked_weights", share);
         add_masked_total();
+    }
+
+    /// Whether the weights are the softmax of these scores, of each kept by dropout too. A mask
+    /// that is not in the file makes others of them; where all is there, the file is not of one
+    /// piece.
+    bool makes_weights(const std::vector<double>& powers, const std::vector<double>& total,
+                       const std::vector<double>& shift) const {
+        // An additive mask may add the same to all keys: the weights alone do not show it.
+        const Array<double>* logs = find("logsumexp");
+        if (!is_whole_ && logs == nullptr) return false;
+        for (std::size_t row = 0; !is_whole_ && row < rows_; ++row)
+            if (std::abs(shift[row] + std::log(total[row]) - logs->data()[row]) >
+                1e-3 * std::max(1.0, std::abs(logs->data()[row])) + 2 * last_digit(source_))
+                return false;
+        const Array<double>* before = find("weights_before_dropout");
+        const double kept = before == nullptr ? 1 / (1 - plan_.dropout.p) : 1;
+        const Array<double>& weights = before == nullptr ? *find("attention_weights") : *before;
+        const double digit = last_digit(source_);
+        const double tolerance = 0.01 + std::expm1(digit) + digit;
+        // A mask that is not in the file may change small weights alone.
+        const double exact = 1e-3 + std::expm1(digit);
+        for (std::size_t row = 0; row < rows_; ++row) {
+            const std::size_t first = row * plan_.kv_len, end = first + plan_.kv_len;
+            double all = total[row];
+            bool has_weight = false;
+            if (plan_.mask_method != MaskMethod::neg_inf) all = 0;
+            for (std::size_t i = first; i < end; ++i) {
+                has_weight = has_weight || weights.data()[i] != 0;
+                if (plan_.mask_method != MaskMethod::neg_inf && weights.data()[i] != 0)
+                    all += powers[i];
+            }
+            if (!has_weight && (before == nullptr || source_.unsaid.masks)) return false;
+            for (std::size_t i = first; i < end; ++i) {
+                const double weight = weights.data()[i];
+                if (all < least_total ||
+                    (weight == 0 &&
+                     (before == nullptr || plan_.mask_method != MaskMethod::neg_inf)))
+                    continue;
+                const double apart = std::abs(powers[i] / all * kept - weight);
+                // Numbers that are none are left alone.
+                if (!is_whole_ && apart > exact * std::abs(weight) + digit) return false;
+                if (!(apart > tolerance * kept)) continue;
+                throw Error(ErrorKind::input, source_.file,
+                            "has attention_weights that are not the softmax of its biased_scores; "
+                            "expected the arrays of one result");
+            }
+        }
+        return true;
     }
 
     void add_masked_total() {
         const Array<double>* masked = find("masked_weights");
         if (masked == nullptr) return;
-        std::vector<double> total(rows());
+        std::vector<double> total(rows_);
         for (std::size_t i = 0; i < masked->size(); ++i)
             total[i / plan_.kv_len] += masked->data()[i];
         add_by_row("masked_total", total);
     }
 
-    Result& result_;
+    WalkSource& source_;
     const Plan& plan_;
+    std::size_t rows_;       // of all batch entries and heads
+    bool is_whole_ = false;  // what the softmax sees is in the file itself
+    std::string last_;       // the scores of the last step
     std::vector<std::string> rules_;
 };
 
+template <class T>
+std::vector<double> stepped_in(const StepUse& use, const ScoreRow& row, const double* scores,
+                               std::size_t count) {
+    std::vector<T> values(scores, scores + count);
+    apply_of<T>(use.step)(values, row, use.index);
+    return {values.begin(), values.end()};
+}
+
 }  // namespace
 
-std::vector<std::string> add_steps(Result& result, const Plan& plan) {
-    return Steps(result, plan).add();
+void add_steps(WalkSource& source) {
+    Steps(source).add();
+}
+
+double last_digit(const WalkSource& source) {
+    return source.digits ? std::pow(10, -static_cast<double>(*source.digits)) : 0;
+}
+
+std::vector<double> stepped(const WalkSource& source, const StepUse& use, const double* scores,
+                            std::size_t row) {
+    const Plan& plan = source.plan;
+    const std::size_t batch = row / plan.heads;
+    const auto position = static_cast<std::int64_t>(plan.first_query) + plan.offset.of(batch);
+    const ScoreRow of{plan,  plan.scale,       nullptr,          plan.heads, plan.d_k,
+                      batch, row % plan.heads, plan.first_query, position};
+    return for_dtype(plan.dtype,
+                     [&]<class T>(T) { return stepped_in<T>(use, of, scores, plan.kv_len); });
+}
+
+const Array<double>* array_in(const WalkSource& source, std::string_view name) {
+    for (const NamedArray& array : source.result.arrays)
+        if (array.name == name) return &std::get<Array<double>>(array.values);
+    return nullptr;
 }
 
 }  // namespace attn::cli

@@ -23,8 +23,21 @@ std::string sized(const char* name, std::size_t size) {
 }
 
 std::optional<std::size_t> Walk::own_key() const {
-    if (settings().mode == Mode::sdpa || row_of(settings().mode).context) return std::nullopt;
+    if (row_of(settings().mode).context || source.unsaid.position) return std::nullopt;
     return plan.past_len + query();
+}
+
+bool Walk::projects_query() const {
+    const bool is_normed = plan.has(ArrayId("normed_inputs").row());
+    return arrays.has("W_query") && arrays.has(is_normed ? "normed_inputs" : "inputs") &&
+           (arrays.has("b_query") || !plan.parameters.qkv_bias);
+}
+
+Row Walk::shares(std::size_t head) const {
+    if (arrays.has("weights_before_dropout")) return arrays.row("weights_before_dropout", head);
+    Row weights = arrays.row("attention_weights", head);
+    for (double& weight : weights) weight *= 1 - plan.dropout.p;
+    return weights;
 }
 
 std::vector<std::size_t> Walk::shown_keys(std::size_t head) const {
@@ -38,7 +51,7 @@ std::vector<std::size_t> Walk::shown_keys(std::size_t head) const {
 }
 
 std::string Walk::left_out_words(std::size_t head) const {
-    Row weights = shares(head);
+    Row weights = has_only_kept() ? arrays.row("attention_weights", head) : shares(head);
     const std::vector<std::size_t> keys = shown_keys(head);
     if (keys.size() == weights.size()) return "";
     for (std::size_t key : keys) weights[key] = 0;
@@ -132,7 +145,9 @@ std::string Walk::operand_source(const std::string& key) const {
 
 std::string Walk::position_words() const {
     const std::string p = std::to_string(position());
-    if (offset() == 0) return "p = " + p + ", the query's position";
+    if (offset() == 0)
+        return "p = " + p + ", the query's position" +
+               (source.unsaid.cache ? " if no key was cached, which the result does not say" : "");
     return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
            std::to_string(std::abs(offset())) + " = " + p +
            ", the query's position among the keys (" +

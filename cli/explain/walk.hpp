@@ -23,6 +23,14 @@ namespace attn::cli {
 /// Columns of a label in words.
 inline constexpr std::size_t widest_name = 40;
 
+/// What a result does not say of its question.
+struct Unsaid {
+    bool cache = false;     ///< whether keys were cached: positions are told as if none were
+    bool queries = false;   ///< how many there were beside the one
+    bool position = false;  ///< where the query stands among the keys
+    bool masks = false;     ///< whether keys that have the weight 0 are blocked
+};
+
 /// What is walked through: a question that was computed for it, or a result that was there.
 struct WalkSource {
     Plan plan;      ///< of the query that is walked through
@@ -33,6 +41,8 @@ struct WalkSource {
     std::string file{};     ///< of a result: the path, or <stdin>; empty: it was computed
     std::string missing{};  ///< arrays that a result does not have, as a list
     std::optional<std::uint64_t> digits{};  ///< behind the point, where it was rounded to them
+    bool has_one_query = false;             ///< of a result that was computed with --token
+    Unsaid unsaid{};
 };
 
 /// What every part of the walk needs.
@@ -65,11 +75,15 @@ struct Walk {
     /// The query's own key, which is always shown: where queries and keys are of the same tokens.
     std::optional<std::size_t> own_key() const;
 
-    /// The weights as the softmax gives them, before dropout.
-    Row shares(std::size_t head) const {
-        const bool has_them = arrays.has("weights_before_dropout");
-        return arrays.row(has_them ? "weights_before_dropout" : "attention_weights", head);
+    /// Whether the weights are those that dropout has left, and no others are known.
+    bool has_only_kept() const {
+        return plan.dropout.p != 0 && !arrays.has("weights_before_dropout");
     }
+    /// Whether all is there that the query is made of.
+    bool projects_query() const;
+    /// The weights as the softmax gives them; of those that dropout has dropped 0, where a result
+    /// does not say more.
+    Row shares(std::size_t head) const;
     /// Keys in tables: all where they are few, else those with the largest weights and the own one,
     /// in their order.
     std::vector<std::size_t> shown_keys(std::size_t head) const;

@@ -86,10 +86,13 @@ std::string looked_at(const Walk& walk, std::size_t head) {
     if (text.empty()) {
         const Row mask = walk.arrays.row("mask", head);
         const bool blocks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
-        text = blocks_all ? "nothing, every key is blocked" : "nothing, every weight is 0";
+        text = blocks_all           ? "nothing, every key is blocked"
+               : walk.source.digits ? "nothing, every weight is rounded to 0"
+                                    : "nothing, every weight is 0";
     }
     // Renormalized weights have the sink's part too.
-    if (!walk.settings().sink.empty() && walk.settings().mask_method == MaskMethod::neg_inf)
+    if (!walk.settings().sink.empty() && walk.settings().mask_method == MaskMethod::neg_inf &&
+        !walk.has_only_kept())
         text += std::string(largest.keys.empty() ? "; " : ", ") + "the sink keeps " +
                 percent(share_of_sink(walk, head, largest.total));
     return text;
@@ -125,10 +128,9 @@ void walk_answer(Walk& walk) {
     const Plan& g = walk.plan;
     std::string who = called(walk);
     if (who.starts_with('q')) who[0] = 'Q';
-    const bool is_before = walk.arrays.has("weights_before_dropout");
-    const std::string when = g.dropout.p == 0 ? ""
-                             : is_before      ? ", before dropout"
-                                              : ", after dropout";
+    const std::string when = g.dropout.p == 0       ? ""
+                             : walk.has_only_kept() ? ", before dropout, of the keys that it kept"
+                                                    : ", before dropout";
     const std::string start = who + " looks at" + when + ":";
     if (g.heads == 1) return walk.page->paragraph(start + " " + looked_at(walk, 0) + ".");
     const bool all = g.heads <= most_told;

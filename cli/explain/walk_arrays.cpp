@@ -191,7 +191,8 @@ void NumberWords::require_sum(const SumOfProducts& sum, double result,
     const double part = 0.01, digit = digits_ ? std::pow(10, -static_cast<double>(*digits_)) : 0;
     const double made = added_up<double>(sum);
     if (std::isfinite(made) && std::isfinite(result) &&
-        std::abs(made - result) > part * magnitude + digit * rounding)
+        std::abs(made - result) >
+            part * magnitude + digit * rounding + std::numeric_limits<float>::min())
         throw Error(ErrorKind::input, file_,
                     "has a number " + number(result) + " in " + std::string(array) +
                         " that its other arrays make " + number(made) +

@@ -30,11 +30,11 @@ HeadView::HeadView(Walk& walk, std::size_t head)
 
 std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores as they are.
-    if (!sees_all() && s_.mask_method == MaskMethod::neg_inf) return "biased_scores";
+    if (blocks_before_softmax()) return "biased_scores";
     std::string name = "scores";
     for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size()))
         name = use.step.emits[use.index].row().name;
-    return name;
+    return arrays_.has(name) ? name : "biased_scores";
 }
 
 std::size_t HeadView::key_in_full() const {

@@ -37,6 +37,11 @@ protected:
         return std::count(mask_.begin(), mask_.end(), 0.0) == std::ssize(mask_);
     }
 
+    /// Whether the softmax sees blocked keys as -Infinity.
+    bool blocks_before_softmax() const {
+        return !sees_all() && s_.mask_method == MaskMethod::neg_inf;
+    }
+
     /// The key whose score is written out: the query's own, or the one it looks at most.
     std::size_t key_in_full() const;
 

@@ -21,12 +21,14 @@ void show_question(Walk& walk) {
                              " random numbers, not learned: the percentages show how attention is "
                              "computed, not what a trained model looks at.");
     }
-    const bool is_given = walk.request.has("token");
-    std::string words = "This is query " + walk.query_label() + " of " + std::to_string(g.q_len) +
+    const bool is_given = walk.request.has("token"), is_alone = walk.source.has_one_query;
+    std::string words = "This is query " + walk.query_label() +
+                        (walk.source.unsaid.queries ? "" : " of " + std::to_string(g.q_len)) +
                         ", counted from 0 (" +
-                        (is_given ? walk.source_of("token")
-                                  : "by default; --token I or --token LABEL shows another") +
-                        ").";
+                        (is_alone   ? "the result has this one alone"
+                         : is_given ? walk.source_of("token")
+                                    : "by default; --token I or --token LABEL shows another") +
+                        (walk.source.unsaid.queries ? ", and does not say of how many" : "") + ").";
     if (g.batch > 1)
         words += " Batch entry " + std::to_string(walk.batch) + " of " + std::to_string(g.batch) +
                  " is shown (--batch B shows another).";
@@ -36,7 +38,8 @@ void show_question(Walk& walk) {
     walk.page->paragraph(words);
     if (!walk.is_result()) return;
     std::string file = "The numbers are those of " + io::one_line(walk.source.file) +
-                       "; the page computes nothing again but the steps of the softmax.";
+                       "; the page computes nothing again but the steps between scores and "
+                       "weights.";
     if (!walk.source.missing.empty())
         file += " It does not have " + walk.source.missing + " (--emit all writes them).";
     walk.page->paragraph(file);
@@ -200,7 +203,7 @@ void show_projections(Walk& walk) {
                                                walk.operand_source("context") + ")."
                                          : "";
     if (!arrays.has("W_query") && walk.settings().init != Init::none)
-        return walk.page->paragraph("The result does not have the parameters." + context);
+        return walk.page->paragraph("The result does not have W_query." + context);
     if (!arrays.has("W_query"))
         return walk.page->paragraph(
             "There are none (" + walk.source_of("init") +
@@ -219,7 +222,7 @@ void show_projections(Walk& walk) {
                 cells.push_back({parameter, arrays.shape(parameter),
                                  start == "W_" ? std::string("times ") + from : "is added", to});
     std::string words = source_of_weights(walk) + context;
-    words += arrays.has("b_query")
+    words += walk.plan.parameters.qkv_bias
                  ? " Biases are added."
                  : " Queries, keys and values have no biases" +
                        std::string(walk.draws_parameters() ? " (--qkv-bias adds them)." : ".");
@@ -303,7 +306,8 @@ std::vector<std::string> context_lines(const Walk& walk, bool is_joined) {
 void show_joined(Walk& walk, bool is_joined) {
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
-    const bool projects = walk.arrays.has("W_out");
+    const bool projects =
+        walk.arrays.has("W_out") && (walk.arrays.has("b_out") || !walk.plan.parameters.out_bias);
     if (is_joined && walk.plan.heads > 1) {
         walk.page->heading(2, "Joined heads");
         walk.page->paragraph("The head_outputs of all " + std::to_string(walk.plan.heads) +

@@ -15,26 +15,59 @@ public:
     void show() {
         heading("Blocked keys");
         const std::vector<Rule> all = rules();
-        if (all.empty() && !sees_all()) {
-            page_.paragraph(
-                "Keys with 0 in mask are blocked by a mask that the result does not "
-                "say more of:");
-            return show_by_key({{"mask", mask_}});
-        }
-        if (all.empty())
-            return page_.paragraph("No rule blocks a key: the query may see all of " +
-                                   sized("kv_len", g_.kv_len) + ".");
         std::vector<std::pair<std::string, Row>> rows;
+        Row allowed(g_.kv_len, 1);  // by the rules that are known
         for (const Rule& rule : all) {
             rows.emplace_back(rule.allowed, row(rule.allowed));
-            page_.paragraph(rule.words + ". " + blocks(rows.back().second) + ".");
+            const Row& of_rule = rows.back().second;
+            page_.paragraph(rule.words + ". " + blocks(of_rule) + ".");
+            std::transform(allowed.begin(), allowed.end(), of_rule.begin(), allowed.begin(),
+                           [](double one, double other) { return std::min(one, other); });
+        }
+        const bool is_all = walk_.is_result() ? show_unsaid(allowed) : true;
+        if (rows.empty() && sees_all()) {
+            if (is_all)
+                page_.paragraph("No rule blocks a key: the query may see all of " +
+                                sized("kv_len", g_.kv_len) + ".");
+            return;
         }
         rows.emplace_back("mask", mask_);
-        page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
+        if (!rows.empty() && allowed == mask_)
+            page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
         show_by_key(rows);
     }
 
 private:
+    /// What blocks keys beside these rules, as far as a result shows it; whether that is all.
+    bool show_unsaid(const Row& allowed) {
+        const Unsaid& unsaid = walk_.source.unsaid;
+        if (unsaid.position && (*s_.causal || !s_.window.empty()))
+            page_.paragraph(std::string(!*s_.causal         ? "A window blocks"
+                                        : s_.window.empty() ? "A causal mask blocks"
+                                                            : "A causal mask and a window block") +
+                            " keys by the query's position among the keys, which the result does "
+                            "not say.");
+        Row others(g_.kv_len, 1), zeros(g_.kv_len, 1);
+        const Row weights = row("attention_weights");
+        for (std::size_t key = 0; key < g_.kv_len; ++key) {
+            if (allowed[key] != 0 && !sees(key)) others[key] = 0;
+            if (unsaid.masks && sees(key) && weights[key] == 0) zeros[key] = 0;
+        }
+        if (std::count(others.begin(), others.end(), 0.0) != 0)
+            page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
+                            std::string(unsaid.position ? ", or one of these," : "") +
+                            (allowed == Row(g_.kv_len, 1) ? " blocks " : " also blocks ") +
+                            counted_keys(others) + ".");
+        if (std::count(zeros.begin(), zeros.end(), 0.0) == 0) return !unsaid.position;
+        page_.paragraph("The weight is 0 for " + counted_keys(zeros) +
+                        ". The result does not have mask, so that it does not say why: a mask "
+                        "blocks such a key, " +
+                        (walk_.has_only_kept() ? "dropout has dropped it, " : "") +
+                        (walk_.source.digits ? "its weight was rounded to 0, " : "") +
+                        "or its score is too low for a weight.");
+        return false;
+    }
+
     struct Rule {
         std::string allowed, words;  // the array of the keys that it allows
     };
@@ -72,8 +105,13 @@ private:
         const auto count = std::count(allowed.begin(), allowed.end(), 0.0);
         if (count == 0) return "It blocks no key";
         if (static_cast<std::size_t>(count) == allowed.size()) return "It blocks every key";
-        return "It blocks " + std::to_string(count) + " of " + std::to_string(g_.kv_len) +
-               " keys: " + runs_of_blocked(allowed);
+        return "It blocks " + counted_keys(allowed);
+    }
+
+    /// "2 of 6 keys: 4 to 5".
+    std::string counted_keys(const Row& allowed) const {
+        return std::to_string(std::count(allowed.begin(), allowed.end(), 0.0)) + " of " +
+               std::to_string(g_.kv_len) + " keys: " + runs_of_blocked(allowed);
     }
 };
 

@@ -32,7 +32,7 @@ private:
         // A result has the query as it is behind the rotary embedding alone.
         const Row query = row(is_rotated() ? "unrotated_queries" : "queries");
         const bool is_turned = s_.rope && !is_rotated();
-        if (arrays_.has("W_query") && arrays_.has("inputs") && !is_turned) {
+        if (walk_.projects_query() && !is_turned) {
             project_query(query);
         } else if (walk_.is_result()) {
             page_.paragraph(std::string("The query as the result has it") +
@@ -144,6 +144,7 @@ private:
         std::string words = "Every key (" + sized("d_k", g_.d_k) +
                             ") is multiplied with the query (" + sized("d_k", g_.d_k) +
                             "), number by number, and the products are added.";
+        if (s_.rope && !is_rotated()) words += " Both have been turned by the rotary embedding.";
         if (g_.past_len != 0)
             words += " The first " + std::to_string(g_.past_len) + " keys are cached ones (" +
                      walk_.operand_source("past_key") + ").";

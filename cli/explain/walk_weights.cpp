@@ -30,7 +30,7 @@ private:
 
     /// One exponential in full: of the key whose score was, or of another where that is largest.
     std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
-        std::vector<std::size_t> keys = shown_terms(last_scores() == "biased_scores").places;
+        std::vector<std::size_t> keys = shown_terms(blocks_before_softmax()).places;
         if (std::binary_search(keys.begin(), keys.end(), key_in_full()))
             keys.insert(keys.begin(), key_in_full());
         const auto less = std::find_if(keys.begin(), keys.end(),
@@ -45,7 +45,7 @@ private:
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
         const Row powers = row("softmax_powers"), scores = row(last_scores());
-        const bool is_masked = last_scores() == "biased_scores";
+        const bool is_masked = blocks_before_softmax();
         std::string words =
             is_masked ? "The largest of the scores that are left" : "The largest score";
         std::optional<double> sink_power;
@@ -106,15 +106,18 @@ private:
         } else {
             page_.paragraph(
                 "A weight is e to the power of its score, divided by the sum of them all" + rest +
-                ". The result does not have the scores that they are made of. The weights:");
+                ". The result does not have the scores that they are made of" +
+                (walk_.has_only_kept() ? ", and of the weights only those that dropout kept."
+                                       : ". The weights:"));
         }
         show_weights();
     }
 
     void show_weights() {
-        show_with_bars(
-            {{arrays_.has("weights_before_dropout") ? walk_.weights_name() : "attention_weights",
-              walk_.shares(head_)}});
+        if (!walk_.has_only_kept())
+            show_with_bars({{arrays_.has("weights_before_dropout") ? walk_.weights_name()
+                                                                   : "attention_weights",
+                             walk_.shares(head_)}});
         walk_.draw("attention_weights", head_, "The weights of all queries, a row each");
     }
 
@@ -157,31 +160,32 @@ private:
     }
 
     void show_dropout() {
-        if (s_.dropout == 0 || !arrays_.has("dropout_mask") ||
-            !arrays_.has("weights_before_dropout"))
-            return;
+        if (s_.dropout == 0) return;
         heading("Dropout");
-        const Row kept = row("dropout_mask");
-        const double factor = *std::max_element(kept.begin(), kept.end());
-        const auto dropped = std::count(kept.begin(), kept.end(), 0.0);
+        std::vector<std::pair<std::string, Row>> rows;
+        for (const char* name : {"weights_before_dropout", "dropout_mask", "attention_weights"})
+            if (arrays_.has(name)) rows.emplace_back(name, row(name));
         std::string words =
             "Each weight is dropped with probability p = " + setting_text(s_.dropout) + " (" +
-            walk_.source_of("dropout") + "); " + std::to_string(dropped) + " of " +
-            std::to_string(g_.kv_len) + " here. Those kept are multiplied by 1/(1 - p)";
-        if (factor != 0) words += " = " + words_.number(factor);
+            walk_.source_of("dropout") + ")";
+        if (arrays_.has("dropout_mask")) {
+            const Row kept = row("dropout_mask");
+            words += "; " + std::to_string(std::count(kept.begin(), kept.end(), 0.0)) + " of " +
+                     std::to_string(g_.kv_len) + " here";
+        }
+        words += ". Those kept are multiplied by 1/(1 - p)";
+        if (s_.dropout < 1) words += " = " + words_.number(1 / (1 - s_.dropout));
         words += ", so that the sum stays the same on average. The draws (stream " +
                  std::string(name_of(dropout_stream_names, s_.dropout_stream)) + ", " +
                  walk_.source_of("dropout_stream") + ") ";
-        words += s_.dropout_seed ? "come from a generator of their own (" +
-                                       walk_.source_of("dropout_seed") + ")"
-                                 : (arrays_.has("W_query") && !walk_.request.has("weights")
-                                        ? "go on after those of the parameters ("
-                                        : "are the first ones (") +
-                                       walk_.seed_source() + ")";
+        words +=
+            s_.dropout_seed
+                ? "come from a generator of their own (" + walk_.source_of("dropout_seed") + ")"
+                : (walk_.draws_parameters() ? "go on after those of the parameters ("
+                                            : "are the first ones (") +
+                      walk_.seed_source() + ")";
         page_.paragraph(words + ".");
-        show_with_bars({{"weights_before_dropout", row("weights_before_dropout")},
-                        {"dropout_mask", kept},
-                        {"attention_weights", row("attention_weights")}});
+        show_with_bars(rows);
     }
 
     /// Only keys that are seen: what stands in a blocked value is not read.

@@ -96,7 +96,7 @@ TEST_CASE("explain result: what is no result, or not of one piece, is refused in
     };
     json other = whole;
     other["scores"][2][1] = 50;
-    refused(other, "has a number 50.0000 in scores that its other arrays make ");
+    refused(other, "for key 1 of query 2, of which its scores make 28.8675");
     other = whole;
     other["context_vectors"][2][1] = 50;
     refused(other, "has context_vectors that are not the joined heads");
