@@ -153,7 +153,7 @@ std::string origin_of(const json& config) {
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
 }
 
-const NamedArray* find_array(const io::Report& report, std::string_view name) {
+const NamedArray* array_in(const io::Report& report, std::string_view name) {
     const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
                                     [&](const NamedArray& array) { return array.name == name; });
     return found == report.arrays.end() ? nullptr : &*found;
@@ -226,7 +226,7 @@ Mask rules_of(const ResultFile& result, const PositionOffset& offset, std::size_
 
 /// The weights of a result, or of another program.
 const NamedArray* weights_in(const io::Report& report) {
-    const NamedArray* weights = find_array(report, "attention_weights");
+    const NamedArray* weights = array_in(report, "attention_weights");
     if (weights == nullptr && report.arrays.size() == 1) weights = &report.arrays.front();
     return weights != nullptr && io::counts_queries_and_keys(*weights) ? weights : nullptr;
 }
@@ -288,7 +288,7 @@ BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
 io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> layers,
                             const std::string& place) {
     const std::size_t first = report.first_query;
-    if (const NamedArray* mask = find_array(report, "mask")) {
+    if (const NamedArray* mask = array_in(report, "mask")) {
         check_mask(*mask, report, place);
         return [mask, first](std::size_t entry, std::size_t h, std::size_t q, std::size_t k) {
             return element(*mask, entry, h, q - first, k) == 0;

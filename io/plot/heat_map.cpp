@@ -203,21 +203,41 @@ private:
             seen.clear();
             for (std::size_t column = 0; column < map_.columns; ++column) {
                 const std::size_t cell = row * map_.columns + column;
-                const auto [value, is_empty] = largest_of(values, number, row, column);
+                const auto [value, is_empty] = cell_of(values, number, row, column);
                 panel.values[cell] = value;
                 blocked[cell] = is_empty ? 1 : 0;
                 any_blocked = any_blocked || is_empty;
-                if (!is_empty && std::isfinite(value)) seen.push_back(std::abs(value));
+                if (is_empty) continue;
+                if (std::isfinite(value))
+                    seen.push_back(std::abs(value));
+                else
+                    map_.has_no_number = true;
             }
             magnitudes_.add_row(seen, map_.columns == 1);
             if (!seen.empty()) panel.row_peak[row] = *std::max_element(seen.begin(), seen.end());
         }
         if (any_blocked) panel.blocked = std::move(blocked);
+        map_.has_blocked = map_.has_blocked || any_blocked;
         map_.panels.push_back(std::move(panel));
     }
 
     /// Of a cell's elements that are not blocked the one of largest magnitude, NaN where one holds
     /// no number; whether there are none.
+    template <class T>
+    std::pair<double, bool> cell_of(const T* values, std::size_t panel, std::size_t row,
+                                    std::size_t column) const {
+        if (map_.row_step * map_.column_step > 1) return largest_of(values, panel, row, column);
+        const auto value = static_cast<double>(values[row * columns_ + column]);
+        if (is_unseen(value, panel, row, column)) return {0, true};
+        return {std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN(), false};
+    }
+
+    bool is_unseen(double value, std::size_t panel, std::size_t row, std::size_t column) const {
+        const bool is_marked =
+            draw_ == Draw::marks_blocked && value == -std::numeric_limits<double>::infinity();
+        return is_marked || (asks_mask_ && is_blocked(panel, row, column));
+    }
+
     template <class T>
     std::pair<double, bool> largest_of(const T* values, std::size_t panel, std::size_t row,
                                        std::size_t column) const {
@@ -228,9 +248,7 @@ private:
         for (std::size_t r = row * map_.row_step; r < last_row; ++r)
             for (std::size_t c = column * map_.column_step; c < last_column; ++c) {
                 const auto value = static_cast<double>(values[r * columns_ + c]);
-                const bool is_marked = draw_ == Draw::marks_blocked &&
-                                       value == -std::numeric_limits<double>::infinity();
-                if (is_marked || (asks_mask_ && is_blocked(panel, r, c))) continue;
+                if (is_unseen(value, panel, r, c)) continue;
                 if (!std::isfinite(value)) return {std::numeric_limits<double>::quiet_NaN(), false};
                 if (is_empty || std::abs(value) > std::abs(largest)) largest = value;
                 is_empty = false;
@@ -257,13 +275,15 @@ bool counts_queries_and_keys(const NamedArray& array) {
     return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
 }
 
-double HeatMap::position(std::size_t panel, std::size_t row, std::size_t column) const {
-    const double x = value(panel, row, column);
-    double full = full_color(asked);
-    if (full == 0) full = panels[panel].row_peak[row];
+HeatMap::RowScale HeatMap::row_scale(std::size_t panel, std::size_t row) const {
+    const double full = full_color(asked);
+    return {full == 0 ? panels[panel].row_peak[row] : full, is_diverging, asked == ColorScale::log};
+}
+
+double HeatMap::RowScale::position(double value) const {
     if (full == 0) return 0;
-    const double part = std::clamp(x / full, is_diverging ? -1.0 : 0.0, 1.0);
-    if (asked != ColorScale::log || part == 0) return part;
+    const double part = std::clamp(value / full, is_diverging ? -1.0 : 0.0, 1.0);
+    if (!is_log || part == 0) return part;
     const double size = 1 + std::log(std::abs(part)) / std::log(log_range);
     return std::copysign(std::max(size, 0.0), part);
 }

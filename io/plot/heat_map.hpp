@@ -49,9 +49,10 @@ struct HeatMap {
 
     bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
     ColorScale asked = ColorScale::automatic;
-    ColorScale automatic = ColorScale::robust;  ///< or row: what automatic is here
-    double peak = 0;                            ///< largest magnitude of all cells that are drawn
-    double robust = 1;                          ///< what few of them exceed, above 0
+    ColorScale automatic = ColorScale::robust;        ///< or row: what automatic is here
+    bool has_blocked = false, has_no_number = false;  ///< cells
+    double peak = 0;    ///< largest magnitude of all cells that are drawn
+    double robust = 1;  ///< what few of them exceed, above 0
 
     /// What the picture is drawn with; never automatic.
     ColorScale scale() const { return resolved(asked); }
@@ -70,9 +71,18 @@ struct HeatMap {
         return !blocked.empty() && blocked[row * columns + column] != 0;
     }
 
-    /// Where the colour of a cell lies: 0 to 1, or -1 to 1 where it is diverging. The cell must
-    /// hold a finite number and not be blocked.
-    double position(std::size_t panel, std::size_t row, std::size_t column) const;
+    /// Where the colours of a row's cells lie: 0 to 1, or -1 to 1 where the map is diverging.
+    struct RowScale {
+        double full;  ///< the magnitude of full colour; 0 where all of the row is 0
+        bool is_diverging, is_log;
+
+        /// Of a finite number.
+        double position(double value) const;
+    };
+    RowScale row_scale(std::size_t panel, std::size_t row) const;
+    double position(std::size_t panel, std::size_t row, std::size_t column) const {
+        return row_scale(panel, row).position(value(panel, row, column));
+    }
 
     /// The magnitude that a scale draws in full colour, above 0; 0: the largest of each row.
     double full_color(ColorScale of) const;

@@ -19,18 +19,6 @@ int pixels(std::size_t cells, int size) {
     return static_cast<int>(cells) * size;
 }
 
-bool any_blocked(const HeatMap& map) {
-    return std::any_of(map.panels.begin(), map.panels.end(),
-                       [](const HeatPanel& panel) { return !panel.blocked.empty(); });
-}
-
-bool any_without_number(const HeatMap& map) {
-    const auto has_none = [](double value) { return !std::isfinite(value); };
-    return std::any_of(map.panels.begin(), map.panels.end(), [&](const HeatPanel& panel) {
-        return std::any_of(panel.values.begin(), panel.values.end(), has_none);
-    });
-}
-
 struct Swatch {
     std::string words;
     Color color;
@@ -38,8 +26,8 @@ struct Swatch {
 
 std::vector<Swatch> swatches_of(const HeatMap& map) {
     std::vector<Swatch> swatches;
-    if (any_blocked(map)) swatches.push_back({"blocked", blocked_ground});
-    if (any_without_number(map)) swatches.push_back({"no number", no_number});
+    if (map.has_blocked) swatches.push_back({"blocked", blocked_ground});
+    if (map.has_no_number) swatches.push_back({"no number", no_number});
     return swatches;
 }
 
@@ -107,11 +95,11 @@ void draw_numbers(Canvas& canvas, const HeatMap& map, std::size_t panel, const L
         for (std::size_t column = 0; column < map.columns; ++column) {
             const double value = map.value(panel, row, column);
             if (map.is_blocked(panel, row, column) || !std::isfinite(value)) continue;
-            canvas.text(
-                box.x + pixels(column, wide) + (wide - layout.gap) / 2,
-                box.y + pixels(row, high) + (high - layout.gap) / 2,
-                cell_text(map, value, layout.short_numbers),
-                {layout.number_size, Anchor::middle, ink_on(cell_color(map, panel, row, column))});
+            canvas.text(box.x + pixels(column, wide) + (wide - layout.gap) / 2,
+                        box.y + pixels(row, high) + (high - layout.gap) / 2,
+                        cell_text(map, value, layout.short_numbers),
+                        {layout.number_size, Anchor::middle,
+                         ink_on(RowColors(map, panel, row).of(column))});
         }
     }
 }
@@ -204,10 +192,14 @@ void draw(Canvas& canvas, const HeatMap& map, const Layout& layout, int y) {
     draw_foot(canvas, map, layout, y);
 }
 
-Color cell_color(const HeatMap& map, std::size_t panel, std::size_t row, std::size_t column) {
-    if (map.is_blocked(panel, row, column)) return blocked_ground;
-    if (!std::isfinite(map.value(panel, row, column))) return no_number;
-    return color_at(map.position(panel, row, column), map.is_diverging);
+RowColors::RowColors(const HeatMap& map, std::size_t panel, std::size_t row)
+    : map_(map), panel_(panel), row_(row), scale_(map.row_scale(panel, row)) {}
+
+Color RowColors::of(std::size_t column) const {
+    if (map_.is_blocked(panel_, row_, column)) return blocked_ground;
+    const double value = map_.value(panel_, row_, column);
+    if (!std::isfinite(value)) return no_number;
+    return color_at(scale_.position(value), map_.is_diverging);
 }
 
 }  // namespace attn::io

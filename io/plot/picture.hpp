@@ -83,8 +83,17 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style);
 /// Draws a map whose top is at y.
 void draw(Canvas& canvas, const HeatMap& map, const Layout& layout, int y);
 
-/// The colour of a cell.
-Color cell_color(const HeatMap& map, std::size_t panel, std::size_t row, std::size_t column);
+/// The colours of a row's cells.
+class RowColors {
+public:
+    RowColors(const HeatMap& map, std::size_t panel, std::size_t row);
+    Color of(std::size_t column) const;
+
+private:
+    const HeatMap& map_;
+    std::size_t panel_, row_;
+    HeatMap::RowScale scale_;
+};
 
 /// Sizes of a map's matrices that keep its picture at most about 4096 pixels wide and high.
 HeatMapLimits picture_limits(const NamedArray& array);

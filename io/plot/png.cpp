@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <string_view>
 
 #include <png.h>
+#include <zlib.h>
 
 #include "core/base/error.hpp"
 #include "io/plot/text_line.hpp"
@@ -46,20 +49,91 @@ private:
     std::vector<Color> colors_;
 };
 
-/// The number of each pixel's colour; empty where there are too many colours.
-std::vector<std::uint8_t> numbers_of(const Pixels& pixels, Palette& palette) {
-    std::vector<std::uint8_t> numbers;
-    numbers.reserve(pixels.colors.size());
-    for (std::size_t i = 0; i < pixels.colors.size(); ++i) {
+/// The number of each pixel's colour; empty where there are too many colours. Whether colours
+/// change so often from one pixel to the next that repeats are hardly worth looking for.
+struct Numbers {
+    std::vector<std::uint8_t> of_pixels;
+    bool are_noisy = false;
+};
+
+Numbers numbers_of(const Pixels& pixels, Palette& palette) {
+    constexpr std::size_t quiet_run = 8;
+    const std::size_t count = pixels.colors.size();
+    Numbers numbers{std::vector<std::uint8_t>(count)};
+    std::size_t changes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
         if (i > 0 && pixels.colors[i] == pixels.colors[i - 1]) {
-            numbers.push_back(numbers.back());
+            numbers.of_pixels[i] = numbers.of_pixels[i - 1];
             continue;
         }
+        ++changes;
         const auto number = palette.number_of(pixels.colors[i]);
         if (!number) return {};
-        numbers.push_back(*number);
+        numbers.of_pixels[i] = *number;
     }
+    numbers.are_noisy = changes > count / quiet_run;
     return numbers;
+}
+
+/// What libpng writes into. It is written in C: nothing may be thrown through it.
+struct Sink {
+    char* data;
+    std::size_t capacity, size = 0;
+    std::array<char, 120> message{};
+};
+
+extern "C" {
+static void put_bytes(png_structp png, png_bytep bytes, png_size_t count) {
+    Sink& sink = *static_cast<Sink*>(png_get_io_ptr(png));
+    if (count > sink.capacity - sink.size) png_error(png, "more bytes than deflation may make");
+    std::memcpy(sink.data + sink.size, bytes, count);
+    sink.size += count;
+}
+static void put_nothing(png_structp) {}
+static void stop(png_structp png, png_const_charp message) {
+    Sink& sink = *static_cast<Sink*>(png_get_error_ptr(png));
+    std::strncpy(sink.message.data(), message, sink.message.size() - 1);
+    png_longjmp(png, 1);
+}
+static void pass_over(png_structp, png_const_charp) {}
+}
+
+/// Rows of one byte a pixel with these colours, or without any of three.
+struct Raster {
+    png_uint_32 width, height;
+    const png_byte* rows;
+    const png_color* colors;
+    int color_count;
+    bool is_noisy;
+};
+
+/// Gives false where it cannot be: the sink has the message, or none where there is no memory.
+bool write_raster(Sink& sink, const Raster& raster) noexcept {
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &sink, stop, pass_over);
+    png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
+    if (info == nullptr || setjmp(png_jmpbuf(png)) != 0) {
+        png_destroy_write_struct(&png, &info);
+        return false;
+    }
+    png_set_write_fn(png, &sink, put_bytes, put_nothing);
+    const bool has_palette = raster.color_count != 0;
+    png_set_IHDR(png, info, raster.width, raster.height, 8,
+                 has_palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (has_palette) png_set_PLTE(png, info, raster.colors, raster.color_count);
+    // Filters do not help maps, and deflation only where neighbours are alike.
+    constexpr int light = 3, chunk = 1 << 16;
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_NO_FILTERS);
+    png_set_compression_level(png, light);
+    png_set_compression_strategy(png, raster.is_noisy ? Z_RLE : Z_DEFAULT_STRATEGY);
+    png_set_compression_buffer_size(png, chunk);
+    png_write_info(png, info);
+    const std::size_t pitch = std::size_t{raster.width} * (has_palette ? 1 : sizeof(Color));
+    for (png_uint_32 row = 0; row < raster.height; ++row)
+        png_write_row(png, raster.rows + row * pitch);
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return true;
 }
 
 /// Of the greys between a text and white. Few, so that a palette holds them beside all colours of
@@ -106,8 +180,9 @@ public:
         Box cell{box.x, box.y, wide - gap, high - gap};
         for (std::size_t row = 0; row < map.rows; ++row, cell.y += high) {
             cell.x = box.x;
+            const RowColors colors(map, panel, row);
             for (std::size_t column = 0; column < map.columns; ++column, cell.x += wide)
-                fill(cell, cell_color(map, panel, row, column));
+                fill(cell, colors.of(column));
         }
     }
 
@@ -153,29 +228,29 @@ private:
 
 std::string png_of(const Pixels& pixels) {
     Palette palette;
-    const std::vector<std::uint8_t> numbers = numbers_of(pixels, palette);
-    png_image image{};
-    image.version = PNG_IMAGE_VERSION;
-    image.width = static_cast<png_uint_32>(pixels.width);
-    image.height = static_cast<png_uint_32>(pixels.height);
-    image.format = numbers.empty() ? PNG_FORMAT_RGB : PNG_FORMAT_RGB_COLORMAP;
-    image.flags = PNG_IMAGE_FLAG_FAST;  // no filters, which do not help maps, and light deflation
-    image.colormap_entries = static_cast<png_uint_32>(palette.colors().size());
-    const void* data = numbers.empty() ? static_cast<const void*>(pixels.colors.data())
-                                       : static_cast<const void*>(numbers.data());
+    const Numbers numbers = numbers_of(pixels, palette);
+    static_assert(sizeof(Color) == 3 && sizeof(png_color) == 3);
+    std::vector<png_color> colors;
+    for (const Color& color : palette.colors())
+        colors.push_back({color.red, color.green, color.blue});
+    const bool has_palette = !numbers.of_pixels.empty();
+    const void* rows = has_palette ? static_cast<const void*>(numbers.of_pixels.data())
+                                   : static_cast<const void*>(pixels.colors.data());
     // Deflation adds little at worst.
-    static_assert(sizeof(Color) == 3);
-    const std::size_t bytes = pixels.colors.size() * (numbers.empty() ? sizeof(Color) : 1);
+    const std::size_t bytes = pixels.colors.size() * (has_palette ? 1 : sizeof(Color));
     std::string png(bytes + bytes / 512 + pixels.height + 8192, '\0');
-    png_alloc_size_t size = png.size();
-    if (png_image_write_to_memory(&image, png.data(), &size, 0, data, 0, palette.colors().data()) ==
-        0) {
+    Sink sink{png.data(), png.size()};
+    if (!write_raster(
+            sink, {static_cast<png_uint_32>(pixels.width), static_cast<png_uint_32>(pixels.height),
+                   static_cast<const png_byte*>(rows), colors.data(),
+                   has_palette ? static_cast<int>(colors.size()) : 0, numbers.are_noisy})) {
         // The library says it in words only.
-        if (std::string_view(image.message).find("memory") != std::string_view::npos)
+        const std::string_view message = sink.message.data();
+        if (message.empty() || message.find("memory") != std::string_view::npos)
             throw std::bad_alloc();
-        throw Error(ErrorKind::unsupported, "PNG", image.message);
+        throw Error(ErrorKind::unsupported, "PNG", std::string(message));
     }
-    png.resize(size);
+    png.resize(sink.size);
     return png;
 }
 

@@ -140,6 +140,7 @@ private:
     void runs_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
                      int gap, const CellNames& rows, const CellNames& columns) {
         const std::string name = rows.of(row) + ", ";
+        const RowColors colors(map, panel, row);
         std::string text;
         for (std::size_t column = 0, end = 0; column < map.columns; column = end) {
             const bool blocked = map.is_blocked(panel, row, column);
@@ -151,7 +152,7 @@ private:
                 return x == value || (!std::isfinite(x) && !std::isfinite(value));
             };
             for (end = column + 1; end < map.columns && is_same(end);) ++end;
-            text += "<path" + attribute("fill", hex_text(cell_color(map, panel, row, column)));
+            text += "<path" + attribute("fill", hex_text(colors.of(column)));
             std::string data;
             const std::size_t step = gap == 0 ? end - column : 1;
             for (std::size_t from = column; from < end; from += step)
@@ -191,9 +192,11 @@ private:
     /// The panel at one pixel a cell.
     void image(const HeatMap& map, std::size_t panel, const Box& box) {
         Pixels pixels(map.columns, map.rows, blocked_ground);
-        for (std::size_t row = 0; row < map.rows; ++row)
+        for (std::size_t row = 0; row < map.rows; ++row) {
+            const RowColors colors(map, panel, row);
             for (std::size_t column = 0; column < map.columns; ++column)
-                pixels.at(column, row) = cell_color(map, panel, row, column);
+                pixels.at(column, row) = colors.of(column);
+        }
         out_ << "<image" + attribute("x", box.x) + attribute("y", box.y) +
                     attribute("width", box.width) + attribute("height", box.height) +
                     attribute("preserveAspectRatio", "none") +

@@ -101,11 +101,32 @@ private:
     /// What has been written so far.
     std::string taken() { return std::exchange(out_.text(), std::string()); }
 
+    /// In steps of so many lines as give each label its room: every label begins above its column,
+    /// but for the last ones, which end with the map.
     void write_column_labels() {
-        std::string line(view_.label, ' ');
+        constexpr std::size_t most_steps = 4;
+        std::size_t widest = 0;
         for (const std::string& label : map_.column_labels)
-            line += fitted(label, view_.cell - 1) + " ";
-        write_line(line);
+            widest = std::max(widest, display_width(label_text(label, most_steps * view_.cell)));
+        const std::size_t steps = std::min({(widest + view_.cell) / view_.cell, most_steps,
+                                            std::max<std::size_t>(map_.columns, 1)});
+        const std::size_t end = map_.columns * view_.cell;
+        for (std::size_t step = 0; step < steps; ++step) {
+            std::string line(view_.label, ' ');
+            std::size_t at = 0;
+            for (std::size_t column = step; column < map_.columns; column += steps) {
+                const std::size_t room = std::min(steps * view_.cell - 1, end - std::min(at, end));
+                const std::string label =
+                    room == 0 ? "" : label_text(map_.column_labels[column], room);
+                const std::size_t width = display_width(label);
+                const std::size_t begin =
+                    std::max(at, std::min(column * view_.cell, end - std::min(width, end)));
+                line.append(begin - at, ' ');
+                line += label + " ";
+                at = begin + width + 1;
+            }
+            write_line(line);
+        }
     }
 
     void write_cell(std::size_t panel, std::size_t row, std::size_t column) {
@@ -179,11 +200,17 @@ private:
         std::size_t width = 0;
         const std::size_t apart = 10 / view_.cell;
         for (std::size_t column = 0; column < map_.columns; column += apart) {
-            line.append(column * view_.cell - width, ' ');
+            const std::size_t at = column * view_.cell;
             const std::size_t room =
-                std::min(apart * view_.cell - 1, (map_.columns - column) * view_.cell);
-            line += fitted("^" + map_.column_labels[column], room);
-            width = column * view_.cell + room;
+                std::min(apart * view_.cell - 1, map_.columns * view_.cell - at);
+            const std::string label =
+                label_text(map_.column_labels[column], apart * view_.cell - 2);
+            const std::size_t wide = display_width(label);
+            // The last one stands before its mark where there is no room behind it.
+            const bool is_before = wide + 1 > room && width + wide < at;
+            line.append((is_before ? at - wide : at) - width, ' ');
+            line += is_before ? label + "^" : fitted("^" + label, room);
+            width = is_before ? at + 1 : at + room;
         }
         write_line(line);
     }
@@ -228,9 +255,7 @@ private:
         if (view_.is_numbered)
             words += "; numbers: hundredths" +
                      (map_.is_diverging ? " of " + rounded_text(unit()) : std::string());
-        const bool any_blocked = std::any_of(map_.panels.begin(), map_.panels.end(),
-                                             [](const HeatPanel& p) { return !p.blocked.empty(); });
-        if (any_blocked) words += "; blank: blocked";
+        if (map_.has_blocked) words += "; blank: blocked";
         write_words(words);
     }
 

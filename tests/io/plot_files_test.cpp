@@ -122,7 +122,7 @@ bool holds_map(Pixels& pixels, const HeatMap& map, std::size_t y) {
                     left + static_cast<std::size_t>(layout.cell_width - layout.gap) - 1;
                 const auto bottom =
                     top + static_cast<std::size_t>(layout.cell_height - layout.gap) - 1;
-                const Color color = cell_color(map, panel, row, column);
+                const Color color = RowColors(map, panel, row).of(column);
                 for (std::size_t x : {left, right})
                     for (std::size_t edge : {top, bottom})
                         if (!(pixels.at(x, edge) == color)) return false;
