@@ -91,13 +91,12 @@ std::string embedding_words(const Walk& walk) {
     };
     std::string rows, whats;
     for (const Part& part :
-         {Part{names.ids, std::to_string(static_cast<std::int64_t>(id)), "its token id"},
-          Part{names.segments, "0", "its segment"},
-          Part{names.positions, std::to_string(walk.plan.past_len + walk.query()),
-               "its position"}}) {
+         {Part{names.ids, std::to_string(static_cast<std::int64_t>(id)), "token id"},
+          Part{names.segments, "0", "segment"},
+          Part{names.positions, std::to_string(walk.plan.past_len + walk.query()), "position"}}) {
         if (part.table.empty()) continue;
         rows += (rows.empty() ? "" : " + ") + std::string(part.table) + "[" + part.row + "]";
-        whats += std::string(whats.empty() ? "" : " and ") + part.what;
+        whats += (whats.empty() ? "its " : ", ") + std::string(part.what);
     }
     return "In the model this row is " + rows + ", by " + whats +
            (names.norm.empty() ? "" : ", and then the norm " + std::string(names.norm)) +
@@ -295,6 +294,7 @@ namespace {
 std::vector<std::string> context_lines(const Walk& walk, bool is_joined) {
     std::vector<std::string> lines;
     const std::size_t first = walk.first_head, end = is_joined ? first + 1 : walk.end_head;
+    lines.reserve(end - first);
     for (std::size_t head = first; head < end; ++head)
         lines.push_back(walk.vector_line(walk.place("context_vectors", head),
                                          walk.arrays.row("context_vectors", head),

@@ -39,9 +39,10 @@ private:
                             (is_turned ? ", turned by the rotary embedding:" : ":"));
             page_.formula({query_line(query)});
         } else {
-            page_.paragraph(std::string(row_of(s_.mode).projects ? "The query is the input row"
-                                                                 : "The query is given") +
-                            (g_.heads > 1 ? ", this head's part of it:" : " itself:"));
+            const bool is_input = row_of(s_.mode).projects;
+            page_.paragraph(
+                std::string(is_input ? "The query is the input row itself" : "The query is given") +
+                (g_.heads > 1 ? ", this head's part of it:" : ":"));
             page_.formula({query_line(query)});
         }
         if (is_rotated()) rotate();

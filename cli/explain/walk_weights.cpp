@@ -78,7 +78,10 @@ private:
         page_.paragraph(
             "Maximum and denominator in one number: logsumexp = maximum + "
             "log(denominator) = " +
-            log + ". A weight is e^(score - logsumexp).");
+            log +
+            (s_.mask_method == MaskMethod::neg_inf
+                 ? ". A weight is e^(score - logsumexp)."
+                 : ". Before the mask a weight is e^(score - logsumexp)."));
     }
 
     void show_softmax() {

@@ -193,6 +193,7 @@ TEST_CASE("explain page: a label is found and shown without the blanks round it"
     CHECK(page.find("\"cat\" looks at: ") != std::string::npos);
     CHECK(page.find("\" cat\"") == std::string::npos);
     std::vector<std::string> many;
+    many.reserve(50);
     for (int i = 0; i < 50; ++i) many.push_back("word" + std::to_string(i));
     const Outcome outcome = run_attn({"explain", "self", "-", "--token", "w"}, request(many));
     CHECK(outcome.err.find("word11, ..., or a whole number from 0 to 49") != std::string::npos);
