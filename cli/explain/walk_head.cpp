@@ -37,6 +37,12 @@ std::string HeadView::last_scores() const {
     return arrays_.has(name) ? name : "biased_scores";
 }
 
+std::string HeadView::name_of_last_scores() const {
+    const std::string name = last_scores();
+    const bool is_biased = s_.alibi || !walk_.source.additive_masks.empty();
+    return name == "biased_scores" && !is_biased ? "scores_left" : name;
+}
+
 std::size_t HeadView::key_in_full() const {
     const Row shares = walk_.shares(head_);
     const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();

@@ -31,6 +31,9 @@ protected:
     /// Of the scores as the softmax takes them: the array of the last step, or behind the mask.
     std::string last_scores() const;
 
+    /// What they are called where nothing was added to them and some keys are only blocked.
+    std::string name_of_last_scores() const;
+
     bool sees(std::size_t key) const { return mask_[key] != 0; }
     bool sees_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
     bool sees_nothing() const {

@@ -69,7 +69,7 @@ private:
                             : "";
         page_.paragraph(words + ". One in full, then all:");
         page_.formula({power_in_full(scores, powers, shift)});
-        show_by_key({{last_scores(), scores}, {"softmax_powers", powers}});
+        show_by_key({{name_of_last_scores(), scores}, {"softmax_powers", powers}});
         page_.paragraph("Their sum is the denominator:");
         page_.formula({place("softmax_total") + " = " +
                        words_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});

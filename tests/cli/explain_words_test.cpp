@@ -173,7 +173,9 @@ void check_softmax(const Walked& w) {
     for (std::size_t i = 0; i < powers.size(); ++i) any_less = any_less || is_less(i);
     CHECK(is_less(key) == any_less);
     // The row above it is what the softmax sees: blocked keys are out of it.
-    const auto seen = table_row(w.page, leaves_some ? "biased_scores" : "softmax_powers");
+    auto seen = table_row(w.page, leaves_some ? "scores_left" : "softmax_powers");
+    if (seen.empty()) seen = table_row(w.page, "biased_scores");
+    REQUIRE(!seen.empty());
     for (std::size_t i = 0; leaves_some && i < seen.size(); ++i)
         CHECK((mask[i] == 0 ? seen[i] == -INFINITY : is_near(seen[i], scores[i])));
 }
@@ -406,5 +408,24 @@ TEST_CASE("explain: of many keys those with the largest weights are shown, and t
                     count == 13 ? "one weighs " : std::to_string(count - 12) + " weigh ";
                 CHECK(is_near(first_behind(page, "The other " + others), rest));
             }
+    }
+}
+
+TEST_CASE("explain: no step is named for what did not happen") {
+    scratch_folder();
+    const Words ask{"explain", "causal", "--example", "journey", "--token", "2"};
+    const auto page = [&](const Words& more) {
+        Words words = ask;
+        words.insert(words.end(), more.begin(), more.end());
+        return run_attn(words).out;
+    };
+    for (const Words& more : std::vector<Words>{{}, {"--window", "1,0"}, {"--kv-lengths", "4"}}) {
+        CHECK(page(more).find("biased_scores") == std::string::npos);
+        CHECK(table_row(page(more), "scores_left").size() == 6);
+    }
+    write_text("bias.json", "[[0.5, 0.25, 0, 1, 2, 3]]");
+    for (const Words& more : std::vector<Words>{{"--alibi"}, {"--mask", "bias.json"}}) {
+        CHECK(table_row(page(more), "scores_left").empty());
+        CHECK(table_row(page(more), "biased_scores").size() == 6);
     }
 }
