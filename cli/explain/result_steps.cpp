@@ -179,7 +179,7 @@ private:
                 if (is_seen(i)) shift[row] = std::max(shift[row], scores.data()[i]);
             if (shift[row] == lowest) shift[row] = 0;  // nothing is seen
             for (std::size_t i = first; i < end; ++i) {
-                powers[i] = is_seen(i) ? std::exp(scores.data()[i] - shift[row]) : 0;
+                powers[i] = is_seen(i) ? rounded(std::exp(scores.data()[i] - shift[row])) : 0;
                 total[row] += powers[i];
             }
             sink[row] = std::exp(logit - shift[row]);
@@ -203,6 +203,10 @@ private:
         if (!after) return;
         add_by_key("unmasked_weights", share);
         add_masked_total();
+    }
+
+    double rounded(double x) const {
+        return plan_.dtype == Dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x;
     }
 
     /// Whether the weights are the softmax of these scores, of each kept by dropout too. A mask

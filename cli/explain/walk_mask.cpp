@@ -24,48 +24,60 @@ public:
             std::transform(allowed.begin(), allowed.end(), of_rule.begin(), allowed.begin(),
                            [](double one, double other) { return std::min(one, other); });
         }
-        const bool is_all = walk_.is_result() ? show_unsaid(allowed) : true;
+        const Row zeros = unknown_zeros();
+        const bool is_known = std::count(zeros.begin(), zeros.end(), 0.0) == 0;
+        if (walk_.is_result()) show_masks_of_result(allowed);
+        if (!is_known) show_zeros(zeros);
         if (rows.empty() && sees_all()) {
-            if (is_all)
+            if (is_known && !walk_.source.unsaid.position)
                 page_.paragraph("No rule blocks a key: the query may see all of " +
                                 sized("kv_len", g_.kv_len) + ".");
             return;
         }
-        rows.emplace_back("mask", mask_);
-        if (!rows.empty() && allowed == mask_)
-            page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
+        if (is_known) {
+            if (allowed == mask_)
+                page_.paragraph("A key is seen, 1 in mask, where every rule allows it:");
+            rows.emplace_back("mask", mask_);
+        }
         show_by_key(rows);
     }
 
 private:
-    /// What blocks keys beside these rules, as far as a result shows it; whether that is all.
-    bool show_unsaid(const Row& allowed) {
-        const Unsaid& unsaid = walk_.source.unsaid;
-        if (unsaid.position && (*s_.causal || !s_.window.empty()))
+    /// What blocks keys beside these rules, as far as a result shows it.
+    void show_masks_of_result(const Row& allowed) {
+        const bool is_unplaced = walk_.source.unsaid.position;
+        if (is_unplaced && (*s_.causal || !s_.window.empty()))
             page_.paragraph(std::string(!*s_.causal         ? "A window blocks"
                                         : s_.window.empty() ? "A causal mask blocks"
                                                             : "A causal mask and a window block") +
                             " keys by the query's position among the keys, which the result does "
                             "not say.");
-        Row others(g_.kv_len, 1), zeros(g_.kv_len, 1);
-        const Row weights = row("attention_weights");
-        for (std::size_t key = 0; key < g_.kv_len; ++key) {
+        Row others(g_.kv_len, 1);
+        for (std::size_t key = 0; key < g_.kv_len; ++key)
             if (allowed[key] != 0 && !sees(key)) others[key] = 0;
-            if (unsaid.masks && sees(key) && weights[key] == 0) zeros[key] = 0;
-        }
-        if (std::count(others.begin(), others.end(), 0.0) != 0)
-            page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
-                            std::string(unsaid.position ? ", or one of these," : "") +
-                            (allowed == Row(g_.kv_len, 1) ? " blocks " : " also blocks ") +
-                            counted_keys(others) + ".");
-        if (std::count(zeros.begin(), zeros.end(), 0.0) == 0) return !unsaid.position;
+        if (std::count(others.begin(), others.end(), 0.0) == 0) return;
+        const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
+        page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
+                        std::string(is_unplaced ? ", or one of these," : "") +
+                        (is_alone ? " blocks " : " also blocks ") + counted_keys(others) + ".");
+    }
+
+    /// 0 at keys that have no weight and may be blocked or not.
+    Row unknown_zeros() const {
+        Row zeros(g_.kv_len, 1);
+        const Row weights = row("attention_weights");
+        for (std::size_t key = 0; key < g_.kv_len; ++key)
+            if (walk_.source.unsaid.masks && sees(key) && weights[key] == 0) zeros[key] = 0;
+        return zeros;
+    }
+
+    void show_zeros(const Row& zeros) {
         page_.paragraph("The weight is 0 for " + counted_keys(zeros) +
                         ". The result does not have mask, so that it does not say why: a mask "
                         "blocks such a key, " +
                         (walk_.has_only_kept() ? "dropout has dropped it, " : "") +
                         (walk_.source.digits ? "its weight was rounded to 0, " : "") +
                         "or its score is too low for a weight.");
-        return false;
     }
 
     struct Rule {

@@ -109,9 +109,12 @@ private:
         } else {
             page_.paragraph(
                 "A weight is e to the power of its score, divided by the sum of them all" + rest +
-                ". The result does not have the scores that they are made of" +
-                (walk_.has_only_kept() ? ", and of the weights only those that dropout kept."
-                                       : ". The weights:"));
+                (arrays_.has("scores") || arrays_.has("scaled_scores")
+                     ? ". Whether a mask was added to the scores, the result does not say "
+                       "(biased_scores or logsumexp do)."
+                     : ". The result does not have the scores that they are made of.") +
+                (walk_.has_only_kept() ? " Of the weights it has those alone that dropout kept."
+                                       : " The weights:"));
         }
         show_weights();
     }
