@@ -14,7 +14,7 @@ namespace attn::cli {
 namespace {
 
 /// Of a number, that another way of computing may make it off by.
-constexpr double part = 0.01;
+constexpr double off_by = 0.01;
 
 class Checks {
 public:
@@ -32,7 +32,7 @@ public:
     }
 
 private:
-    const Array<double>* find(std::string_view name) const { return array_in(source_, name); }
+    const Array<double>* find(std::string_view name) const { return array_of(source_, name); }
 
     [[noreturn]] void refuse(const std::string& found) const {
         throw Error(ErrorKind::input, source_.file, found + "; expected the arrays of one result");
@@ -40,7 +40,7 @@ private:
 
     bool are_close(double a, double b, double digits) const {
         if (!std::isfinite(a) || !std::isfinite(b)) return a == b || std::isnan(a) || std::isnan(b);
-        return std::abs(a - b) <= part * std::max(std::abs(a), std::abs(b)) + digits * digit_ +
+        return std::abs(a - b) <= off_by * std::max(std::abs(a), std::abs(b)) + digits * digit_ +
                                       std::numeric_limits<float>::min();
     }
 
@@ -56,12 +56,12 @@ private:
         if (weights == nullptr) return;
         const double* const values = weights->data();
         for (std::size_t i = 0; i < weights->size(); ++i)
-            if (values[i] < 0 || values[i] > (1 + part) * largest + digit_)
+            if (values[i] < 0 || values[i] > (1 + off_by) * largest + digit_)
                 refuse("has " + number_at(name, values[i], i) + ", which no softmax makes");
         for (std::size_t first = 0; makes_whole && first < weights->size(); first += plan_.kv_len) {
             double sum = 0;
             for (std::size_t i = first; i < first + plan_.kv_len; ++i) sum += values[i];
-            const double rounding = part + digit_ * static_cast<double>(plan_.kv_len);
+            const double rounding = off_by + digit_ * static_cast<double>(plan_.kv_len);
             const bool may_be_less = sum == 0 || !plan_.sink.empty();
             if (sum > 1 + rounding || (sum < 1 - rounding && !may_be_less))
                 refuse("has " + std::string(name) + " of query " +
@@ -137,7 +137,7 @@ private:
             const double made = shift->data()[row] + std::log(find("softmax_total")->data()[row]);
             const double number = said->data()[row];
             if (std::isfinite(made) && std::isfinite(number) &&
-                std::abs(made - number) > part * std::max(1.0, std::abs(number)) + 2 * digit_)
+                std::abs(made - number) > off_by * std::max(1.0, std::abs(number)) + 2 * digit_)
                 refuse("has logsumexp " + setting_text(number) + " of query " +
                        std::to_string(plan_.first_query) + ", which its scores make " +
                        setting_text(made));

@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    const Array<double>* find(std::string_view name) const { return array_in(source_, name); }
+    const Array<double>* find(std::string_view name) const { return array_of(source_, name); }
 
     void copy(std::string_view from, std::string_view to) {
         if (find(from) == nullptr || find(to) != nullptr) return;
@@ -303,7 +303,7 @@ std::vector<double> stepped(const WalkSource& source, const StepUse& use, const 
                      [&]<class T>(T) { return stepped_in<T>(use, of, scores, plan.kv_len); });
 }
 
-const Array<double>* array_in(const WalkSource& source, std::string_view name) {
+const Array<double>* array_of(const WalkSource& source, std::string_view name) {
     for (const NamedArray& array : source.result.arrays)
         if (array.name == name) return &std::get<Array<double>>(array.values);
     return nullptr;

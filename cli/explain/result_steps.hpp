@@ -25,6 +25,6 @@ std::vector<double> stepped(const WalkSource& source, const StepUse& use, const 
                             std::size_t row);
 
 /// The array of this name, or null.
-const Array<double>* array_in(const WalkSource& source, std::string_view name);
+const Array<double>* array_of(const WalkSource& source, std::string_view name);
 
 }  // namespace attn::cli
