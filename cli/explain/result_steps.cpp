@@ -88,6 +88,8 @@ private:
     /// Steps that the file does not have, where the one before is there as it was computed.
     /// Scores that are others than theirs have an additive mask in them.
     void add_scores() {
+        // A soft cap that is off leaves scaled scores as they are.
+        if (plan_.softcap == 0) copy("capped_scores", "scaled_scores");
         last_ = "scores";
         for (const StepUse& use : steps_taken(plan_, 0)) {
             const std::string after(use.step.emits[use.index].row().name);
