@@ -87,8 +87,13 @@ TEST_CASE(
         CHECK(read_result_file("result." + format, workers).arrays.size() == 2);
     }
     std::vector<std::string> notes;
-    for (const char* picture : {"result.png", "result.svg", "result.html"})
-        plot({{"result.json"}, picture, "", {}, io::ColorScale::fixed}, notes);
+    PlotRequest request;
+    request.results = {"result.json"};
+    request.scale = io::ColorScale::fixed;
+    for (const char* picture : {"result.png", "result.svg", "result.html"}) {
+        request.output = picture;
+        plot(request, notes);
+    }
 }
 
 TEST_CASE("threads: a batch of several jobs, resumed or tried again, gives the bytes of one") {
