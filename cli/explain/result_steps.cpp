@@ -175,7 +175,8 @@ private:
         std::vector<double> powers(rows_ * plan_.kv_len);
         for (std::size_t row = 0; row < rows_; ++row) {
             const std::size_t first = row * plan_.kv_len, end = first + plan_.kv_len;
-            const double logit = plan_.sink.empty() ? lowest : plan_.sink[row % plan_.heads];
+            double logit = lowest;
+            if (!plan_.sink.empty()) logit = plan_.sink[row % plan_.heads];
             shift[row] = logit;
             for (std::size_t i = first; i < end; ++i)
                 if (is_seen(i)) shift[row] = std::max(shift[row], scores.data()[i]);
@@ -198,7 +199,8 @@ private:
         };
         if (!after && find("biased_scores") == nullptr)
             add_by_key("biased_scores", [&](std::size_t i) {
-                return mask.data()[i] == 0 ? lowest : scores.data()[i];
+                if (mask.data()[i] == 0) return lowest;
+                return scores.data()[i];
             });
         if (!after && find("weights_before_dropout") == nullptr)
             add_by_key("weights_before_dropout", share);

@@ -97,7 +97,7 @@ Color color_at(double position, bool is_diverging) {
     const std::span<const Color> colors = cell_colors(is_diverging);
     const double part = std::clamp(is_diverging ? (position + 1) / 2 : position, 0.0, 1.0);
     const auto last = static_cast<double>(colors.size() - 1);
-    return colors[static_cast<std::size_t>(part * last + 0.5)];
+    return colors[static_cast<std::size_t>(std::lround(part * last))];
 }
 
 Color ink_on(const Color& ground) {
