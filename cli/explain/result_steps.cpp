@@ -226,6 +226,9 @@ private:
                 1e-3 * std::max(1.0, std::abs(logs->data()[row])) + 2 * last_digit(source_))
                 return false;
         const Array<double>* before = find("weights_before_dropout");
+        // What dropout took cannot be told from what a late mask did.
+        if (before == nullptr && plan_.dropout.p > 0 && plan_.mask_method != MaskMethod::neg_inf)
+            return false;
         const double kept = before == nullptr ? 1 / (1 - plan_.dropout.p) : 1;
         const Array<double>& weights = before == nullptr ? *find("attention_weights") : *before;
         const double digit = last_digit(source_);

@@ -51,7 +51,7 @@ void show_sizes(Walk& walk) {
     for (const auto& [name, size] : {std::pair("batch", g.batch),
                                      {"heads", g.heads},
                                      {"kv_heads", g.kv_heads},
-                                     {"q_len", g.q_len},
+                                     {"q_len", walk.source.unsaid.queries ? 0 : g.q_len},
                                      {"kv_len", g.kv_len},
                                      {"d_in", g.d_in},
                                      {"d_k", g.d_k},
@@ -61,7 +61,8 @@ void show_sizes(Walk& walk) {
                          std::string(name_of(dtype_names, walk.settings().dtype)) + " (" +
                          walk.source_of("dtype") + "), rounded to " +
                          std::to_string(walk.words.decimals()) +
-                         " digits after the point on this page only (--precision).");
+                         (walk.words.decimals() == 1 ? " digit" : " digits") +
+                         " after the point on this page only (--precision).");
 }
 
 std::string source_of_inputs(const Walk& walk) {
@@ -122,7 +123,8 @@ void show_input(Walk& walk) {
                          (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
                                                        "its own"
                                                      : "") +
-                         ". The query's row, " + std::to_string(walk.plan.d_in) + " numbers:");
+                         ". The query's row, " + std::to_string(walk.plan.d_in) +
+                         (walk.plan.d_in == 1 ? " number:" : " numbers:"));
     std::vector<std::string> lines;
     if (arrays.has("token_ids")) {
         const double id = arrays.number("token_ids", 0);

@@ -137,7 +137,10 @@ void take_labels(io::Report& report, const ResultFile& result, const Naming& giv
     const bool may_be_of_keys = mode == nullptr && !labels.keys.empty();
     if (q_len != 0 && !tokens.empty() && labels.queries.empty() && !may_be_of_keys)
         refuse(tokens, "tokens", q_len, "queries");
-    if (kv_len != 0 && !context_tokens.empty() && labels.keys.empty())
+    // Fewer words than keys leave the first ones to a cache, where there may be one.
+    const bool may_be_cached = given.context_tokens.empty() || (mode != nullptr && !mode->projects);
+    const bool are_too_few = context_tokens.size() != kv_len && !may_be_cached;
+    if (kv_len != 0 && !context_tokens.empty() && (labels.keys.empty() || are_too_few))
         refuse(context_tokens, "context_tokens", kv_len, "keys");
     report.query_labels = std::move(labels.queries);
     report.key_labels = std::move(labels.keys);
@@ -234,7 +237,7 @@ const NamedArray* weights_in(const io::Report& report) {
 /// Weights with nothing beside them that are 0 wherever a causal mask blocks.
 BlockRules plain_rules_of(const io::Report& report) {
     const NamedArray* weights = weights_in(report);
-    if (weights == nullptr || !holds_weights(*weights) || !is_causal(*weights)) return {};
+    if (weights == nullptr || !io::holds_weights(*weights) || !is_causal(*weights)) return {};
     Plan asked;
     asked.causal = true;
     Operands none;

@@ -2,14 +2,13 @@
 #include "cli/plot/plain_array.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "cli/request/option_values.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/plot/heat_map.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -67,15 +66,6 @@ AxisNames axes_named(const std::string& list) {
     return axes;
 }
 
-bool holds_weights(const NamedArray& array) {
-    constexpr double tolerance = 1e-2;
-    return holds_of_rows(array, [](std::size_t, const auto* first, const auto* last) {
-        const double sum = std::accumulate(first, last, 0.0);
-        return std::abs(sum - 1) <= tolerance &&
-               std::all_of(first, last, [](auto x) { return x >= 0 && x <= 1; });
-    });
-}
-
 bool is_causal(const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     const std::size_t rank = shape.size();
@@ -95,7 +85,7 @@ void name_axes(NamedArray& array, const Naming& given, const std::vector<std::st
     const bool has_words_for_both =
         key_words == 0 ? words == rows && words == columns : key_words == columns;
     const bool may_be_weights = columns > 1 && (rows == columns || header.size() == columns);
-    if (has_words_for_both || (may_be_weights && holds_weights(array))) {
+    if (has_words_for_both || (may_be_weights && io::holds_weights(array))) {
         axes[rank - 2] = "q_len";
         axes[rank - 1] = "kv_len";
         if (rank == 3) axes[0] = "heads";

@@ -21,10 +21,6 @@ struct Naming {
 /// Errors: kind usage, for a name that no axis has and for an axis that is named twice.
 AxisNames axes_named(const std::string& list);
 
-/// Whether all rows are of numbers from 0 to 1 that make 1 together, as a softmax leaves them; half
-/// precision may be off by a hundredth.
-bool holds_weights(const NamedArray& array);
-
 /// Whether nothing but 0 stands above the diagonal of square matrices.
 bool is_causal(const NamedArray& array);
 

@@ -24,7 +24,7 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
         axes += (axes.empty() ? "" : ", ") + std::string(array.axes[axis]) + " " +
                 std::to_string(shape[axis]);
     const std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
-    const bool is_weights = io::counts_queries_and_keys(array) && holds_weights(array);
+    const bool is_weights = io::counts_queries_and_keys(array) && io::holds_weights(array);
     return drawing.place + ": an array with nothing beside it, drawn as " +
            (is_weights && is_causal(array) ? "causal attention weights"
             : is_weights                   ? "attention weights"

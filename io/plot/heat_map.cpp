@@ -142,9 +142,9 @@ private:
             map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) +
                         (map_.is_diverging ? " elements, by magnitude" : " elements");
-        const bool may_be_weights = !find_array(array_.name) && draw_ == Draw::up;
-        const bool is_weights = array_.name == "attention_weights" ||
-                                (may_be_weights && counts_queries_and_keys(array_));
+        const bool may_be_weights = !find_array(array_.name) && counts_queries_and_keys(array_);
+        const bool is_weights =
+            array_.name == "attention_weights" || (may_be_weights && holds_weights(array_));
         map_.heading = label_text(
             report_.heading.empty()
                 ? subject_of(array_.name, is_weights, map_.tokens_on_rows) + circumstances()
@@ -273,6 +273,25 @@ private:
 bool counts_queries_and_keys(const NamedArray& array) {
     const std::size_t rank = array.axes.size();
     return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+bool holds_weights(const NamedArray& array) {
+    constexpr double tolerance = 1e-2;
+    return std::visit(
+        [&](const auto& values) {
+            const std::size_t columns = values.shape().back();
+            for (std::size_t first = 0; first < values.size(); first += columns) {
+                double sum = 0;
+                for (std::size_t i = first; i < first + columns; ++i) {
+                    const auto x = static_cast<double>(values.data()[i]);
+                    if (!(x >= 0 && x <= 1)) return false;
+                    sum += x;
+                }
+                if (std::abs(sum - 1) > tolerance) return false;
+            }
+            return true;
+        },
+        array.values);
 }
 
 HeatMap::RowScale HeatMap::row_scale(std::size_t panel, std::size_t row) const {

@@ -107,6 +107,10 @@ using IsBlocked =
 /// Whether the last axes are q_len and kv_len.
 bool counts_queries_and_keys(const NamedArray& array);
 
+/// Whether all rows are of numbers from 0 to 1 that make 1 together, as a softmax leaves them; half
+/// precision may be off by a hundredth. Of rank 2 or more.
+bool holds_weights(const NamedArray& array);
+
 struct HeatMapLimits {
     std::size_t rows = 1024, columns = 1024;  ///< more are pooled to at most as many
 };

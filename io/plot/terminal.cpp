@@ -102,7 +102,7 @@ private:
     std::string taken() { return std::exchange(out_.text(), std::string()); }
 
     /// In steps of so many lines as give each label its room: every label begins above its column,
-    /// but for the last ones, which end with the map.
+    /// but for the last ones where the terminal ends before them.
     void write_column_labels() {
         constexpr std::size_t most_steps = 4;
         std::size_t widest = 0;
@@ -110,7 +110,9 @@ private:
             widest = std::max(widest, display_width(label_text(label, most_steps * view_.cell)));
         const std::size_t steps = std::min({(widest + view_.cell) / view_.cell, most_steps,
                                             std::max<std::size_t>(map_.columns, 1)});
-        const std::size_t end = map_.columns * view_.cell;
+        const std::size_t share = (terminal_.columns + panel_gap) / view_.across - panel_gap;
+        const std::size_t end =
+            std::max(map_.columns * view_.cell, share - std::min(view_.label, share));
         for (std::size_t step = 0; step < steps; ++step) {
             std::string line(view_.label, ' ');
             std::size_t at = 0;

@@ -110,7 +110,7 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
         json heads = json::array();
         for (int head = 0; head < 3; ++head)
             heads.push_back({{0.1 * layer, 0.1 * head}, {0.5, 0.25}});
-        five.push_back({heads});
+        five.push_back(json::array({heads}));
     }
     write_text("five.json", five.dump());
     const Outcome all = run_attn({"plot", "five.json"});
