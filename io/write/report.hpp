@@ -29,7 +29,7 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label a query, and one a key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    std::size_t first_query = 0;            ///< the query that row 0 belongs to
+    std::size_t first_query = 0;  ///< the query that row 0 belongs to
     /// "layer 3" and "head 5": one an entry of axis "layer" and of axis "heads", or empty.
     std::vector<std::string> layer_labels, head_labels;
     std::string heading;  ///< of pictures; empty: what the array and the settings say

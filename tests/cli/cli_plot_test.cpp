@@ -170,21 +170,20 @@ TEST_CASE("plot: the axes of every array are those of its question") {
     in_scratch_with_data();
     write_text("short.json", "[[1, 2], [2, 1]]");
     write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
-    for (const Words& words :
-         std::vector<Words>{{"multihead", input, "--heads", "4", "--d-out", "8", "--kv-heads", "2"},
-                            {"multihead", "data/journey_twice.json", "--heads", "2", "--d-out", "2",
-                             "--style", "wrapper", "--qkv-bias"},
-                            {"self", "data/journey_twice.json"},
-                            {"self", "data/journey_twice.json", "--kv-lengths", "6,4"},
-                            {"causal", "data/journey_twice.json", "--kv-lengths", "1,3", "--token",
-                             "4"},
-                            {"multihead", "data/journey_twice.json", "--heads", "3", "--no-causal",
-                             "--kv-lengths", "2,5", "--window", "2,1"},
-                            {"cross", "short.json", "--context", "long.json", "--causal",
-                             "--causal-align", "bottom-right", "--token", "0"},
-                            {"sdpa", "--query", "long.json", "--key", "long.json", "--value",
-                             "long.json", "--past-key", "short.json", "--past-value", "short.json",
-                             "--causal", "--causal-align", "top-left"}}) {
+    for (const Words& words : std::vector<Words>{
+             {"multihead", input, "--heads", "4", "--d-out", "8", "--kv-heads", "2"},
+             {"multihead", "data/journey_twice.json", "--heads", "2", "--d-out", "2", "--style",
+              "wrapper", "--qkv-bias"},
+             {"self", "data/journey_twice.json"},
+             {"self", "data/journey_twice.json", "--kv-lengths", "6,4"},
+             {"causal", "data/journey_twice.json", "--kv-lengths", "1,3", "--token", "4"},
+             {"multihead", "data/journey_twice.json", "--heads", "3", "--no-causal", "--kv-lengths",
+              "2,5", "--window", "2,1"},
+             {"cross", "short.json", "--context", "long.json", "--causal", "--causal-align",
+              "bottom-right", "--token", "0"},
+             {"sdpa", "--query", "long.json", "--key", "long.json", "--value", "long.json",
+              "--past-key", "short.json", "--past-value", "short.json", "--causal",
+              "--causal-align", "top-left"}}) {
         Words all = words;
         all.insert(all.end(), {"--emit", "all", "--plot", "asked.html", "-o", "r.json"});
         CAPTURE(words);
