@@ -70,6 +70,16 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
     check("--context-tokens", request.context_tokens, 1, "column");
 }
 
+/// Of the arrays that are no longer there: "keys, values".
+std::string names_without(const std::vector<const NamedArray*>& arrays,
+                          const std::vector<const NamedArray*>& left) {
+    std::string names;
+    for (const NamedArray* array : arrays)
+        if (std::find(left.begin(), left.end(), array) == left.end())
+            names += (names.empty() ? "" : ", ") + array->name;
+    return names;
+}
+
 }  // namespace
 
 void plot(const PlotRequest& request, std::vector<std::string>& notes) {
@@ -95,7 +105,12 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes) {
     auto arrays = choose(drawing);
     check_words(arrays, drawing, request);
     if (drawing.is_plain && axes.empty()) notes.push_back(note_of_plain(drawing, *arrays.front()));
-    if (!request.heads.empty()) arrays = keep_heads(report, arrays, request.heads);
+    if (!request.heads.empty()) {
+        const auto left = keep_heads(report, arrays, request.heads);
+        if (const std::string names = names_without(arrays, left); !names.empty())
+            notes.push_back("--head: " + names + " left out, of another number of heads");
+        arrays = left;
+    }
     report.heading = request.title;
     if (!to_file)
         return io::show(
