@@ -211,8 +211,14 @@ std::vector<std::uint64_t> kv_lengths_of(const json& config) {
     return is_list ? lengths.get<std::vector<std::uint64_t>>() : std::vector<std::uint64_t>{};
 }
 
-/// The rules that the config names; a result does not say what a mask's file held.
-Mask rules_of(const ResultFile& result, const PositionOffset& offset, std::size_t batch) {
+/// What the rules of this plan block; it has no masks from files.
+BlockRules rules_of(const Plan& asked, bool is_unknown_row = false) {
+    Operands none;
+    return {true, is_unknown_row, std::make_shared<const Mask>(take_masks(asked, none).rules)};
+}
+
+/// What the config asks; a result does not say what a mask's file held.
+Plan asked_by(const ResultFile& result, const PositionOffset& offset, std::size_t batch) {
     Plan asked;
     asked.offset = offset;
     asked.kv_lengths = kv_lengths_of(config_in(result));
@@ -223,8 +229,7 @@ Mask rules_of(const ResultFile& result, const PositionOffset& offset, std::size_
     if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
         window[1].is_number_integer())
         asked.window = window.get<std::vector<std::int64_t>>();
-    Operands none;
-    return take_masks(asked, none).rules;
+    return asked;
 }
 
 /// The weights of a result, or of another program.
@@ -240,8 +245,7 @@ BlockRules plain_rules_of(const io::Report& report) {
     if (weights == nullptr || !io::holds_weights(*weights) || !is_causal(*weights)) return {};
     Plan asked;
     asked.causal = true;
-    Operands none;
-    return {true, false, std::make_shared<const Mask>(take_masks(asked, none).rules)};
+    return rules_of(asked);
 }
 
 }  // namespace
@@ -281,8 +285,7 @@ BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
                      : PositionOffset();
     const NamedArray* weights = weights_in(report);
     const std::size_t batch = weights == nullptr ? 0 : panels_of(*weights) / heads_of(*weights);
-    return {true, is_row && bottom_right,
-            std::make_shared<const Mask>(rules_of(result, offset, batch))};
+    return rules_of(asked_by(result, offset, batch), is_row && bottom_right);
 }
 
 // The rules count from the query's position, which is not known behind cached keys, nor where one

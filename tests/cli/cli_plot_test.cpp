@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -17,10 +18,6 @@ void in_scratch_with_data() {
     scratch_folder();
     std::filesystem::remove("data");
     std::filesystem::create_directory_symlink(data_path(""), "data");
-}
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
 }
 
 }  // namespace

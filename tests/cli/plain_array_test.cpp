@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -14,10 +15,6 @@ using nlohmann::json;
 using Words = std::vector<std::string>;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 /// Rows that make `sum`; with `causal` nothing stands above the diagonal.
 json matrix(std::size_t rows, std::size_t columns, double sum, bool causal, double seed) {

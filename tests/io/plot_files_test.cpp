@@ -13,6 +13,7 @@
 #include "io/plot/label_text.hpp"
 #include "io/plot/png.hpp"
 #include "io/plot/svg.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -56,10 +57,6 @@ std::size_t count(std::string_view text, std::string_view part) {
     std::size_t found = 0;
     for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
     return found;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
 }
 
 /// What is not well-formed XML, of the parts of XML that are written; empty where nothing is.
@@ -136,21 +133,21 @@ bool holds_map(Pixels& pixels, const HeatMap& map, std::size_t y) {
 TEST_CASE("svg: title, panels, labels, axes and legend") {
     const std::string svg = svg_of(causal_map(2, journey, 6));
     CHECK(fault_of(svg) == "");
-    CHECK(contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
-    CHECK(contains(svg, ">batch 0, head 1</text>"));
+    CHECK(test::contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
+    CHECK(test::contains(svg, ">batch 0, head 1</text>"));
     CHECK(count(svg, ">journey</text>") == 3);  // a row, and a column of each panel
-    CHECK(contains(svg, ">query</text>"));
-    CHECK(contains(svg, ">key</text>"));
-    CHECK(contains(svg, ">blocked</text>"));
-    CHECK(!contains(svg, ">no number</text>"));
+    CHECK(test::contains(svg, ">query</text>"));
+    CHECK(test::contains(svg, ">key</text>"));
+    CHECK(test::contains(svg, ">blocked</text>"));
+    CHECK(!test::contains(svg, ">no number</text>"));
 }
 
 TEST_CASE("svg: a tooltip for each number, one for each run of blocked cells") {
     const HeatMap map = causal_map(1, journey, 6);
     const std::string svg = svg_of(map);
-    CHECK(contains(svg, "<title>query 0 Your, key 1 journey to 5 step: blocked</title>"));
-    CHECK(contains(svg, "<title>query 4 one, key 5 step: blocked</title>"));
-    CHECK(contains(svg, "<title>query 3 with, key 1 journey: 0.09793814</title>"));
+    CHECK(test::contains(svg, "<title>query 0 Your, key 1 journey to 5 step: blocked</title>"));
+    CHECK(test::contains(svg, "<title>query 4 one, key 5 step: blocked</title>"));
+    CHECK(test::contains(svg, "<title>query 3 with, key 1 journey: 0.09793814</title>"));
     CHECK(count(svg, ": blocked</title>") == 5);
     CHECK(count(svg, "<title>query") == 5 + 21);
 }
@@ -159,12 +156,12 @@ TEST_CASE("svg: runs of equal numbers are one shape") {
     const std::string svg = svg_of(map_of(
         "scores", test::array_of<float>({{1, 1, 1, -2}, {not_a_number, not_a_number, 1, 1}})));
     CHECK(fault_of(svg) == "");
-    CHECK(contains(svg, "<title>query 0, key 0 to 2: 1</title>"));
-    CHECK(contains(svg, "<title>query 0, key 3: -2</title>"));
-    CHECK(contains(svg, "<title>query 1, key 0 to 1: no number</title>"));
+    CHECK(test::contains(svg, "<title>query 0, key 0 to 2: 1</title>"));
+    CHECK(test::contains(svg, "<title>query 0, key 3: -2</title>"));
+    CHECK(test::contains(svg, "<title>query 1, key 0 to 1: no number</title>"));
     CHECK(count(svg, "<title>query") == 4);
-    CHECK(contains(svg, ">no number</text>"));
-    CHECK(contains(svg, ">-2</text>"));
+    CHECK(test::contains(svg, ">no number</text>"));
+    CHECK(test::contains(svg, ">-2</text>"));
 }
 
 TEST_CASE("svg: queries after the first, and cells of several elements") {
@@ -174,13 +171,13 @@ TEST_CASE("svg: queries after the first, and cells of several elements") {
     Array<float> values = Array<float>::from_shape({2, 6});
     for (std::size_t i = 0; i < 12; ++i) values.data()[i] = static_cast<float>(i) / 16;
     const NamedArray array{"attention_weights", values, {"q_len", "kv_len"}};
-    CHECK(contains(svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {})),
-                   "<title>query 5 step, key 0 Your: 0.375</title>"));
+    CHECK(test::contains(svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {})),
+                         "<title>query 5 step, key 0 Your: 0.375</title>"));
     const std::string means =
         svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {1, 3}));
-    CHECK(contains(means, "<title>query 4 to 5, key 2 to 3: 0.5625</title>"));
-    CHECK(contains(means, ">each cell is the largest of 2 x 2 elements</text>"));
-    CHECK(contains(means, "full colour: 0.688, equal steps for equal ratios</text>"));
+    CHECK(test::contains(means, "<title>query 4 to 5, key 2 to 3: 0.5625</title>"));
+    CHECK(test::contains(means, ">each cell is the largest of 2 x 2 elements</text>"));
+    CHECK(test::contains(means, "full colour: 0.688, equal steps for equal ratios</text>"));
 }
 
 TEST_CASE("svg: labels hold anything") {
@@ -192,20 +189,21 @@ TEST_CASE("svg: labels hold anything") {
                                            ""};
     const std::string svg = svg_of(causal_map(1, hostile, 6));
     CHECK(fault_of(svg) == "");
-    CHECK(!contains(svg, "<script"));
-    CHECK(contains(svg, "query 1 a&amp;b&amp;lt;, key 0 &lt;script&gt;alert(1)&lt;/script&gt;: "));
-    CHECK(contains(svg, "key 3 \\x00\\x01\\x0a\\x1b\\x7f"));
+    CHECK(!test::contains(svg, "<script"));
+    CHECK(test::contains(svg,
+                         "query 1 a&amp;b&amp;lt;, key 0 &lt;script&gt;alert(1)&lt;/script&gt;: "));
+    CHECK(test::contains(svg, "key 3 \\x00\\x01\\x0a\\x1b\\x7f"));
     CHECK(io::find_invalid_utf8(svg) == std::string::npos);
 }
 
 TEST_CASE("svg: the panels of large maps are images with a tooltip a row") {
     const std::string at_limit = svg_of(causal_map(1, {}, 256));
-    CHECK(!contains(at_limit, "<image"));
+    CHECK(!test::contains(at_limit, "<image"));
     const std::string svg = svg_of(causal_map(2, {}, 257));
     CHECK(fault_of(svg) == "");
     CHECK(count(svg, "<image") == 2);
     CHECK(count(svg, "<title>query") == 2 * 257);
-    CHECK(contains(svg, "<title>query 96: largest 0.35051546 at key 0</title>"));
+    CHECK(test::contains(svg, "<title>query 96: largest 0.35051546 at key 0</title>"));
     CHECK(svg.size() < 200000);
     // Many small ones too.
     CHECK(count(svg_of(causal_map(17, {}, 64)), "<image") == 17);
