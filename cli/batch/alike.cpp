@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "cli/request/answer_cost.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/inputs.hpp"
 #include "cli/request/output.hpp"
@@ -111,14 +112,13 @@ std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
         return text;
     }
     std::string text;
-    text.reserve(planned.longest + planned.longest / 8);
     ((((text += head[0]) += request_.id) += head[1]) += request_.id) += head[2];
     if (head.size() > 3) (text += seed) += head[3];
     return text;
 }
 
-std::optional<std::string> AlikeRecords::answer(const io::InputFile& line, const std::string& id,
-                                                const Session& session) {
+std::optional<io::TextBuffer> AlikeRecords::answer(const io::InputFile& line, const std::string& id,
+                                                   const Session& session) {
     const io::JsonDocument& document = *line.document;
     if (request_.threads) session.pool.set_threads(*request_.threads);
     Operands operands = read_arrays(request_, line, session.pool, session.models);
@@ -135,8 +135,9 @@ std::optional<std::string> AlikeRecords::answer(const io::InputFile& line, const
     }
     if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
     const Result result = compute(planned->plan, std::move(operands), session.pool);
-    io::TextOutput out;
-    out.text() = head_of(*planned, seed);
+    io::BufferOutput out;
+    out.text().reserve(planned->longest + planned->longest / 8);
+    out << head_of(*planned, seed);
     write_behind_head(out, request_, result.arrays, session.pool);
     planned->longest = std::max(planned->longest, out.text().size());
     return std::move(out.text());

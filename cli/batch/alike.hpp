@@ -34,8 +34,8 @@ public:
 
     /// The answer to a record of them, `id` where the line says none; empty where there is no plan
     /// for its shapes. Errors: what is wrong with the record, though not where.
-    std::optional<std::string> answer(const io::InputFile& line, const std::string& id,
-                                      const Session& session);
+    std::optional<io::TextBuffer> answer(const io::InputFile& line, const std::string& id,
+                                         const Session& session);
 
 private:
     enum class Part { id, seed, array, setting };

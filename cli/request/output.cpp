@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/request/answer_cost.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/labels.hpp"
 #include "cli/request/pictures.hpp"
@@ -243,9 +244,11 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
         std::find_if(report.arrays.begin(), report.arrays.end(),
                      [&](const NamedArray& array) { return array.name == request.written; });
     if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
-    AxisLabels labels = axis_labels(request, plan);
-    report.query_labels = std::move(labels.queries);
-    report.key_labels = std::move(labels.keys);
+    if (!request.format->json || wants_pictures(request)) {
+        AxisLabels labels = axis_labels(request, plan);
+        report.query_labels = std::move(labels.queries);
+        report.key_labels = std::move(labels.keys);
+    }
     report.workers = &workers;
     report.first_query = plan.first_query;
     return report;
@@ -306,38 +309,7 @@ void append_whole(std::string& line, std::string_view name, double number) {
         io::append_member(line, name, number);
 }
 
-/// Of the pairs of queries and keys, those that neither causal attention nor a window blocks: of
-/// queries spread over all of them.
-double part_seen(const Plan& plan) {
-    constexpr std::size_t most = 64, few = std::size_t{1} << 16;
-    if ((!plan.causal && plan.window.empty()) || plan.cost.numbers < few) return 1;
-    Mask mask;
-    if (plan.causal) mask.add(BandRule(-1, 0, plan.offset));
-    if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
-    const std::size_t asked = std::min(plan.rows, most);
-    double seen = 0;
-    for (std::size_t i = 0; i < asked; ++i) {
-        const std::size_t query = plan.first_query + (2 * i + 1) * plan.rows / (2 * asked);
-        const KeyRange keys = mask.range({0, 0, query, 1, 0, plan.kv_len});
-        seen += static_cast<double>(keys.end - keys.first);
-    }
-    return seen / static_cast<double>(asked) / static_cast<double>(plan.kv_len);
-}
-
 }  // namespace
-
-AnswerCost answer_cost(const Request& request, const Plan& plan) {
-    // A sign, "0." and a comma, and the digits; of blocked weights "0.0,".
-    const std::uint64_t digits = request.precision.value_or(row_of(plan.dtype).digits);
-    std::uint64_t bytes = plan.cost.numbers * (digits + 4);
-    const double saved = static_cast<double>(digits) * (1 - part_seen(plan));
-    plan.emit.for_each([&](ArrayId array) {
-        if (array.row().draw == Draw::up)
-            bytes -= static_cast<std::uint64_t>(saved * plan.numbers<double>(array));
-    });
-    const double writing = plan.cost.answer_memory + static_cast<double>(bytes);
-    return {bytes, std::max(plan.cost.memory, writing)};
-}
 
 std::string cost_line(const Request& request, const Plan& plan) {
     const AnswerCost cost = answer_cost(request, plan);
@@ -359,9 +331,10 @@ std::string cost_line(const Request& request, const Plan& plan) {
 
 io::IsBlocked blocked_cells(const Request& request, const Question& question) {
     if (!wants_pictures(request)) return nullptr;
-    return [mask = mask_of(question.plan, question.operands)](std::size_t batch, std::size_t head,
-                                                              std::size_t query, std::size_t key) {
-        return !mask.allows(batch, head, query, key);
+    return [mask = mask_of(question.plan, question.operands), heads = question.plan.heads](
+               std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
+        return io::in_heads(head, heads,
+                            [&](std::size_t h) { return !mask.allows(batch, h, query, key); });
     };
 }
 

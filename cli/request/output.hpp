@@ -36,16 +36,7 @@ std::string head_text(const Request& request, const Plan& plan);
 void write_behind_head(io::Output& out, const Request& request,
                        const std::vector<NamedArray>& arrays, ThreadPool& workers);
 
-struct AnswerCost {
-    std::uint64_t bytes;  ///< of its numbers' text, about
-    double memory;        ///< bytes at the peak, that text included
-};
-
-/// What an answer of a batch costs, which is in memory as a whole before it is written.
-AnswerCost answer_cost(const Request& request, const Plan& plan);
-
-/// The same as a line of JSON. The bytes of its numbers are about what
-/// numbers of their type take.
+/// What an answer of a batch costs as a line of JSON, see AnswerCost.
 std::string cost_line(const Request& request, const Plan& plan);
 
 /// Which cells of pictures the masks block; null where the request has no pictures.

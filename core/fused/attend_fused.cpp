@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "core/base/memory.hpp"
+#include "core/fused/fused_sizes.hpp"
 #include "core/fused/row_parts.hpp"
 #include "core/fused/tile_dropout.hpp"
 #include "core/fused/tile_plan.hpp"
@@ -19,25 +20,15 @@
 namespace attn {
 namespace {
 
-/// Keys of one part, where rows are too few to keep all threads busy: then parts of rows are
-/// computed apart and joined. A multiple of a block.
-constexpr std::size_t part_keys = 32 * kernels::block_keys;
-constexpr std::size_t few_rows = 512;
-
-/// Queries of one key head up to which rows are computed one by one: fewer do not fill a vector.
-constexpr std::size_t row_by_row = 4;
-
 template <class T>
 class FusedRun {
 public:
     /// `rows_in_order`: tiles come in the order of the rows of (batch, heads, q_len).
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
              const FusedOutputs<T>& out, ThreadPool& workers, bool rows_in_order)
-        : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out),
-          workers_(workers), sizes_{call.query.shape(0), call.query.shape(1), call.query.shape(2),
-                                    call.key.shape(2)},
-          group_(sizes_.heads / call.key.shape(1)), by_rows_(group_ * sizes_.queries <= row_by_row),
-          grid_(make_grid(rows_in_order)),
+        : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), workers_(workers),
+          all_(sizes_of(kernel, call, out, workers, rows_in_order)), sizes_(all_.sizes),
+          group_(all_.group()), by_rows_(all_.by_rows()), grid_(all_.grid()),
           dropout_(call.dropout, sizes_, call.first_query, *kernel.draws),
           steps_(steps_taken(call, call.biases.size())), folds_scale_(!queries_leave_range()),
           biases_(call.biases.size()), desks_(workers.threads()) {
@@ -87,6 +78,26 @@ private:
         TileKeep keep;
     };
 
+    static FusedSizes sizes_of(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                               const FusedOutputs<T>& out, const ThreadPool& workers,
+                               bool rows_in_order) {
+        const kernels::Entries<T>& entries = kernels::entries_of<T>(kernel);
+        const auto& query = call.query.shape();
+        return {{query[0], query[1], query[2], call.key.shape(2)},
+                call.key.shape(1),
+                query[3],
+                call.value.shape(3),
+                sizeof(T),
+                entries.lanes,
+                entries.vector_lanes,
+                workers.threads(),
+                call.dropout.p != 0,
+                call.dropout.head_by_head,
+                rows_in_order,
+                out.weights != nullptr,
+                out.scores != nullptr};
+    }
+
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
@@ -115,27 +126,6 @@ private:
         return leave;
     }
 
-    TileGrid make_grid(bool rows_in_order) const {
-        TileGrid grid;
-        grid.sizes = sizes_;
-        grid.lanes = entries_.lanes;
-        const bool drops = call_.dropout.p != 0;
-        // Few queries of several heads that share keys fill one tile together.
-        if (!drops && !rows_in_order)
-            for (std::size_t heads = 2; heads <= group_; ++heads)
-                if (group_ % heads == 0 && heads * sizes_.queries <= grid.lanes)
-                    grid.heads_per_tile = heads;
-        const bool few = sizes_.batch * sizes_.heads * sizes_.queries <= few_rows;
-        if (few && !drops && !rows_in_order && out_.weights == nullptr &&
-            sizes_.keys >= 2 * part_keys)
-            grid.parts = (sizes_.keys + part_keys - 1) / part_keys;
-        grid.head_by_head = call_.dropout.head_by_head;
-        grid.in_order = drops || rows_in_order;
-        if (!grid.in_order && out_.weights == nullptr && out_.scores == nullptr && !by_rows_)
-            grid.together = tiles_together(grid);
-        return grid;
-    }
-
     /// `next`: what this worker is likely to get then.
     void attend_item(std::size_t item, std::size_t next, Desk& desk) {
         const TileRange range = grid_.tiles_of(item);
@@ -153,17 +143,6 @@ private:
         if (grid_.parts == 1) return write_logsumexp(place, tile);
         for (std::size_t l = 0; l < tile.lanes; ++l)
             parts_.set_sum(row_of(place, l), place.part, tile.shift[l], tile.sum[l]);
-    }
-
-    /// Several tiles where keys and values outgrow the cache and enough items are left to share
-    /// out.
-    std::size_t tiles_together(const TileGrid& grid) const {
-        constexpr std::size_t items_per_thread = 4;
-        const bool many = outgrow_cache(static_cast<double>(sizes_.keys) *
-                                        static_cast<double>((d_k() + d_v()) * sizeof(T)));
-        const bool enough =
-            grid.tiles() >= kernels::tiles_together * items_per_thread * workers_.threads();
-        return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;
     }
 
     /// What the next item begins with.
@@ -217,10 +196,9 @@ private:
         for (std::size_t l = 0; l < kernels::most_lanes; ++l)
             describe_lane(place, std::min(l, tile.lanes - 1), l, tile, steps, desk.unwanted.data());
 
-        const std::size_t scratch = kernels::scratch_size(entries_.lanes, d_k(), d_v());
+        const std::size_t scratch = all_.scratch();
         desk.scratch.reserve(scratch * grid_.together);
-        desk.weights.reserve(
-            kernels::weights_size(entries_.lanes, sizes_.keys, out_.weights != nullptr));
+        desk.weights.reserve(all_.weights_space(out_.weights != nullptr));
         tile.scratch = desk.scratch.data() + scratch * i;
         tile.weights_room = desk.weights.data();
     }
@@ -303,6 +281,7 @@ private:
     const AttentionCall<T>& call_;
     const FusedOutputs<T>& out_;
     ThreadPool& workers_;
+    FusedSizes all_;
     TileSizes sizes_;
     std::size_t group_;
     bool by_rows_;

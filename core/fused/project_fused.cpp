@@ -26,8 +26,9 @@ public:
         : entries_(kernels::entries_of<T>(kernel)), x_(x), d_in_(x.shape(2)), workers_(workers),
           buffers_(workers.threads()) {
         for (const ProjectionTo<T>& to : projections)
-            for (std::size_t first = 0; first < columns_of(to); first += lanes())
-                panels_.push_back({&to, first, std::min(lanes(), columns_of(to) - first)});
+            for (std::size_t i = 0; i < panels_of(columns_of(to), lanes()); ++i)
+                panels_.push_back(
+                    {&to, i * lanes(), std::min(lanes(), columns_of(to) - i * lanes())});
         packed_.reserve(panels_.size() * panel_size());
     }
 
@@ -51,7 +52,7 @@ private:
     };
 
     std::size_t lanes() const { return entries_.lanes; }
-    std::size_t panel_size() const { return (d_in_ + 1) * lanes(); }
+    std::size_t panel_size() const { return attn::panel_size(d_in_, lanes()); }
     static std::size_t columns_of(const ProjectionTo<T>& to) {
         return to.projection.weight.size() /
                to.projection.weight.shape(to.projection.in_out ? 1 : 2);

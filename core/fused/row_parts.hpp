@@ -31,6 +31,12 @@ public:
         context_.resize(d_v);
     }
 
+    /// What is reserved.
+    static double numbers(std::size_t rows, std::size_t parts, std::size_t d_v) {
+        return static_cast<double>(rows) * static_cast<double>(parts) *
+               static_cast<double>(d_v + 2);
+    }
+
     T* context(std::size_t row, std::size_t part) {
         return contexts_.data() + (row * parts_ + part) * d_v_;
     }

@@ -28,6 +28,10 @@ public:
 
     /// Makes the room that `keep` needs.
     void reserve(TileKeep& room) const;
+    static double bytes(std::size_t keys) {
+        constexpr std::size_t words_a_key = 1 + kernels::most_lanes / 64;
+        return static_cast<double>(keys) * words_a_key * sizeof(std::uint64_t);
+    }
 
     /// The ends of runs of the `tiles` that are best given to one worker each, in order, since what
     /// others draw is passed over: long ones first, so that all workers end together.

@@ -65,16 +65,17 @@ void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_
         hull.first = std::min(hull.first, range.first);
         hull.end = std::max(hull.end, range.end);
     }
-    seen_.resize(std::max(seen_.size(), keys.end));
     for (std::size_t first = hull.first; first < hull.end;) {
         const std::size_t end = std::min((first / block_keys + 1) * block_keys, hull.end);
         add_block(mask, place,
-                  {place.batch, place.first_head, first_index_, place.queries, first, end - first});
+                  {place.batch, place.first_head, first_index_, place.queries, first, end - first},
+                  keys.end);
         first = end;
     }
 }
 
-void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) {
+/// `end`: of all keys of the tile.
+void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block, std::size_t end) {
     bool all = true, none = true;
     for (std::size_t h = 0; h < place.heads; ++h) {
         block.head = place.first_head + h;
@@ -84,6 +85,8 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) 
     }
     if (none) return;
     if (all) return strips_.push_back({block.first_key, block.keys, 0, vectors_, nullptr, true});
+    // For all keys at once, so that it does not move: strips point into it.
+    if (seen_.size() < end) seen_.resize(end);
     std::uint64_t* seen = seen_.data() + block.first_key;
     std::fill_n(seen, block.keys, lanes_);
     for (std::size_t h = 0; h < place.heads; ++h) {

@@ -64,6 +64,15 @@ public:
 
     const std::vector<kernels::Strip>& strips() const { return strips_; }
 
+    /// What a plan of so many keys takes, about. `masked`: a mask decides key by key, and cuts
+    /// every block.
+    static double bytes(std::size_t keys, std::size_t vector_lanes, bool masked) {
+        const auto count = static_cast<double>(keys);
+        const double strips =
+            1 + count / static_cast<double>(masked ? vector_lanes : kernels::block_keys);
+        return strips * sizeof(kernels::Strip) + (masked ? count * sizeof(std::uint64_t) : 0);
+    }
+
     /// From the first key of the strips to the last.
     KeyRange seen() const {
         if (strips_.empty()) return {0, 0};
@@ -71,7 +80,7 @@ public:
     }
 
 private:
-    void add_block(const Mask& mask, const TilePlace& place, Block block);
+    void add_block(const Mask& mask, const TilePlace& place, Block block, std::size_t end);
     void cut_block(const Block& block);
     void add_strip(const kernels::Strip& strip, bool may_join);
 

@@ -98,8 +98,11 @@ struct Tile {
     /// Of each lane: sum over keys of e^(score - shift), and the sink's; 0 where there is neither.
     T shift[most_lanes], sum[most_lanes];
 
-    T* scratch;       ///< scratch_size(...) elements, aligned to 64 bytes
-    T* weights_room;  ///< weights_size(...) elements; tiles that are computed together share it
+    /// scratch_size(...) elements, aligned to 64 bytes; row by row row_scratch_size(...).
+    T* scratch;
+    /// weights_size(...) elements, row by row block_keys; tiles that are computed together share
+    /// it.
+    T* weights_room;
 };
 
 /// Tiles of one head that are computed together, block by block, so that its keys and values come
@@ -110,6 +113,12 @@ inline constexpr std::size_t tiles_together = 4;
 /// partial sums.
 constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size_t d_v) {
     return lanes * (d_k + d_v + 3 + partial_sums);
+}
+
+/// The same of a tile that goes row by row: one query, in whole vectors.
+constexpr std::size_t row_scratch_size(std::size_t d_k) {
+    constexpr std::size_t most_parts = 16;  // see row_attention.hpp
+    return (d_k + most_parts - 1) / most_parts * most_parts;
 }
 
 /// The weights of a block, or of all keys where weights are written, with a shift for each of their

@@ -192,7 +192,8 @@ bool streams_weights(const Plan& plan) {
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws for several batch entries in another order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;
-    return plan.backend->is_fused() && element * plan.numbers<double>("scores") > large &&
+    const bool writes = plan.emit.has("attention_weights") || plan.emit.has("scores");
+    return plan.backend->is_fused() && writes && element * plan.numbers<double>("scores") > large &&
            !writes_mean && !is_drawn_apart;
 }
 

@@ -3,9 +3,11 @@
 #include "core/plan/memory_need.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
-#include "core/fused/tile_plan.hpp"
+#include "core/fused/fused_sizes.hpp"
+#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/product.hpp"
@@ -30,11 +32,22 @@ double copies_of_scores(const Plan& plan) {
     return plan.dropout.p != 0 || plan.emit.has("dropout_mask") ? 6 : 5;
 }
 
+std::size_t lanes_of(const kernels::Kernel& kernel, Dtype dtype) {
+    return dtype == Dtype::float64 ? kernels::entries_of<double>(kernel).lanes
+                                   : kernels::entries_of<float>(kernel).lanes;
+}
+
+std::size_t vector_lanes_of(const kernels::Kernel& kernel, Dtype dtype) {
+    return dtype == Dtype::float64 ? kernels::entries_of<double>(kernel).vector_lanes
+                                   : kernels::entries_of<float>(kernel).vector_lanes;
+}
+
 class Peak {
 public:
     Peak(const Plan& plan, const OperandShapes& operands, const Ask& ask)
         : plan_(plan), shapes_(operands), ask_(ask), fused_(plan.backend->is_fused()),
-          element_(static_cast<double>(row_of(plan.dtype).size)) {}
+          element_(static_cast<double>(row_of(plan.dtype).size)),
+          lanes_(fused_ ? lanes_of(*plan.backend->kernel, plan.dtype) : 1) {}
 
     MemoryNeed find() {
         masks_ = bytes_of_mask(shapes_.mask) + bytes_of_mask(shapes_.key_padding_mask);
@@ -86,13 +99,19 @@ private:
         // reference one by one, with the result.
         const std::size_t groups = plan_.independent_heads() ? plan_.heads : 1;
         const bool is_cross = row_of(plan_.mode).context;
-        const double of_source = bytes("W_key") + bytes("W_value");
-        const double packed = fused_
-                                  ? (is_cross ? std::max(bytes("W_query"), of_source) : parameters)
-                                  : std::max({bytes("W_query"), bytes("W_key"), bytes("W_value")}) /
-                                            static_cast<double>(groups) +
-                                        std::max({query, bytes("keys"), bytes("values")});
-        note(kept + call_ + (weights_ == 0 ? 0 : packed));
+        const auto of_kernel = [&] {
+            const double of_query = packed("W_query", plan_.d_in),
+                         of_source =
+                             packed("W_key", plan_.d_context) + packed("W_value", plan_.d_context);
+            return is_cross ? std::max(of_query, of_source) : of_query + of_source;
+        };
+        const auto of_reference = [&] {
+            return std::max({bytes("W_query"), bytes("W_key"), bytes("W_value")}) /
+                       static_cast<double>(groups) +
+                   std::max({query, bytes("keys"), bytes("values")}) + row_of_sums();
+        };
+        const double again = weights_ == 0 ? 0 : fused_ ? of_kernel() : of_reference();
+        note(kept + call_ + again);
         note(kept + call_ + bytes("queries"));
         held_ -= tokens_;
         if (plan_.rows != plan_.q_len) call_ += bytes("queries") - query;
@@ -143,46 +162,68 @@ private:
             note(kept + desks(scores) + additive / sizeof(double) * element_, kept_scores);
         } else {
             note(kept + bytes("present_key"), scores + kept_scores);
-            note(kept, copies_of_scores(plan_) * scores + kept_scores);
+            note(kept + joined, copies_of_scores(plan_) * scores + kept_scores);  // heads apart
         }
         if (!plan_.streams) held_ -= call_ + masks_;
         const double context = bytes("context_vectors");
-        const double out = weights_ == 0 ? 0 : bytes("W_out");
-        note(kept + context + (fused_ ? out : out + context), kept_scores);
+        const double out = bytes("W_out");
+        const double again = out == 0 ? 0
+                             : fused_ ? packed("W_out", plan_.heads * plan_.d_v)
+                                      : out + context;
+        note(kept + context + again, kept_scores);
         held_ += context - joined;
         note(kept + (plan_.emit.has("context_vectors") ? context : 0), kept_scores);
     }
 
     /// What the threads of a kernel work with; rows that a stream hands out.
     double desks(double scores) const {
+        bool writes_weights = plan_.streams, writes_scores = plan_.streams;
+        plan_.emit.for_each([&](ArrayId array) {
+            writes_weights |= array == "attention_weights";
+            writes_scores |= array == "scores";
+        });
         const kernels::Kernel& kernel = *plan_.backend->kernel;
-        const bool wide = plan_.dtype == Dtype::float64;
-        const std::size_t lanes = wide ? kernels::entries_of<double>(kernel).lanes
-                                       : kernels::entries_of<float>(kernel).lanes;
-        bool writes = plan_.streams;
-        plan_.emit.for_each([&](ArrayId array) { writes |= array == "attention_weights"; });
-        // Fewer rows than a tile has, and fewer tiles than there are threads, use as much as they
-        // need.
-        constexpr double more_rows = 3;  // that a single one takes with it, as measured
-        const double rows = product({plan_.batch, plan_.heads, plan_.rows}) + more_rows;
-        const double used =
-            std::min(rows, static_cast<double>(std::max<std::size_t>(1, ask_.threads) * lanes));
-        const double head =
-            element_ * (product({plan_.kv_len, plan_.d_k}) + product({plan_.kv_len, plan_.d_v}));
-        const bool share = !writes && outgrow_cache(head);
-        const std::size_t a_row =
-            (share ? kernels::tiles_together : 1) * kernels::scratch_size(1, plan_.d_k, plan_.d_v) +
-            kernels::weights_size(1, plan_.kv_len, writes);
-        const double desk = element_ * static_cast<double>(a_row) * used;
+        const FusedSizes sizes{{plan_.batch, plan_.heads, plan_.rows, plan_.kv_len},
+                               plan_.kv_heads,
+                               plan_.d_k,
+                               plan_.d_v,
+                               row_of(plan_.dtype).size,
+                               lanes_,
+                               vector_lanes_of(kernel, plan_.dtype),
+                               std::max<std::size_t>(1, ask_.threads),
+                               plan_.dropout.p != 0,
+                               plan_.independent_heads(),
+                               plan_.streams,
+                               writes_weights,
+                               writes_scores};
+        const bool masked =
+            (!shapes_.mask.empty() && shapes_.mask_is_boolean) ||
+            (!shapes_.key_padding_mask.empty() && shapes_.key_padding_mask_is_boolean);
         constexpr double streamed = 3 * 0x1p24;
-        return desk + (plan_.streams ? std::min(scores, streamed) : 0);
+        return sizes.working_bytes(masked) + (plan_.streams ? std::min(scores, streamed) : 0);
     }
+
+    /// Of a projection as kernels read it.
+    double packed(ArrayId weight, std::size_t d_in) const {
+        return element_ * panels(plan_.numbers<double>(weight) / static_cast<double>(d_in)) *
+               panel_size(static_cast<double>(d_in), static_cast<double>(lanes_));
+    }
+
+    /// Of the widest projection, which the reference sums up beside its result.
+    double row_of_sums() const {
+        return element_ * std::max({plan_.size_of<double>(Axis::query_width),
+                                    plan_.size_of<double>(Axis::key_width),
+                                    plan_.size_of<double>(Axis::value_width)});
+    }
+
+    double panels(double columns) const { return std::ceil(columns / static_cast<double>(lanes_)); }
 
     const Plan& plan_;
     const OperandShapes& shapes_;
     const Ask& ask_;
     bool fused_;
     double element_;
+    std::size_t lanes_;  // columns of a kernel's panel
     double masks_ = 0, past_ = 0, tokens_ = 0;
     double held_ = 0;     // at this step, emitted copies left out
     double weights_ = 0;  // parameters

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/text/text_buffer.hpp"
+
 namespace attn::io {
 
 /// Thrown where the reader of standard output has gone away: not an error, only the end.
@@ -30,6 +32,19 @@ public:
 
 private:
     std::string text_;
+};
+
+/// The same for texts that may be large.
+class BufferOutput : public Output {
+public:
+    BufferOutput& operator<<(std::string_view text) override {
+        text_ += text;
+        return *this;
+    }
+    TextBuffer& text() { return text_; }
+
+private:
+    TextBuffer text_;
 };
 
 }  // namespace attn::io

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/read/number_array.hpp"
+#include "io/read/csv_cells.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
 
@@ -13,60 +13,93 @@ namespace attn::io {
 
 namespace {
 
-/// A first row 0, 1, 2, ... would be taken for pandas' header, or refused.
+/// Whether the labels could be numbers, for all their quotes: "1,000".
+bool may_be_numbers(std::span<const std::string> labels, std::string_view separator) {
+    const auto is_word = [](const std::string& label) { return cell_of(label) == Cell::word; };
+    const auto is_number_with_separator = [&](const std::string& label) {
+        return cell_of(label) == Cell::damaged && label.find(separator) != std::string::npos;
+    };
+    return std::none_of(labels.begin(), labels.end(), is_word) &&
+           std::any_of(labels.begin(), labels.end(), is_number_with_separator);
+}
+
+/// Whether the first row's numbers could be names of columns: 0, 1, 2, ...; after a label that is
+/// empty or names labels, any that a header may have. It needs a header or a shape before it.
 template <class T>
-bool looks_like_header(const Array<T>& rows) {
-    for (std::size_t i = 0; i < rows.shape().back(); ++i)
-        if (static_cast<double>(rows.data()[i]) != static_cast<double>(i)) return false;
-    return true;
+bool may_be_header(const Array<T>& rows, std::span<const std::string> labels) {
+    const std::size_t columns = rows.shape().back();
+    bool counts = true;
+    for (std::size_t i = 0; i < columns; ++i)
+        counts = counts && static_cast<double>(rows.data()[i]) == static_cast<double>(i);
+    return counts || (!labels.empty() && names_labels(labels[0]));
 }
 
 /// The stream's first rows are made, and kept for whoever reads on.
 template <class T>
-bool looks_like_header(RowStream<T>& stream) {
+bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
     Array<T> rows = stream.next();
-    const bool looks = looks_like_header(rows);
+    const bool may_be = may_be_header(rows, labels);
     stream.next = [rows = std::move(rows), next = std::move(stream.next)]() mutable {
         return rows.size() != 0 ? std::exchange(rows, Array<T>::from_shape({0, 0})) : next();
     };
-    return looks;
+    return may_be;
 }
 
-bool starts_as_number(const std::string& label) {
-    return parse_loose_number(label).length != 0;
-}
-
-bool is_word(const std::string& label) {
-    return label.empty() || parse_loose_number(label).length != label.size();
-}
-
-/// A label as a field that read_csv takes for one: quoted where it could be something else. A field
-/// ends with its line, so ends of lines stand as their numbers.
-std::string field_of(const std::string& label) {
+/// A label as the text of a field. A field ends with its line, so ends of lines become their
+/// numbers.
+std::string text_of(const std::string& label) {
     std::string text;
-    bool is_plain = !label.empty() && label.front() != '#' && label.front() != ' ' &&
-                    label.back() != ' ' && !starts_as_number(label) && !label.starts_with("\ufeff");
     for (char c : label) {
-        if (c == '\n' || c == '\r') {
+        if (c == '\n' || c == '\r')
             text += c == '\n' ? "\\x0a" : "\\x0d";
-            continue;
-        }
-        if (c == '"') text += '"';
-        text += c;
-        is_plain = is_plain && c != '"' && c != ',' && c != ';' && c != '\t';
+        else
+            text += c;
     }
-    return is_plain ? text : '"' + text + '"';
+    return text;
 }
 
-/// The labels of the columns; else 0, 1, 2, ..., where the rows could be taken for something else.
-/// Nothing where neither is needed.
+std::string quoted_field(const std::string& text) {
+    std::string field = "\"";
+    for (char c : text) {
+        if (c == '"') field += '"';
+        field += c;
+    }
+    return field += '"';
+}
+
+/// Whether read_csv takes it for a word without quotes too.
+bool is_plain(const std::string& text) {
+    return cell_of(text) == Cell::word && text.find_first_of("\",;\t") == std::string::npos &&
+           text.front() != '#' && text.front() != ' ' && text.back() != ' ' &&
+           !text.starts_with("\ufeff");
+}
+
+std::string label_field(const std::string& label) {
+    const std::string text = text_of(label);
+    return is_plain(text) ? text : quoted_field(text);
+}
+
+/// The labels of the columns, all in quotes where one of them is not a word; else 0, 1, 2, ...,
+/// where the first row could be taken for a header. Nothing where neither is needed.
 std::string header_of(std::span<const std::string> labels, std::size_t columns, bool is_needed,
                       std::string_view separator) {
     std::string line;
-    const bool are_words = !labels.empty() && std::all_of(labels.begin(), labels.end(), is_word);
-    if (!are_words && !is_needed) return line;
-    for (std::size_t i = 0; i < columns; ++i)
-        (line += separator) += are_words ? field_of(labels[i]) : std::to_string(i);
+    if (labels.empty() && !is_needed) return line;
+    std::vector<std::string> names;
+    for (const std::string& label : labels) names.push_back(text_of(label));
+    if (may_be_numbers(names, separator)) {
+        if (!is_needed) return line;
+        names.clear();
+    }
+    const bool are_words = std::all_of(
+        names.begin(), names.end(), [](const auto& name) { return cell_of(name) == Cell::word; });
+    for (std::size_t i = 0; i < columns; ++i) {
+        line += separator;
+        if (names.empty())
+            line += std::to_string(i);
+        else
+            line += are_words ? label_field(names[i]) : quoted_field(names[i]);
+    }
     return line += '\n';
 }
 
@@ -74,7 +107,6 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
                      std::string_view separator) {
     const NamedArray& array = report.arrays.front();
     NamedArray streamed{array.name, {}, {}, array.stream};
-    const auto looks = [](auto& rows) { return looks_like_header(rows); };
     const std::vector<std::size_t> shape = shape_of(array);
     const bool is_matrix = shape.size() == 2;
     const auto labels_on = [&](std::size_t axis) {
@@ -82,19 +114,21 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
                          : std::span<const std::string>{};
     };
     const std::span<const std::string> rows = labels_on(0), columns = labels_on(1);
-    const bool counts = is_matrix && (array.stream ? std::visit(looks, *streamed.stream)
-                                                   : std::visit(looks, array.values));
+    const auto looks = [&](auto& values) { return may_be_header(values, rows); };
+    const bool needs_first_line = is_matrix && (array.stream ? std::visit(looks, *streamed.stream)
+                                                             : std::visit(looks, array.values));
     if (!rows.empty()) {
-        out << header_of(columns, shape[1], counts, separator);
-    } else if (!is_matrix || counts) {
+        const bool is_needed = needs_first_line || may_be_numbers(rows, separator);
+        out << header_of(columns, shape[1], is_needed, separator);
+    } else if (!is_matrix || needs_first_line) {
         std::string text;
         for (std::size_t length : shape) text += (text.empty() ? "" : ",") + std::to_string(length);
         out << "# shape: " << text << "\n";
     }
-    const auto label = [&](RowText& text, const auto&, std::size_t row) {
-        if (!rows.empty()) (text += field_of(rows[row])) += separator;
+    const auto label = [&](TextBuffer& text, const auto&, std::size_t row) {
+        if (!rows.empty()) (text += label_field(rows[row])) += separator;
     };
-    const auto end_line = [](RowText& text, const auto&, std::size_t) { text += '\n'; };
+    const auto end_line = [](TextBuffer& text, const auto&, std::size_t) { text += '\n'; };
     const RowFormat format{separator, "nan", "inf", "-inf", style.decimals, label, end_line};
     write_rows(out, array.stream ? streamed : array, format, report.workers);
 }

@@ -18,7 +18,7 @@ std::string nonfinite_text(const std::string& word, Nonfinite nonfinite) {
     return word;
 }
 
-void break_line(RowText& text, std::size_t depth, bool pretty) {
+void break_line(TextBuffer& text, std::size_t depth, bool pretty) {
     if (pretty) text += "\n" + std::string(2 * depth, ' ');
 }
 
@@ -31,7 +31,7 @@ RowFormat row_format(const NumberStyle& style) {
     format.minus_infinity = nonfinite_text("-Infinity", style.nonfinite);
     format.decimals = style.decimals;
     format.marks_reals = true;
-    format.open = [pretty](RowText& text, const auto& shape, std::size_t row) {
+    format.open = [pretty](TextBuffer& text, const auto& shape, std::size_t row) {
         const std::size_t depth = shape.size() - 1;
         const std::size_t opened = depth - axes_that_turn(shape, row, 0);  // the outermost
         if (opened > 0) text += ',';
@@ -40,7 +40,7 @@ RowFormat row_format(const NumberStyle& style) {
             text += '[';
         }
     };
-    format.close = [pretty](RowText& text, const auto& shape, std::size_t row) {
+    format.close = [pretty](TextBuffer& text, const auto& shape, std::size_t row) {
         const std::size_t depth = shape.size() - 1;
         text += ']';
         const std::size_t closed = axes_that_turn(shape, row, 1);

@@ -23,22 +23,19 @@ public:
     /// are written, those of the next are made.
     template <class T>
     void write_rows(const T* values, std::size_t rows) {
-        const std::size_t columns = shape_.back();
-        const std::size_t piece = std::max<std::size_t>(1, piece_size_ / columns);
-        const std::size_t pieces = (rows + piece - 1) / piece;
         const std::size_t at_once = workers_ == nullptr ? 1 : 2 * workers_->threads();
-        for (std::size_t first = 0; first < pieces; first += at_once) {
-            const std::size_t count = std::min(at_once, pieces - first);
+        const std::size_t size =
+            std::clamp<std::size_t>(numbers_in_pieces / (2 * at_once), 1, piece_size_);
+        const Cut cut{rows, shape_.back(), size};
+        for (std::size_t first = 0; first < cut.pieces(); first += at_once) {
+            const std::size_t count = std::min(at_once, cut.pieces() - first);
             made_.resize(std::max(made_.size(), count));
             // One small piece is not worth waking anyone.
             share(count > 1 ? workers_ : nullptr, count + 1, [&](std::size_t item) {
                 if (item == 0) return write_ready();
-                RowText& text = made_[item - 1];
-                const std::size_t begin = (first + item - 1) * piece;
-                const std::size_t end = std::min(begin + piece, rows);
+                TextBuffer& text = made_[item - 1];
                 text.clear();
-                for (std::size_t row = begin; row < end; ++row)
-                    append_row(text, values + row * columns, written_ + row);
+                append_piece(text, values, cut, first + item - 1);
             });
             std::swap(made_, ready_);
             ready_count_ = count;
@@ -49,10 +46,9 @@ public:
     /// All rows, as one text, whose memory is kept for the next.
     template <class T>
     void write_few_rows(const T* values, std::size_t rows) {
-        thread_local RowText text;
+        thread_local TextBuffer text;
         text.clear();
-        for (std::size_t row = 0; row < rows; ++row)
-            append_row(text, values + row * shape_.back(), row);
+        append_piece(text, values, {rows, shape_.back(), rows * shape_.back()}, 0);
         out_ << text.text();
     }
 
@@ -62,21 +58,50 @@ public:
     }
 
 private:
+    /// Rows of `columns` numbers in pieces of about `size` numbers: of whole rows, or, where a row
+    /// is longer, of a part of one.
+    struct Cut {
+        std::size_t rows, columns, size;
+
+        std::size_t rows_a_piece() const { return std::max<std::size_t>(1, size / columns); }
+        std::size_t pieces_a_row() const { return (columns + size - 1) / size; }
+        std::size_t pieces() const {
+            return columns > size ? rows * pieces_a_row()
+                                  : (rows + rows_a_piece() - 1) / rows_a_piece();
+        }
+    };
+
     template <class T>
-    void append_row(RowText& text, const T* values, std::size_t row) const {
-        format_.open(text, shape_, row);
-        constexpr std::size_t run = 64;  // numbers that room is asked for at a time
+    void append_piece(TextBuffer& text, const T* values, const Cut& cut, std::size_t piece) const {
+        if (cut.columns > cut.size) {
+            const std::size_t row = piece / cut.pieces_a_row(),
+                              begin = piece % cut.pieces_a_row() * cut.size;
+            return append_part(text, values + row * cut.columns, written_ + row, begin,
+                               std::min(begin + cut.size, cut.columns));
+        }
+        const std::size_t begin = piece * cut.rows_a_piece();
+        const std::size_t end = std::min(begin + cut.rows_a_piece(), cut.rows);
+        for (std::size_t row = begin; row < end; ++row)
+            append_part(text, values + row * cut.columns, written_ + row, 0, cut.columns);
+    }
+
+    /// Columns [first, last) of a row, with what stands before and after it where they reach there.
+    template <class T>
+    void append_part(TextBuffer& text, const T* values, std::size_t row, std::size_t first,
+                     std::size_t last) const {
+        if (first == 0) format_.open(text, shape_, row);
+        constexpr std::size_t run = 64;  // numbers that space is asked for at a time
         const std::string_view separator = format_.separator;
-        for (std::size_t begin = 0; begin < shape_.back(); begin += run) {
-            const std::size_t end = std::min(begin + run, shape_.back());
-            char* at = text.room((end - begin) * (separator.size() + longest_number));
+        for (std::size_t begin = first; begin < last; begin += run) {
+            const std::size_t end = std::min(begin + run, last);
+            char* at = text.space((end - begin) * (separator.size() + longest_number));
             for (std::size_t i = begin; i < end; ++i) {
                 if (i != 0) at = std::copy(separator.begin(), separator.end(), at);
                 at = write(at, values[i]);
             }
             text.end_at(at);
         }
-        format_.close(text, shape_, row);
+        if (last == shape_.back()) format_.close(text, shape_, row);
     }
 
     template <class T>
@@ -113,8 +138,8 @@ private:
     ThreadPool* workers_;
     std::size_t piece_size_;
     std::vector<std::size_t> shape_;
-    std::size_t written_ = 0;            // rows
-    std::vector<RowText> made_, ready_;  // of this round and of the one before
+    std::size_t written_ = 0;               // rows
+    std::vector<TextBuffer> made_, ready_;  // of this round and of the one before
     std::size_t ready_count_ = 0;
 };
 

@@ -1,0 +1,91 @@
+// What the text of an answer takes; see answer_cost.hpp.
+#include "cli/request/answer_cost.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "core/operator/mask.hpp"
+#include "io/write/report.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Of the pairs of queries and keys, those that neither causal attention nor a window blocks: of
+/// queries spread over all of them.
+double part_seen(const Plan& plan) {
+    constexpr std::size_t most = 64, few = std::size_t{1} << 16;
+    if ((!plan.causal && plan.window.empty()) || plan.cost.numbers < few) return 1;
+    Mask mask;
+    if (plan.causal) mask.add(BandRule(-1, 0, plan.offset));
+    if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
+    const std::size_t asked = std::min(plan.rows, most);
+    double seen = 0;
+    for (std::size_t i = 0; i < asked; ++i) {
+        const std::size_t query = plan.first_query + (2 * i + 1) * plan.rows / (2 * asked);
+        const KeyRange keys = mask.range({0, 0, query, 1, 0, plan.kv_len});
+        seen += static_cast<double>(keys.end - keys.first);
+    }
+    return seen / static_cast<double>(asked) / static_cast<double>(plan.kv_len);
+}
+
+/// What a cell takes that the masks block, with its comma.
+std::size_t blocked_length(const Request& request, Draw draw, std::size_t visible) {
+    if (draw == Draw::up) return request.precision ? visible : std::string_view("0.0,").size();
+    if (draw != Draw::marks_blocked) return visible;
+    switch (request.nonfinite.value_or(io::Nonfinite::string)) {
+        case io::Nonfinite::null: return std::string_view("null,").size();
+        case io::Nonfinite::literal: return std::string_view("-Infinity,").size();
+        case io::Nonfinite::string: break;
+    }
+    return std::string_view("\"-Infinity\",").size();
+}
+
+/// Columns of the rows that are written: the last axis that is shown.
+double columns_of(const Plan& plan, ArrayId array) {
+    for (std::size_t place = 4; place-- > 0;)
+        if (plan.shown.shows(array, place)) return plan.size_of<double>(array.row().axes[place]);
+    return 1;
+}
+
+struct TextSize {
+    double bytes, a_number;
+};
+
+TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
+    constexpr std::size_t of_weight = 3, of_any = 4;  // "0.", a comma, and a sign
+    const Draw draw = array.row().draw;
+    const std::size_t digits = request.precision.value_or(row_of(plan.dtype).digits);
+    const std::size_t visible = digits + (draw == Draw::up ? of_weight : of_any);
+    const double blocked = static_cast<double>(blocked_length(request, draw, visible));
+    const double a_number = seen * static_cast<double>(visible) + (1 - seen) * blocked +
+                            2 / columns_of(plan, array);  // a row's brackets
+    return {a_number * plan.numbers<double>(array), a_number};
+}
+
+/// Of the labels and the text of a result's head.
+double head_size(const Request& request) {
+    double bytes = request.text ? static_cast<double>(request.text->size()) : 0;
+    for (const auto* labels : {&request.tokens, &request.context_tokens})
+        for (const std::string& label : *labels) bytes += static_cast<double>(label.size()) + 3;
+    return bytes;
+}
+
+}  // namespace
+
+AnswerCost answer_cost(const Request& request, const Plan& plan) {
+    const double seen = part_seen(plan);
+    double bytes = 0, pieces = 0;
+    plan.emit.for_each([&](ArrayId array) {
+        const TextSize text = text_size(request, plan, array, seen);
+        bytes += text.bytes;
+        pieces =
+            std::max(pieces, std::min(text.bytes, text.a_number * double{io::numbers_in_pieces}));
+    });
+    const double head = 2 * head_size(request);  // it is made, and then written
+    return {static_cast<std::uint64_t>(bytes),
+            std::max(plan.cost.memory, plan.cost.answer_memory + bytes + pieces + head)};
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,75 @@
+// The sizes of a fused run; see fused_sizes.hpp.
+#include "core/fused/fused_sizes.hpp"
+
+#include <algorithm>
+
+#include "core/fused/row_parts.hpp"
+#include "core/fused/tile_dropout.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::size_t few_rows = 512;
+
+/// Queries of one key head up to which rows are computed one by one: fewer do not fill a vector.
+constexpr std::size_t row_by_row = 4;
+
+/// Several tiles where keys and values outgrow the cache and enough items are left to share out.
+std::size_t tiles_together(const FusedSizes& s, const TileGrid& grid) {
+    constexpr std::size_t items_per_thread = 4;
+    const bool many = outgrow_cache(static_cast<double>(s.sizes.keys) *
+                                    static_cast<double>((s.d_k + s.d_v) * s.element));
+    const bool enough = grid.tiles() >= kernels::tiles_together * items_per_thread * s.threads;
+    return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;
+}
+
+}  // namespace
+
+bool FusedSizes::by_rows() const {
+    return group() * sizes.queries <= row_by_row;
+}
+
+TileGrid FusedSizes::grid() const {
+    TileGrid grid;
+    grid.sizes = sizes;
+    grid.lanes = lanes;
+    grid.head_by_head = head_by_head;
+    grid.in_order = drops || rows_in_order;
+    // Few queries of several heads that share keys fill one tile together.
+    if (!grid.in_order)
+        for (std::size_t heads = 2; heads <= std::min(group(), lanes); ++heads)
+            if (group() % heads == 0 && heads * sizes.queries <= lanes) grid.heads_per_tile = heads;
+    const bool few = sizes.batch * sizes.heads * sizes.queries <= few_rows;
+    if (few && !grid.in_order && !weights && sizes.keys >= 2 * part_keys)
+        grid.parts = (sizes.keys + part_keys - 1) / part_keys;
+    if (!grid.in_order && !weights && !scores && !by_rows())
+        grid.together = tiles_together(*this, grid);
+    return grid;
+}
+
+std::size_t FusedSizes::scratch() const {
+    return by_rows() ? kernels::row_scratch_size(d_k) : kernels::scratch_size(lanes, d_k, d_v);
+}
+
+std::size_t FusedSizes::weights_space(bool writes_weights) const {
+    return by_rows() ? kernels::block_keys
+                     : kernels::weights_size(lanes, sizes.keys, writes_weights);
+}
+
+double FusedSizes::working_bytes(bool masked) const {
+    const auto number = [](std::size_t count) { return static_cast<double>(count); };
+    const TileGrid grid = this->grid();
+    const double of_tiles =
+        number(element) * number(scratch()) + TilePlan::bytes(sizes.keys, vector_lanes, masked);
+    const double of_worker = number(grid.together) * of_tiles +
+                             number(element) * (number(weights_space(weights)) + number(d_v));
+    const double of_parts =
+        grid.parts == 1
+            ? 0
+            : RowParts<char>::numbers(sizes.batch * sizes.heads * sizes.queries, grid.parts, d_v) *
+                  number(element);
+    const double of_draws = drops ? number(threads) * TileDropout::bytes(sizes.keys) : 0;
+    return number(std::min(threads, grid.items())) * of_worker + of_parts + of_draws;
+}
+
+}  // namespace attn
