@@ -94,14 +94,19 @@ std::string embedding_words(const Walk& walk) {
     for (const Part& part :
          {Part{names.ids, std::to_string(static_cast<std::int64_t>(id)), "token id"},
           Part{names.segments, "0", "segment"},
-          Part{names.positions, std::to_string(walk.plan.past_len + walk.query()), "position"}}) {
+          Part{names.positions,
+               std::to_string(walk.plan.past_len + walk.query() +
+                              walk.request.position_offset.value_or(0)),
+               "position"}}) {
         if (part.table.empty()) continue;
         rows += (rows.empty() ? "" : " + ") + std::string(part.table) + "[" + part.row + "]";
+        if (whats.empty() && walk.request.embedding_scale)
+            rows += " * " + setting_text(*walk.request.embedding_scale);
         whats += (whats.empty() ? "its " : ", ") + std::string(part.what);
     }
     return "In the model this row is " + rows + ", by " + whats +
            (names.norm.empty() ? "" : ", and then the norm " + std::string(names.norm)) +
-           (names.positions.empty() ? "; positions come in by the rotary embedding." : ".");
+           (walk.settings().rope ? "; positions come in by the rotary embedding." : ".");
 }
 
 void show_input(Walk& walk) {

@@ -38,7 +38,10 @@ void require_normed(const InputNorm& norm, const Row& before, const Row& after, 
 void walk_norm(Walk& walk) {
     const Row before = walk.arrays.row("inputs"), after = walk.arrays.row("normed_inputs");
     const std::optional<InputNorm>& norm = walk.source.norm;
-    const bool is_rms = norm ? norm->is_rms : walk.request.family && walk.request.family->rms;
+    const std::optional<NormForm> form = walk.request.norm;
+    const bool is_rms = norm   ? norm->is_rms
+                        : form ? *form != NormForm::layer
+                               : walk.request.family && walk.request.family->rms;
     const RowStatistics row(before, is_rms);
     const double eps = norm ? norm->eps : walk.request.norm_eps.value_or(0);
     const std::string epsilon =
@@ -48,7 +51,9 @@ void walk_norm(Walk& walk) {
         "The model's norm is applied to each row before the layer (" +
         (walk.request.has("pre_norm") ? walk.source_of("pre_norm") : "default with --token-ids") +
         "). It is a" +
-        (is_rms ? "n RMSNorm, x / sqrt(mean(x^2) + epsilon) * weight: of this row mean(x^2) is "
+        (is_rms ? std::string("n RMSNorm, x / sqrt(mean(x^2) + epsilon) * ") +
+                      (form == NormForm::rms_plus_one ? "(1 + weight)" : "weight") +
+                      ": of this row mean(x^2) is "
                 : " LayerNorm, (x - mean) / sqrt(variance + epsilon) * weight + bias: of this row "
                   "mean is " +
                       walk.words.number(row.mean) + ", variance ") +

@@ -8,6 +8,7 @@
 
 #include "cli/request/apply.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/required_settings.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/path.hpp"
@@ -109,68 +110,114 @@ ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::str
     file_ = files.open(parts.file, access);
     path_ = parts.file;
     find_layer(parts.array);
-    settle(config_beside(request, parts.file == "-" ? "" : parts.file));
+    settle();
 }
 
 ModelInput::ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file)
     : request_(request), files_(files),
       file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
     find_layer("");
-    settle(config_beside(request, ""));
+    settle();
 }
 
 void ModelInput::find_layer(const std::string& prefix) {
     io::LayerQuery query{request_.family, request_.layer, prefix, std::nullopt};
     if (request_.weights_layout) query.in_out = *request_.weights_layout == WeightsLayout::in_out;
-    layer_ = io::find_layer(*file_, query);
+    try {
+        layer_ = io::find_layer(*file_, query);
+    } catch (const Error& error) {
+        // Names of an unsupported model are not those of a broken file.
+        const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
+        if (const std::string problem = is_whole ? type_problem(nullptr) : ""; !problem.empty())
+            throw Error(ErrorKind::input, folder_config(), problem);
+        throw;
+    }
+    io::check_others(*file_, layer_);
 }
 
-void ModelInput::settle(const std::string& config_path) {
+/// config.json next to the weights, whatever --model-config says; empty where there is none.
+std::string ModelInput::folder_config() const {
+    if (path_.empty() || path_ == "-") return "";
+    std::string path = io::path_beside(path_, "config.json");
+    return io::path_exists(path) ? path : "";
+}
+
+/// What is wrong with the model type that the folder's config has, for this family; empty where
+/// there is none, or where it cannot be read.
+std::string ModelInput::type_problem(const io::Family* family) const {
+    const std::string path = folder_config();
+    if (path.empty()) return "";
+    try {
+        const auto config = files_.config(path, access_to(request_, "weights"));
+        if (!config->is_object() || !config->contains("model_type")) return "";
+        return io::problem_of_type(*config, family);
+    } catch (const io::WrittenFile&) {
+        throw;
+    } catch (const Error&) {
+        return "";
+    }
+}
+
+void ModelInput::settle() {
     const io::Family& family = *layer_.family;
-    const bool wants_eps = request_.has("norm_eps");
+    const bool wants_eps = request_.has("norm_eps"), wants_norm = request_.has("norm");
     const bool wants_rope = request_.has("rope_base") || request_.has("rope_scaling");
-    const bool wants_dims = request_.has("rope_dims");
+    const bool wants_dims = request_.has("rope_dims"),
+               wants_offset = request_.has("position_offset");
     request_.family = &family;
     if (layer_.number) request_.layer = layer_.number;
     request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
     check_shapes();
+    check_embedding_flags();
     // The other families have no config of their own; one that stands there is another program's.
     const bool has_config = !family.model_types.empty();
+    const std::string config_path = config_beside(request_, path_ == "-" ? "" : path_);
     RequestSettings store(request_);
     if (!config_path.empty() && has_config)
-        io::read_model_config(store, *file_, layer_, config_path,
-                              *files_.config(config_path, access_to(request_, "model_config")));
+        type_ = &io::read_model_config(
+            store, *file_, layer_, config_path,
+            *files_.config(config_path, access_to(request_, "model_config")));
     else if (request_.model_config && *request_.model_config != "none")
         throw Error(ErrorKind::usage, place_of(request_, "model_config"),
                     "family " + std::string(family.name) + " has no config; expected none");
+    if (type_ != nullptr && type_->has_padding_positions && !wants_offset)
+        padding_id_ = *request_.position_offset - 1;
     apply_saved_config(request_, file_->config(), file_->name);
-    apply_family_defaults(request_, family);
-    check_said();
-    check_rope(wants_rope, wants_dims);
     if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !family.norm.empty();
-    if (!request_.pre_norm.value_or(false) && request_.token_ids.empty()) {
-        if (wants_eps)
-            throw Error(ErrorKind::usage, place_of(request_, "norm_eps"),
+    if (request_.model_config && has_config) check_folder_type();
+    const bool is_known = type_ != nullptr || request_.is_saved_model;
+    if (is_known || !has_config) apply_family_defaults(request_, family);
+    require_settings(request_, *file_, layer_, {is_known, is_supported_});
+    check_rope(wants_rope, wants_dims);
+    if (request_.token_ids.empty()) request_.position_offset.reset();
+    if (request_.pre_norm.value_or(false) || !request_.token_ids.empty()) return;
+    for (const char* key : {"norm", "norm_eps"})
+        if (key == std::string("norm") ? wants_norm : wants_eps)
+            throw Error(ErrorKind::usage, place_of(request_, key),
                         "there is no norm to apply; expected --pre-norm or --token-ids beside it");
-        request_.norm_eps.reset();
-    }
+    request_.norm_eps.reset();
 }
 
-/// What the tensors do not say and nothing else has said; a guess would give other numbers.
-void ModelInput::check_said() const {
-    const auto fail = [&](const std::string& flag, const std::string& what) {
-        throw Error(ErrorKind::usage, flag,
-                    "is missing, and " + file_->name + " does not say " + what +
-                        "; expected it, or config.json beside the weights");
-    };
-    // A layer of the notebooks without an output projection has one head.
-    const bool may_have_heads = row_of(request_.settings.mode).heads_axis != HeadsAxis::never;
-    const bool has_out = file_->find(layer_.full_out(layer_.names->out.weight)) != nullptr;
-    if (may_have_heads && has_out && layer_.heads == 0 && !request_.settings.heads)
-        fail("--heads", "how many heads there are");
-    if (layer_.family->rotates == io::Rotates::part_of_heads && !request_.is_saved_model &&
-        !request_.settings.rope_dims)
-        fail("--rope-dims", "which part of a head is rotated");
+/// A config that a flag sets aside still tells which embeddings and norms the model has.
+void ModelInput::check_folder_type() {
+    const std::string problem = type_problem(layer_.family);
+    is_supported_ = problem.empty();
+    const bool uses_model = request_.pre_norm.value_or(false) || !request_.token_ids.empty();
+    if (!is_supported_ && uses_model)
+        throw Error(ErrorKind::input, folder_config(),
+                    problem +
+                        " (--token-ids and --pre-norm need one of them, whatever "
+                        "--model-config is)");
+}
+
+void ModelInput::check_embedding_flags() const {
+    for (const char* key : {"position_offset", "embedding_scale"})
+        if (request_.has(key) && request_.token_ids.empty())
+            throw Error(ErrorKind::usage, place_of(request_, key), "requires --token-ids");
+    if (request_.has("position_offset") && layer_.family->embedding.positions.empty())
+        throw Error(ErrorKind::usage, place_of(request_, "position_offset"),
+                    "family " + std::string(layer_.family->name) +
+                        " has no table of positions; expected no offset");
 }
 
 /// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
@@ -229,8 +276,26 @@ Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
                     "layer " + std::to_string(*layer_.number) +
                         " takes hidden states, which need the layers before it; expected layer 0, "
                         "or INPUT");
-    return io::embed_token_ids(*file_, layer_, request_.token_ids, past_len, eps(),
+    check_padding();
+    const std::size_t first = past_len + request_.position_offset.value_or(0);
+    return io::embed_token_ids(*file_, layer_, request_.token_ids,
+                               {first, request_.embedding_scale, norm_settings()},
                                request_.settings.dtype);
+}
+
+/// Padding has a position of its own and is not counted; a flag makes it a token like the others.
+void ModelInput::check_padding() const {
+    const auto& ids = request_.token_ids;
+    if (padding_id_ && std::find(ids.begin(), ids.end(), *padding_id_) != ids.end())
+        throw Error(ErrorKind::usage, place_of(request_, "token_ids"),
+                    "id " + std::to_string(*padding_id_) + " is the padding of " +
+                        std::string(type_->name) + ", which is not supported; expected other ids");
+}
+
+io::NormSettings ModelInput::norm_settings() const {
+    const io::Family& family = *layer_.family;
+    return {request_.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
+            request_.norm_eps.value_or(family.eps), request_.norm.has_value()};
 }
 
 std::vector<std::string> ModelInput::token_labels() const {
@@ -268,18 +333,20 @@ void ModelInput::check_input() const {
     const bool may_have_norm = !row_of(request_.settings.mode).context;
     if (may_have_norm && !request_.pre_norm && io::has_pre_norm(*file_, layer_))
         request_.notes.push_back(layer_.beside(layer_.family->norm) +
-                                 ", the model's norm before this layer, is not applied; --pre-norm "
-                                 "applies it, --no-pre-norm says that the input is normed already");
+                                 ", the model's norm before this layer, is not applied; " +
+                                 (is_supported_ ? "--pre-norm applies it, " : "") +
+                                 "--no-pre-norm says that the input is normed already");
 }
 
 std::optional<InputNorm> ModelInput::read_norm() const {
     if (!request_.pre_norm.value_or(false)) return std::nullopt;
-    return io::read_pre_norm(*file_, layer_, eps());
+    return io::read_pre_norm(*file_, layer_, norm_settings());
 }
 
 void check_no_model(const Request& request) {
-    for (std::string_view key : {"family", "layer", "weights_layout", "weights_shapes",
-                                 "model_config", "token_ids", "pre_norm", "norm_eps"}) {
+    for (std::string_view key :
+         {"family", "layer", "weights_layout", "weights_shapes", "model_config", "token_ids",
+          "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
             throw Error(ErrorKind::usage, place_of(request, std::string(key)),

@@ -52,17 +52,24 @@ public:
 
 private:
     void find_layer(const std::string& prefix);
-    void settle(const std::string& config_path);
+    void settle();
+    std::string folder_config() const;
+    std::string type_problem(const io::Family* family) const;
+    io::NormSettings norm_settings() const;
     void check_shapes() const;
-    void check_said() const;
+    void check_folder_type();
+    void check_padding() const;
+    void check_embedding_flags() const;
     void check_rope(bool wants_other_angles, bool wants_dims) const;
-    double eps() const { return *request_.norm_eps; }
 
     Request& request_;
     io::LoadedModels& files_;
     std::string path_;  // empty for weights that stand in a request
     std::shared_ptr<const io::ArrayFile> file_;
     io::ModelLayer layer_;
+    const io::ModelType* type_ = nullptr;      // of the config that was read
+    std::optional<std::uint64_t> padding_id_;  // of a model that gives it no position of its own
+    bool is_supported_ = true;                 // false where the folder's config has another type
 };
 
 /// Settings of a model's file where no file is given. Errors: kind usage.

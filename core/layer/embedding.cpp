@@ -26,17 +26,22 @@ std::size_t space_length(std::string_view text) {
 }
 
 template <class T>
-Array<double> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                       std::uint64_t embed_dim, const Seed& seed) {
+Array<T> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                  std::uint64_t embed_dim, const Seed& seed) {
+    Array<T> result = Array<T>::from_shape({ids.size(), embed_dim});
+    const auto row = [&](std::size_t token) {
+        return std::span(result.data() + token * embed_dim, embed_dim);
+    };
     // The stream is read front to back: each distinct row once, in rising order.
-    std::map<std::int64_t, std::vector<T>> rows;
-    for (std::int64_t id : ids) rows[id].resize(embed_dim);
+    std::map<std::int64_t, std::size_t> first_tokens;
+    for (std::size_t token = 0; token < ids.size(); ++token)
+        first_tokens.emplace(ids[token], token);
     NormalStream<T> table(TorchGenerator(seed.bits), vocab_size * embed_dim);
-    for (auto& [id, row] : rows) table.read(static_cast<std::uint64_t>(id) * embed_dim, row);
-
-    Array<double> result = Array<double>::from_shape({ids.size(), embed_dim});
-    double* out = result.data();
-    for (std::int64_t id : ids) out = std::copy(rows[id].begin(), rows[id].end(), out);
+    for (const auto& [id, token] : first_tokens)
+        table.read(static_cast<std::uint64_t>(id) * embed_dim, row(token));
+    for (std::size_t token = 0; token < ids.size(); ++token)
+        if (const std::size_t first = first_tokens[ids[token]]; first != token)
+            std::copy_n(row(first).data(), embed_dim, row(token).data());
     return result;
 }
 
@@ -73,10 +78,11 @@ Words split_words(std::string_view text) {
     return words;
 }
 
-Array<double> embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                    std::uint64_t embed_dim, const Seed& seed, Dtype dtype) {
-    return for_dtype(dtype,
-                     [&]<class T>(T) { return embed_as<T>(ids, vocab_size, embed_dim, seed); });
+RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                std::uint64_t embed_dim, const Seed& seed, Dtype dtype) {
+    return for_dtype(dtype, [&]<class T>(T) -> RealArray {
+        return embed_as<T>(ids, vocab_size, embed_dim, seed);
+    });
 }
 
 }  // namespace attn

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/tensor.hpp"
+#include "core/base/real_array.hpp"
 #include "core/plan/settings.hpp"
 
 namespace attn {
@@ -26,8 +26,9 @@ inline constexpr std::size_t most_words = std::size_t{1} << 21;  ///< of a text
 Words split_words(std::string_view text);
 
 /// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`:
-/// (ids, embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are kept.
-Array<double> embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
-                    std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
+/// (ids, embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are kept,
+/// in that type, and nothing of their size besides.
+RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
+                std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
 
 }  // namespace attn

@@ -78,7 +78,9 @@ void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
                              ", but init mha has one; expected d_in, " + std::to_string(d_in));
 }
 
-void check_heads(const Settings& s) {
+/// Heads divide the widths of queries, keys and values. W_out may give any number of columns.
+/// `d_k` and `d_v` are the keys to name: a width that is not given is d_out's.
+void check_heads(const Settings& s, const char* d_k, const char* d_v) {
     const std::uint64_t heads = s.heads.value_or(1);
     if (s.style == Style::wrapper) {
         if (*s.kv_heads != heads)
@@ -86,8 +88,7 @@ void check_heads(const Settings& s) {
                    "style wrapper has no grouped heads; expected " + std::to_string(heads));
         return;
     }
-    for (const auto& [name, width] :
-         {std::pair("d_out", *s.out_proj ? *s.d_out : *s.d_v), {"d_k", *s.d_k}, {"d_v", *s.d_v}})
+    for (const auto& [name, width] : {std::pair(d_k, *s.d_k), {d_v, *s.d_v}})
         if (width % heads != 0)
             refuse("heads", std::string(name) + " " + std::to_string(width) +
                                 " is not a multiple of " + std::to_string(heads) + " (remainder " +
@@ -111,10 +112,11 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
         refuse("heads", "mode " + std::string(row_of(s.mode).name) +
                             " has one; expected mode multihead or cross");
     if (s.kv_heads && !s.heads) refuse("kv_heads", "there is one head; expected heads beside it");
+    const char *const d_k = s.d_k ? "d_k" : "d_out", *const d_v = s.d_v ? "d_v" : "d_out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
     if (s.init == Init::mha) check_mha(s, d_in, d_context);
-    if (!operands.weights) check_heads(s);
+    if (!operands.weights) check_heads(s, d_k, d_v);
     if (!s.heads) s.kv_heads.reset();
 }
 

@@ -1,4 +1,5 @@
-// BERT: transformers' BertAttention and BertConfig.
+// BERT and its relatives, RoBERTa, XLM-R and CamemBERT, whose positions begin behind the padding's:
+// transformers' BertAttention, BertConfig, RobertaEmbeddings and RobertaConfig.
 #include <nlohmann/json.hpp>
 
 #include "io/model/config.hpp"
@@ -34,11 +35,22 @@ void read_bert_decoder(ConfigReader& config) {
         config.fill("causal", "is_decoder");
 }
 
-constexpr ModelType bert_types[] = {{.name = "bert",
-                                     .eps = "layer_norm_eps",
-                                     .biases = {.inputs = true, .out = true},
-                                     .others = bert_keys,
-                                     .read_others = read_bert_decoder}};
+constexpr ModelType bert_type{.name = "bert",
+                              .eps = "layer_norm_eps",
+                              .biases = {.inputs = true, .out = true},
+                              .others = bert_keys,
+                              .read_others = read_bert_decoder};
+
+constexpr ModelType roberta_type(std::string_view name) {
+    ModelType type = bert_type;
+    type.name = name;
+    type.prefix = "roberta.";
+    type.has_padding_positions = true;
+    return type;
+}
+
+constexpr ModelType bert_types[] = {bert_type, roberta_type("roberta"), roberta_type("xlm-roberta"),
+                                    roberta_type("camembert")};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/config_keys.hpp"
+#include "io/model/families.hpp"
 
 namespace attn::io {
 namespace {
@@ -18,20 +19,22 @@ namespace {
 using nlohmann::json;
 
 /// The classes' own values, for keys that a file does not have.
-constexpr std::uint64_t default_window = 4096, default_max_window_layers = 28;
+constexpr std::uint64_t default_window = 4096, default_max_window_layers = 28,
+                        default_padding_id = 1;
 
 }  // namespace
 
-void read_model_config(SettingStore& store, const ArrayFile& file, const ModelLayer& layer,
-                       const std::string& path, const json& config) {
-    ConfigReader(store, file, layer, path, config).read();
+const ModelType& read_model_config(SettingStore& store, const ArrayFile& file,
+                                   const ModelLayer& layer, const std::string& path,
+                                   const json& config) {
+    return ConfigReader(store, file, layer, path, config).read();
 }
 
 ConfigReader::ConfigReader(SettingStore& store, const ArrayFile& file, const ModelLayer& layer,
                            const std::string& path, const json& config)
     : store_(store), file_(file), layer_(layer), path_(path), config_(config) {}
 
-void ConfigReader::read() {
+const ModelType& ConfigReader::read() {
     find_type();
     for (const auto& [key, value] : config_.items())
         if (const std::string expected = problem_of_key(key, value, *type_); !expected.empty())
@@ -40,15 +43,18 @@ void ConfigReader::read() {
     fill("norm_eps", std::string(type_->eps));
     if (type_->read_others != nullptr) type_->read_others(*this);
     read_window();
-    if (!type_->rope.base.empty()) read_rope();
+    const bool is_off = store_.has("rope") && !store_.settings().rope;
+    if (!type_->rope.base.empty() && !is_off) read_rope();
+    if (type_->has_padding_positions) read_positions();
     check_biases();
+    return *type_;
 }
 
 void ConfigReader::fail(const std::string& key, const json& found,
                         const std::string& expected) const {
     throw Error(ErrorKind::input, path_,
                 one_line(key) + " is " + shortened(found.dump()) + "; expected " + expected +
-                    ", or --model-config none and flags");
+                    ", or --model-config none and every setting as a flag");
 }
 void ConfigReader::fail(const std::string& key, const std::string& expected) const {
     fail(key, at(key), expected);
@@ -58,23 +64,47 @@ json ConfigReader::at(const std::string& key) const {
     return config_.value(key, json());
 }
 
-void ConfigReader::find_type() {
+std::string problem_of_type(const json& config, const Family* family) {
+    const json type = config.is_object() ? config.value("model_type", json()) : json();
+    if (!type.is_string()) return "has no model_type; expected one of " + supported_model_types();
+    const std::string& name = type.get_ref<const std::string&>();
+    const Family* const found = family_of_type(name);
+    const std::string problem = "model type " + one_line(shortened(name));
+    if (found == nullptr)
+        return problem + " is not supported; supported: " + supported_model_types();
+    if (family == nullptr || found == family) return "";
     std::string expected;
-    for (const ModelType& type : layer_.family->model_types) {
-        if (at("model_type") == type.name) {
-            type_ = &type;
-            return;
-        }
-        expected += (expected.empty() ? "" : ", ") + std::string(type.name);
-    }
-    fail("model_type", expected + " as the tensors' names say");
+    for (const ModelType& known : family->model_types)
+        expected += (expected.empty() ? "" : ", ") + std::string(known.name);
+    return problem + ", but the tensors' names are those of family " + std::string(family->name) +
+           "; expected one of its types: " + expected;
 }
 
-void ConfigReader::fill(const std::string& setting, const std::string& key, const json& value) {
+void ConfigReader::find_type() {
+    if (const std::string problem = problem_of_type(config_, layer_.family); !problem.empty())
+        throw Error(ErrorKind::input, path_, problem);
+    type_ = &layer_.family->model_types.front();
+    for (const ModelType& type : layer_.family->model_types)
+        if (at("model_type") == type.name) type_ = &type;
+}
+
+/// The value of a key, or of "object.key"; null where there is none.
+json ConfigReader::stored(const std::string& path) const {
+    const std::size_t dot = path.find('.');
+    if (dot == std::string::npos) return at(path);
+    const json object = at(path.substr(0, dot));
+    return object.is_object() ? object.value(path.substr(dot + 1), json()) : json();
+}
+
+void ConfigReader::fill_from(const std::string& setting, const std::string& key, const json& said,
+                             const json& value) {
     if (store_.has(setting) || value.is_null()) return;
-    const json& said = at(key).is_null() ? value : at(key);
-    store_.store(setting, value,
-                 path_ + ": " + key + " " + shortened((said.is_object() ? value : said).dump()));
+    const char* const by_default = stored(key).is_null() ? " by default" : "";
+    store_.store(setting, value, path_ + ": " + key + " " + shortened(said.dump()) + by_default);
+}
+void ConfigReader::fill(const std::string& setting, const std::string& key, const json& value) {
+    const json said = stored(key);
+    fill_from(setting, key, said.is_null() || said.is_object() ? value : said, value);
 }
 void ConfigReader::fill(const std::string& setting, const std::string& key) {
     fill(setting, key, at(key));
@@ -113,6 +143,14 @@ void ConfigReader::read_heads() {
     if (is_packed && whole("head_dim", 1) != head_dim)
         fail("head_dim", "a head's part of hidden_size, " + std::to_string(head_dim));
     fill("d_k", "head_dim", whole("head_dim", 1) * of_all);
+}
+
+/// Padding has the position of its own id, and the tokens those behind it.
+void ConfigReader::read_positions() {
+    const std::string key = "pad_token_id";
+    const std::uint64_t padding =
+        config_.contains(key) ? whole(key, 0) : std::uint64_t{default_padding_id};
+    fill_from("position_offset", key, padding, padding + 1);
 }
 
 /// A query sees as many keys, its own included; nothing where it sees all before it.
@@ -200,7 +238,7 @@ void ConfigReader::read_rope() {
         fail(part_key, part, "a part of a head, above 0 and at most 1");
     const double of_all = static_cast<double>(whole(std::string(type_->heads), 1));
     const double of_head = static_cast<double>(whole(std::string(type_->width), 1)) / of_all;
-    fill("rope_dims", part_key, std::floor(of_head * part.get<double>()));
+    fill_from("rope_dims", part_key, part, std::floor(of_head * part.get<double>()));
 }
 
 /// {"rope_type": "linear", "factor": 2}, or Llama 3.1's; other kinds are not computed.

@@ -35,15 +35,20 @@ public:
 /// `layer` is what the names of the weights in `file` show. Dropout is for training and is left
 /// off. Errors: kind input, for keys that change, or may change, the numbers in a way that is not
 /// computed here; those of `store`.
-void read_model_config(SettingStore& store, const ArrayFile& file, const ModelLayer& layer,
-                       const std::string& path, const nlohmann::json& config);
+const ModelType& read_model_config(SettingStore& store, const ArrayFile& file,
+                                   const ModelLayer& layer, const std::string& path,
+                                   const nlohmann::json& config);
+
+/// What is wrong with the model_type of a config, for tensors of this family; null: of any. Empty
+/// where it is supported.
+std::string problem_of_type(const nlohmann::json& config, const Family* family);
 
 /// The members of one config.json, and where they go. A family reads by it what it alone has.
 class ConfigReader {
 public:
     ConfigReader(SettingStore& store, const ArrayFile& file, const ModelLayer& layer,
                  const std::string& path, const nlohmann::json& config);
-    void read();
+    const ModelType& read();
 
     [[noreturn]] void fail(const std::string& key, const nlohmann::json& found,
                            const std::string& expected) const;
@@ -59,6 +64,9 @@ public:
     /// been said.
     void fill(const std::string& setting, const std::string& key, const nlohmann::json& value);
     void fill(const std::string& setting, const std::string& key);
+    /// The same where the value follows from `said`, which an error quotes.
+    void fill_from(const std::string& setting, const std::string& key, const nlohmann::json& said,
+                   const nlohmann::json& value);
 
     const Settings& settings() const { return store_.settings(); }
     std::uint64_t heads() const { return settings().heads.value_or(1); }
@@ -66,7 +74,9 @@ public:
 
 private:
     void find_type();
+    nlohmann::json stored(const std::string& path) const;
     void read_heads();
+    void read_positions();
     std::optional<std::uint64_t> window() const;
     void read_window();
     std::string rope_key() const;

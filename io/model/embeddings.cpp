@@ -19,7 +19,9 @@ const StoredArray& require_tensor(const ArrayFile& file, const std::string& name
                     list_of(file.arrays));
 }
 
-InputNorm read_norm_named(const ArrayFile& file, const std::string& name, bool is_rms, double eps) {
+InputNorm read_norm_named(const ArrayFile& file, const std::string& name,
+                          const NormSettings& settings) {
+    const bool is_rms = settings.form != NormForm::layer;
     // Files made from TensorFlow's call them gamma and beta.
     const bool old_names = file.find(name + ".gamma") != nullptr;
     const std::string weight = name + (old_names ? ".gamma" : ".weight");
@@ -29,9 +31,12 @@ InputNorm read_norm_named(const ArrayFile& file, const std::string& name, bool i
     std::vector<std::string> known{weight};
     if (!is_rms) known.push_back(bias);
     check_nothing_else(file, name + ".", known, "norm");
-    InputNorm norm{is_rms, read_vector(require_tensor(file, weight, "the norm")), {}, eps};
-    if (!is_rms) norm.bias = read_vector(require_tensor(file, bias, "the norm"));
-    if (!is_rms && norm.bias.size() != norm.weight.size())
+    InputNorm norm{is_rms, read_vector(require_tensor(file, weight, "the norm")), {}, settings.eps};
+    if (settings.form == NormForm::rms_plus_one)
+        for (double& factor : norm.weight) factor += 1;
+    if (is_rms || (settings.may_lack_bias && file.find(bias) == nullptr)) return norm;
+    norm.bias = read_vector(require_tensor(file, bias, "the norm"));
+    if (norm.bias.size() != norm.weight.size())
         throw Error(ErrorKind::input, file.name,
                     "\"" + bias + "\" has " + std::to_string(norm.bias.size()) +
                         " numbers; expected " + std::to_string(norm.weight.size()) +
@@ -42,11 +47,10 @@ InputNorm read_norm_named(const ArrayFile& file, const std::string& name, bool i
 template <class T>
 class Embedder {
 public:
-    Embedder(const ArrayFile& file, const ModelLayer& layer)
-        : file_(file), layer_(layer), names_(layer.family->embedding) {}
+    Embedder(const ArrayFile& file, const ModelLayer& layer, const EmbeddingSettings& settings)
+        : file_(file), layer_(layer), names_(layer.family->embedding), settings_(settings) {}
 
-    Array<double> embed(const std::vector<std::uint64_t>& ids, std::size_t first_position,
-                        double eps) const {
+    Array<double> embed(const std::vector<std::uint64_t>& ids) const {
         check_embeddings();
         const StoredArray& words = *table(names_.ids);
         const StoredArray* positions = table(names_.positions);
@@ -56,13 +60,16 @@ public:
         Array<double> x = Array<double>::from_shape({ids.size(), columns});
         InputNorm norm;
         if (!names_.norm.empty())
-            norm = read_norm_named(file_, layer_.beside(names_.norm), false, eps);
+            norm = read_norm_named(file_, layer_.beside(names_.norm), settings_.norm);
         for (std::size_t token = 0; token < ids.size(); ++token) {
             std::fill(row.begin(), row.end(), T{0});
             add_row(words, ids[token], "token id", row);
+            if (settings_.scale)
+                for (T& number : row) number *= static_cast<T>(*settings_.scale);
             // In transformers' order: BERT adds its segments before its positions.
             if (segments != nullptr) add_row(*segments, 0, "segment", row);
-            if (positions != nullptr) add_row(*positions, first_position + token, "position", row);
+            if (positions != nullptr)
+                add_row(*positions, settings_.first_position + token, "position", row);
             if (norm.weight.size() == columns) normalise<T>(norm, row);
             std::copy(row.begin(), row.end(), x.data() + token * columns);
         }
@@ -115,20 +122,20 @@ private:
     const ArrayFile& file_;
     const ModelLayer& layer_;
     const EmbeddingNames& names_;
+    const EmbeddingSettings& settings_;
 };
 
 }  // namespace
 
 Array<double> embed_token_ids(const ArrayFile& file, const ModelLayer& layer,
-                              const std::vector<std::uint64_t>& ids, std::size_t first_position,
-                              double eps, Dtype dtype) {
+                              const std::vector<std::uint64_t>& ids,
+                              const EmbeddingSettings& settings, Dtype dtype) {
     if (layer.family->embedding.ids.empty())
         throw SettingError(ErrorKind::usage, "token_ids",
                            "family " + std::string(layer.family->name) +
                                " has no embedding; expected INPUT instead");
-    return for_dtype(dtype, [&]<class T>(T) {
-        return Embedder<T>(file, layer).embed(ids, first_position, eps);
-    });
+    return for_dtype(dtype,
+                     [&]<class T>(T) { return Embedder<T>(file, layer, settings).embed(ids); });
 }
 
 std::optional<std::size_t> embedding_width(const ArrayFile& file, const ModelLayer& layer) {
@@ -144,13 +151,14 @@ bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer) {
     return file.find(name + ".weight") != nullptr || file.find(name + ".gamma") != nullptr;
 }
 
-InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer, double eps) {
+InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
+                        const NormSettings& settings) {
     const Family& family = *layer.family;
     if (family.norm.empty())
         throw SettingError(ErrorKind::usage, "pre_norm",
                            "family " + std::string(family.name) +
                                " has no norm before its attention; expected none");
-    return read_norm_named(file, layer.beside(family.norm), family.rms, eps);
+    return read_norm_named(file, layer.beside(family.norm), settings);
 }
 
 }  // namespace attn::io

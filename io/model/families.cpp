@@ -21,6 +21,21 @@ const Family* find_family(std::string_view name) {
     return found == std::end(families::all) ? nullptr : *found;
 }
 
+std::string supported_model_types() {
+    std::string text;
+    for (const Family* family : families::all)
+        for (const ModelType& type : family->model_types)
+            text += (text.empty() ? "" : ", ") + std::string(type.name);
+    return text;
+}
+
+const Family* family_of_type(std::string_view model_type) {
+    for (const Family* family : families::all)
+        for (const ModelType& type : family->model_types)
+            if (type.name == model_type) return family;
+    return nullptr;
+}
+
 std::string names_of(std::span<const Family* const> families, std::string_view between,
                      std::string_view last) {
     std::string text;

@@ -13,6 +13,12 @@ std::span<const Family* const> all_families();
 /// The family of this name, or null.
 const Family* find_family(std::string_view name);
 
+/// The model types that a config.json may have, of all families: "gpt2, llama, ...".
+std::string supported_model_types();
+
+/// The family that computes models of this type, or null.
+const Family* family_of_type(std::string_view model_type);
+
 /// Names of families one after the other: `between` two of them, but `last` before the last one.
 std::string names_of(std::span<const Family* const> families, std::string_view between,
                      std::string_view last);

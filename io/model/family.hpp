@@ -85,11 +85,13 @@ enum class Windows {
 /// One value of model_type: what its configuration class calls the settings, and means by them.
 struct ModelType {
     std::string_view name;
+    std::string_view prefix = {};  ///< of its published tensors, where it is not the family's
     std::string_view heads = "num_attention_heads", kv_heads = {}, width = "hidden_size", eps = {};
     RopeKeys rope = {};
     Windows windows = Windows::none;
     Biases biases = {};
-    std::span<const ConfigKey> others = {};        ///< that it has, or other programs give it
+    bool has_padding_positions = false;      ///< the first token's position is pad_token_id + 1
+    std::span<const ConfigKey> others = {};  ///< that it has, or other programs give it
     void (*read_others)(ConfigReader&) = nullptr;  ///< those that are settings
 };
 

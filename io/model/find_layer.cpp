@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "io/model/families.hpp"
-#include "io/model/other_tensors.hpp"
 
 namespace attn::io {
 namespace {
@@ -212,7 +211,6 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
     ModelLayer& layer = fitting.front();
     settle_layout(file, query, layer);
     check_present(file, layer);
-    check_others(file, layer);
     return layer;
 }
 

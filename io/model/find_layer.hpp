@@ -45,7 +45,7 @@ struct LayerQuery {
 };
 
 /// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
-/// where a tensor that the layer needs is missing, or one is there that is not understood.
+/// where a tensor that the layer needs is missing.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
 
 }  // namespace attn::io

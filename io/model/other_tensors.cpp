@@ -1,7 +1,9 @@
 // Tensors beside a layer's parameters; see other_tensors.hpp.
 #include "io/model/other_tensors.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -40,6 +42,26 @@ bool is_causal_mask(const StoredArray& mask, Form form) {
             }
         });
     return is_causal;
+}
+
+std::string in_quotes(const std::string& name) {
+    constexpr std::size_t longest_name = 1000;
+    return '"' + one_line(shortened(name, longest_name)) + '"';
+}
+
+/// Of queries or keys, before they are multiplied: Qwen3, Gemma 3, OLMo 2, GLM and others.
+bool is_norm_of_heads(const std::string& name) {
+    constexpr std::string_view modules[] = {
+        "q_norm",      "k_norm", "query_norm", "key_norm",        "q_layernorm",
+        "k_layernorm", "norm_q", "norm_k",     "query_layernorm", "key_layernorm"};
+    for (std::size_t from = 0; from < name.size();) {
+        const std::size_t dot = std::min(name.find('.', from), name.size());
+        const std::string_view component = std::string_view(name).substr(from, dot - from);
+        if (std::find(std::begin(modules), std::end(modules), component) != std::end(modules))
+            return true;
+        from = dot + 1;
+    }
+    return false;
 }
 
 }  // namespace
@@ -132,14 +154,25 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
 
 void check_nothing_else(const ArrayFile& file, const std::string& module,
                         const std::vector<std::string>& known, const std::string& part) {
-    constexpr std::size_t longest_name = 1000;
     const std::unordered_set<std::string> expected(known.begin(), known.end());
+    std::vector<std::string> unused;
     for (const StoredArray& array : file.arrays)
         if (array.name.starts_with(module) && !expected.contains(array.name))
-            throw Error(ErrorKind::input, file.name,
-                        "the " + part + " has a tensor \"" +
-                            one_line(shortened(array.name, longest_name)) +
-                            "\", which would be ignored; expected a file without it");
+            unused.push_back(array.name);
+    if (unused.empty()) return;
+    const auto norm = std::find_if(unused.begin(), unused.end(), is_norm_of_heads);
+    if (norm != unused.end())
+        throw Error(ErrorKind::input, file.name,
+                    "the " + part + " has a norm of queries or keys, " + in_quotes(*norm) +
+                        ", which is not supported yet");
+    if (unused.size() == 1)
+        throw Error(ErrorKind::input, file.name,
+                    "the " + part + " has a tensor " + in_quotes(unused[0]) +
+                        ", which would be ignored; expected a file without it");
+    throw Error(ErrorKind::input, file.name,
+                "the " + part + " has " + std::to_string(unused.size()) +
+                    " tensors which would be ignored, e.g. " + in_quotes(unused[0]) + " and " +
+                    in_quotes(unused[1]) + "; expected a file without them");
 }
 
 }  // namespace attn::io

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "io/model/other_tensors.hpp"
 
 namespace attn::io {
@@ -225,6 +226,10 @@ template <class T>
 LayerWeights<T> read_layer_weights(const ArrayFile& file, const ModelLayer& layer,
                                    std::size_t heads) {
     check_causal_masks(file, layer);
+    double numbers = 0;
+    for (const auto& [name, shape] : weight_shapes(file, layer))
+        numbers += static_cast<double>(file.find(name)->elements());
+    require_memory(sizeof(T) * numbers, file.name, "reading the weights of this layer");
     return LayerReader(file, layer, heads).read<T>();
 }
 

@@ -170,3 +170,62 @@ TEST_CASE("config.json: a bias in the weights that the class leaves out is refus
         CHECK(code(all, "qwen2", said) == 3);
     }
 }
+
+TEST_CASE("config.json: an error that names a key quotes the value that the file has") {
+    scratch_folder();
+    const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
+    const std::vector<json> values{-1, 0,   0.75,  0.3125, 0.1,  0.4,       3,
+                                   7,  1e9, 1e308, "x",    true, {{"a", 1}}};
+    std::size_t quoted = 0;
+    // A key inside rope_parameters too, where newer files have it.
+    const auto check = [&](const std::string& model, const json& config, const std::string& key,
+                           const json& value) {
+        write_text("changed.json", config.dump());
+        const Outcome outcome =
+            run_attn({"multihead", "-", "--weights", data_path("models/" + model), "--model-config",
+                      "changed.json"},
+                     input);
+        CAPTURE(model);
+        CAPTURE(key);
+        CAPTURE(value.dump());
+        CAPTURE(outcome.err);
+        const std::string start = "attn: error: changed.json: " + key + " ";
+        if (!outcome.err.starts_with(start)) return;
+        std::string rest = outcome.err.substr(start.size());
+        if (rest.starts_with("is ")) rest.erase(0, 3);
+        if (rest.starts_with("has no")) return;
+        ++quoted;
+        // Of an object the settings that were taken from it.
+        if (!value.is_object()) CHECK(rest.starts_with(value.dump()));
+    };
+    for (const std::string model : {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"}) {
+        const json plain = json::parse(read_text(data_path("models/" + model + "/config.json")));
+        for (const auto& [key, old] : plain.items())
+            for (const json& value : values) {
+                json config = plain;
+                config[key] = value;
+                check(model, config, key, value);
+            }
+        if (model != "neox" && model != "llama") continue;
+        for (const std::string key : {"rope_theta", "partial_rotary_factor"})
+            for (const json& value : values) {
+                json config = plain;
+                for (const char* older : {"rotary_pct", "rotary_emb_base", "rope_theta",
+                                          "rope_scaling", "partial_rotary_factor"})
+                    config.erase(older);
+                config["rope_parameters"] = {{"rope_type", "default"}, {key, value}};
+                check(model, config, "rope_parameters." + key, value);
+            }
+    }
+    CHECK(quoted > 100);
+    // A default that the file does not have is called one.
+    json config = json::parse(read_text(data_path("models/neox/config.json")));
+    config.erase("rotary_pct");
+    config.update({{"num_attention_heads", 8}});
+    write_text("changed.json", config.dump());
+    const Outcome outcome = run_attn(
+        {"multihead", "-", "--weights", data_path("models/neox"), "--model-config", "changed.json"},
+        input);
+    CAPTURE(outcome.err);
+    CHECK(outcome.err.find("0.25 by default") != std::string::npos);
+}

@@ -27,7 +27,8 @@ json numbers(const std::vector<int>& shape, int seed, std::size_t axis = 0) {
 
 struct Model {
     std::string name, module, norm, embedding;
-    std::vector<std::string> flags, harmless;
+    json settings;  ///< that the tensors do not show, by the keys of a request
+    std::vector<std::string> harmless;
     std::map<std::string, std::vector<int>> tensors;
 };
 
@@ -36,13 +37,16 @@ const std::vector<int> square{width, width}, row{width};
 
 std::vector<Model> models() {
     const std::vector<int> three{3 * width, width}, threes{3 * width};
-    const std::vector<std::string> two_heads{"--heads", "2"};
-    const std::vector<std::string> rotates{"--heads", "2", "--rope-dims", "2"};
+    const json two_heads{{"heads", 2}};
+    const json looks_back{{"heads", 2}, {"causal", true}, {"scale", 0.5}, {"rope", "none"}};
+    const json looks_around{{"heads", 2}, {"causal", false}, {"scale", 0.5}, {"rope", "none"}};
+    const json rotates{{"heads", 2},     {"causal", true},     {"scale", 0.5},
+                       {"rope", "half"}, {"rope_base", 10000}, {"rope_dims", 2}};
     std::vector<Model> all{{"gpt2",
                             "h.0.attn.",
                             "h.0.ln_1.",
                             "wte.",
-                            two_heads,
+                            looks_back,
                             {"bias", "masked_bias"},
                             {{"h.0.attn.c_attn.weight", {width, 3 * width}},
                              {"h.0.attn.c_attn.bias", threes},
@@ -68,7 +72,7 @@ std::vector<Model> models() {
                             "encoder.layer.0.attention.",
                             "",
                             "embeddings.",
-                            two_heads,
+                            looks_around,
                             {},
                             {{"encoder.layer.0.attention.self.query.weight", square},
                              {"encoder.layer.0.attention.self.key.weight", square},
@@ -91,10 +95,10 @@ std::vector<Model> models() {
                              {"gpt_neox.layers.0.input_layernorm.bias", row},
                              {"gpt_neox.embed_in.weight", {5, width}}}}};
     for (const std::string module : {"", "blocks.0.att."}) {
-        const auto add = [&](const std::string& name, const std::vector<std::string>& flags,
+        const auto add = [&](const std::string& name, const json& settings,
                              const std::vector<std::string>& harmless,
                              const std::map<std::string, std::vector<int>>& tensors) {
-            Model model{name + " " + module, module, "", "", flags, harmless, {}};
+            Model model{name + " " + module, module, "", "", settings, harmless, {}};
             for (const auto& [tensor, shape] : tensors) model.tensors[module + tensor] = shape;
             all.push_back(model);
         };
@@ -109,17 +113,18 @@ std::vector<Model> models() {
              {"W_key.weight", square},
              {"W_value.weight", square},
              {"out_proj.weight", square}});
-        add("notebook bare", {}, {"mask"},
+        add("notebook bare", json::object(), {"mask"},
             {{"W_query", square}, {"W_key", square}, {"W_value", square}});
         for (const std::string dot : {".weight", ""}) {
             std::map<std::string, std::vector<int>> heads;
             for (const std::string head : {"heads.0.", "heads.1."})
                 for (const std::string part : {"W_query", "W_key", "W_value"})
                     heads[head + part + dot] = square;
-            add("wrapper" + dot, {}, {"mask", "heads.0.mask", "heads.1.mask"}, heads);
+            add("wrapper" + dot, json::object(), {"mask", "heads.0.mask", "heads.1.mask"}, heads);
             heads[dot.empty() ? "W_out" : "out_proj.weight"] =
                 dot.empty() ? std::vector<int>{2 * width, 3} : std::vector<int>{3, 2 * width};
-            add("wrapper with output" + dot, {}, {"mask", "heads.0.mask", "heads.1.mask"}, heads);
+            add("wrapper with output" + dot, json::object(),
+                {"mask", "heads.0.mask", "heads.1.mask"}, heads);
         }
     }
     return all;
@@ -146,8 +151,14 @@ Outcome run_model(const Model& model, const json& weights, const std::string& in
     std::vector<std::string> command{"multihead", "--weights", "w.json", "--emit",
                                      "context_vectors"};
     if (!input.empty()) command.insert(command.begin() + 1, "-");
-    for (const auto* words : {&model.flags, &more})
-        command.insert(command.end(), words->begin(), words->end());
+    for (const auto& [key, value] : model.settings.items()) {
+        std::string name = key;
+        std::replace(name.begin(), name.end(), '_', '-');
+        command.push_back((value == json(false) ? "--no-" : "--") + name);
+        if (!value.is_boolean())
+            command.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    command.insert(command.end(), more.begin(), more.end());
     return run_attn(command, input);
 }
 
@@ -277,11 +288,7 @@ TEST_CASE("models: weights in a request and in a record of a batch are held to t
                      {"weights", weights_of(model)},
                      {"emit", {"context_vectors"}},
                      {"mode", "multihead"}};
-        for (std::size_t i = 0; i + 1 < model.flags.size(); i += 2) {
-            std::string key = model.flags[i].substr(2);
-            std::replace(key.begin(), key.end(), '-', '_');
-            request[key] = std::stoi(model.flags[i + 1]);
-        }
+        request.update(model.settings);
         const json right = request;
         request["weights"][model.module + "k_norm.weight"] = {1, 1};
         check_refused(run_attn({"multihead", "-"}, request.dump()), "k_norm.weight");
@@ -303,7 +310,15 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
              {std::tuple(model.norm, inputs, std::vector<std::string>{"--pre-norm"}),
               {model.embedding, std::string(), std::vector<std::string>{"--token-ids", "1,3,0"}}}) {
             if (module.empty()) continue;
-            const Outcome base = run_model(model, weights, input, flags);
+            Model with = model;
+            const bool has_ids = input.empty();
+            if (has_ids) with.settings["embedding_scale"] = 1;
+            if (has_ids && model.tensors.contains("wpe.weight"))
+                with.settings["position_offset"] = 0;
+            if (has_ids && model.name == "bert") with.settings["position_offset"] = 0;
+            with.settings["norm"] = model.name == "llama" ? "rms" : "layer";
+            with.settings["norm_eps"] = 1e-5;
+            const Outcome base = run_model(with, weights, input, flags);
             REQUIRE(base.code == 0);
             for (const std::string name : {"bias", "weight_scale", "gamma", "beta", "scale",
                                            "lora_A.weight", "norm.weight", "position_ids"}) {
@@ -312,7 +327,7 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
                 CAPTURE(full);
                 json more = weights;
                 more[module + name] = numbers(row, 9);
-                const Outcome outcome = run_model(model, more, input, flags);
+                const Outcome outcome = run_model(with, more, input, flags);
                 if (name == "position_ids" && model.name == "bert")
                     CHECK(outcome.out == base.out);
                 else
@@ -333,9 +348,17 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
         for (const double base : {10.0, 1e4, 1e6}) {
             json weights = weights_of(model);
             Model wide = model;
-            wide.flags = {"--heads", "1"};
+            // The config of the class says the base; flags that are given overrule frequencies.
             const bool of_llama = model.name == "llama";
-            if (!of_llama) wide.flags.insert(wide.flags.end(), {"--rope-dims", "4"});
+            json config =
+                json::parse(read_text(data_path("models/" + model.name + "/config.json")));
+            config.update({{"num_attention_heads", 1}, {"hidden_size", 4}});
+            for (const char* key : {"num_key_value_heads", "head_dim", "rope_scaling"})
+                config.erase(key);
+            config[of_llama ? "rope_theta" : "rotary_emb_base"] = 10000;
+            if (!of_llama) config["rotary_pct"] = 1.0;
+            write_text("rotary.json", config.dump());
+            wide.settings = {{"model_config", "rotary.json"}};
             const auto with = [&](const json& stored, const std::vector<std::string>& flags) {
                 weights[model.module + "rotary_emb.inv_freq"] = stored;
                 return run_model(wide, weights, inputs, flags);

@@ -160,13 +160,14 @@ TEST_CASE("models: what the file says is not overruled in silence") {
         "layers.0.self_attn.k_proj.weight": [[1]], "layers.0.self_attn.v_proj.weight": [[1]],
         "layers.0.self_attn.o_proj.weight": [[1]], "layers.0.self_attn.q_norm.weight": [1]})");
     names(error_line({"multihead", "--weights", "more.json"}, "[[1]]"),
-          "\"layers.0.self_attn.q_norm.weight\", which would be ignored");
+          "a norm of queries or keys, \"layers.0.self_attn.q_norm.weight\", which is not supported "
+          "yet");
     write_text("config.json", R"({"model_type": "gemma2"})");
     write_text("plain.json", R"({"layers.0.self_attn.q_proj.weight": [[1]],
         "layers.0.self_attn.k_proj.weight": [[1]], "layers.0.self_attn.v_proj.weight": [[1]],
         "layers.0.self_attn.o_proj.weight": [[1]]})");
     names(error_line({"multihead", "--weights", "plain.json"}, "[[1]]"),
-          "model_type is \"gemma2\"; expected llama, mistral, qwen2");
+          "model type gemma2 is not supported; supported: gpt2, llama, mistral, qwen2");
     std::remove("config.json");
 }
 
@@ -186,7 +187,7 @@ TEST_CASE("models: what neither the tensors nor a config say is asked for, not g
             "--heads: is missing");
     refuses({"multihead", "-", "--weights", data_path("models/neox"), "--model-config", "none",
              "--heads", "2"},
-            "--rope-dims: is missing");
+            "--rope-base and --rope-dims");
 }
 
 TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
@@ -252,7 +253,7 @@ TEST_CASE("models: settings of config.json that are not understood are refused")
     llama.erase("rope_scaling");
     CHECK(refusal({{"head_dim", 4.5}}) ==
           "attn: error: changed.json: head_dim is 4.5; expected a whole number from 1 to "
-          "2147483648, or --model-config none and flags\n");
+          "2147483648, or --model-config none and every setting as a flag\n");
     for (const json& rope : {json{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}},
                              json{{"rope_scaling", {{"type", "llama3"}, {"factor", 2}}}},
                              json{{"rope_scaling", {{"factor", 2}}}}, json{{"rope_scaling", 4}},

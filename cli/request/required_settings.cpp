@@ -1,0 +1,140 @@
+// The settings that tensors do not show; see required_settings.hpp.
+#include "cli/request/required_settings.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/model/read_weights.hpp"
+#include "io/text/number_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string number_text(double value) {
+    std::string text;
+    io::append_number(text, value, std::nullopt);
+    return text;
+}
+
+class MissingSettings {
+public:
+    MissingSettings(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
+                    const KnownModel& known)
+        : request_(request), file_(file), layer_(layer), family_(*layer.family), known_(known) {}
+
+    void require() {
+        find_heads();
+        // A family without configs has files that show the rest; its layers rotate nothing.
+        if (!known_.has_config && !family_.model_types.empty()) {
+            find_scores();
+            find_rope();
+            find_norm();
+            find_embedding();
+        }
+        if (!flags_.empty()) fail();
+    }
+
+private:
+    /// `usual` is the flag with the family's usual value, or empty where there is none.
+    void add(const std::string& flag, const std::string& usual = "") {
+        flags_.push_back(flag);
+        if (!usual.empty()) usual_ += " " + usual;
+    }
+
+    void find_heads() {
+        if (!request_.settings.heads && layer_.heads == 0) add("--heads");
+    }
+
+    void find_scores() {
+        const std::optional<std::uint64_t>& heads = request_.settings.heads;
+        if (request_.settings.mode == Mode::multihead && !request_.has("causal"))
+            add("--causal or --no-causal", family_.causal ? "--causal" : "--no-causal");
+        if (request_.settings.scale) return;
+        const double width = static_cast<double>(io::layer_widths(file_, layer_).queries);
+        add("--scale",
+            heads ? "--scale " + number_text(1 / std::sqrt(width / static_cast<double>(*heads)))
+                  : "");
+    }
+
+    void find_rope() {
+        const Settings& settings = request_.settings;
+        const bool usually = family_.rotates != io::Rotates::none;
+        if (!request_.has("rope"))
+            add("--rope half|interleaved|none", usually ? "--rope half" : "--rope none");
+        if (request_.has("rope") ? !settings.rope : !usually) return;
+        if (!settings.rope_base)
+            add("--rope-base", usually ? "--rope-base " + number_text(default_rope_base) : "");
+        if (family_.rotates == io::Rotates::part_of_heads && !settings.rope_dims)
+            add("--rope-dims");
+    }
+
+    /// The norm before the layer, or after the embedding.
+    void find_norm() {
+        const bool after_ids = !request_.token_ids.empty() && !family_.embedding.norm.empty();
+        if (!request_.pre_norm.value_or(false) && !after_ids) return;
+        if (!request_.norm)
+            add("--norm layer|rms|rms-plus-one", family_.rms ? "--norm rms" : "--norm layer");
+        if (!request_.norm_eps) add("--norm-eps", "--norm-eps " + number_text(family_.eps));
+    }
+
+    void find_embedding() {
+        if (request_.token_ids.empty() || family_.embedding.ids.empty()) return;
+        if (!request_.embedding_scale) add("--embedding-scale", "--embedding-scale 1");
+        if (!family_.embedding.positions.empty() && !request_.position_offset)
+            add("--position-offset",
+                std::string("--position-offset ") + (has_padding_positions() ? "2" : "0"));
+    }
+
+    /// The type whose published tensors have this prefix, where it is not the family's.
+    const io::ModelType* type_of_prefix() const {
+        for (const io::ModelType& type : family_.model_types)
+            if (!type.prefix.empty() && layer_.prefix == type.prefix) return &type;
+        return nullptr;
+    }
+    bool has_padding_positions() const {
+        const io::ModelType* type = type_of_prefix();
+        return type != nullptr && type->has_padding_positions;
+    }
+
+    [[noreturn]] void fail() const {
+        std::string others;
+        for (std::size_t i = 1; i < flags_.size(); ++i)
+            others += (i == 1 ? "" : i + 1 < flags_.size() ? ", " : " and ") + flags_[i];
+        std::string text = "is missing";
+        if (!others.empty()) text += ", as are " + others;
+        text +=
+            "; the tensors of " + file_.name + " do not show " + (others.empty() ? "it" : "them");
+        const bool may_have_config = !known_.has_config && !family_.model_types.empty() &&
+                                     !request_.model_config && known_.is_supported;
+        if (may_have_config) text += ", the model's config.json next to them does";
+        if (known_.is_supported && !usual_.empty()) {
+            const io::ModelType* type = type_of_prefix();
+            text += "; usual for " + std::string(type != nullptr ? type->name : family_.name) +
+                    ":" + usual_;
+        }
+        throw Error(ErrorKind::usage, flags_.front(), text);
+    }
+
+    const Request& request_;
+    const io::ArrayFile& file_;
+    const io::ModelLayer& layer_;
+    const io::Family& family_;
+    const KnownModel& known_;
+    std::vector<std::string> flags_;  // as help has them
+    std::string usual_;
+};
+
+}  // namespace
+
+void require_settings(const Request& request, const io::ArrayFile& file,
+                      const io::ModelLayer& layer, const KnownModel& known) {
+    // A layer of the notebooks without an output projection has one head; the modes of one head
+    // refuse the others by that projection.
+    const bool may_have_heads = row_of(request.settings.mode).heads_axis != HeadsAxis::never;
+    const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
+    if (may_have_heads && has_out) MissingSettings(request, file, layer, known).require();
+}
+
+}  // namespace attn::cli
