@@ -5,11 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/request/answer_cost.hpp"
 #include "cli/request/failure.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "core/base/free_memory.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
@@ -81,7 +83,7 @@ void check_answer_format(const Request& request) {
 }
 
 Answer Answerer::answer(const Record& record) {
-    if (record.answer) return {*record.answer, {}};
+    if (record.answer) return {io::TextBuffer(*record.answer), {}};
     keep_memory_aside();
     Request request;
     try {
@@ -98,7 +100,7 @@ Answer Answerer::answer(const Record& record) {
         const Failure failure = current_failure(request);
         // There may be enough where nothing else is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
-        return {error_line(record, failure),
+        return {io::TextBuffer(error_line(record, failure)),
                 io::shortened(failure.where, longest_place) + ": " + failure.message};
     }
 }
@@ -127,8 +129,8 @@ AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
 }
 
 /// By what an earlier record has settled. Where that fails, the whole way says what is wrong.
-std::optional<std::string> Answerer::answer_as_before(const Record& record,
-                                                      const io::InputFile& line) {
+std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
+                                                         const io::InputFile& line) {
     AlikeRecords* const alike = alike_to(line);
     if (alike == nullptr) return {};
     workers_.set_threads(threads_);
@@ -152,17 +154,22 @@ void Answerer::remember(const io::InputFile& line, Request request, Plan plan,
     kind->add(std::move(plan), std::move(shapes));
 }
 
-std::string Answerer::answer_line(Request& request, const Record& record, const Line& line) {
+io::TextBuffer Answerer::answer_line(Request& request, const Record& record, const Line& line) {
     Question question = read(request, record, line);
-    if (dry_run_) return cost_line(request, question.plan);
+    if (dry_run_) return io::TextBuffer(cost_line(request, question.plan));
     const AnswerCost cost = answer_cost(request, question.plan);
     require_memory(cost.memory, "emit", "the answer's text beside its arrays");
+    // Of each step of a large question nothing is left for the next but its result.
+    constexpr double large = 0x1p23;
+    const bool is_large = cost.memory > large;
     OperandShapes shapes = shapes_of(question.operands);
+    if (is_large) return_free_memory();
     Result result = compute(question.plan, std::move(question.operands), workers_);
-    io::TextOutput out;
-    // Or it is there twice while it grows.
+    result.weights.reset();
+    if (is_large) return_free_memory();
+    io::BufferOutput out;
     constexpr std::size_t of_config = 2048;
-    out.text().reserve(cost.bytes + cost.bytes / 4 + of_config);
+    out.text().reserve(cost.bytes + of_config);
     write_result(out, request, question.plan, std::move(result), workers_);
     if (line) remember(*line, std::move(request), std::move(question.plan), std::move(shapes));
     return std::move(out.text());

@@ -12,11 +12,12 @@
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/model/loaded_models.hpp"
+#include "io/text/text_buffer.hpp"
 
 namespace attn::cli {
 
 struct Answer {
-    std::string line;             ///< with its line break
+    io::TextBuffer line;          ///< with its line break
     std::string problem;          ///< "where: what" of a record that failed, else empty
     std::exception_ptr end = {};  ///< what ends the batch in this record's stead
 };
@@ -46,8 +47,8 @@ public:
 private:
     using Line = std::optional<io::InputFile>;
     Question read(Request& request, const Record& record, Line line);
-    std::optional<std::string> answer_as_before(const Record& record, const io::InputFile& line);
-    std::string answer_line(Request& request, const Record& record, const Line& line);
+    std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line);
+    io::TextBuffer answer_line(Request& request, const Record& record, const Line& line);
     void remember(const io::InputFile& line, Request request, Plan plan, OperandShapes shapes);
     AlikeRecords* alike_to(const io::InputFile& line);
 

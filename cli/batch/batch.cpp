@@ -110,6 +110,15 @@ private:
     /// none. While it waits for a record, answers that are ready are not kept back.
     bool take(Run& run, std::size_t length) {
         const std::lock_guard lock(taking_);
+        try {
+            return take_records(run, length);
+        } catch (...) {
+            stop_.want();  // before another job reads what comes after the fault
+            throw;
+        }
+    }
+
+    bool take_records(Run& run, std::size_t length) {
         run.first = taken_;
         run.count = 0;
         run.records.resize(length);
@@ -161,6 +170,10 @@ bool holds_something(const BatchRequest& request) {
     return failed == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
 }
 
+bool all_regular(const BatchRequest& request) {
+    return std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file);
+}
+
 /// The answers may not be written over what is read: not over the requests, nor over what the flags
 /// and the requests name, as far as that is known before they are answered. An output that is read
 /// later all the same ends the batch there.
@@ -175,6 +188,17 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
         throw Error(ErrorKind::io, request.output,
                     "is no regular file; expected one that holds answers, or will");
     if (output) check_flags(request, models);
+}
+
+/// A resumed batch finds answers by id. Repeated ids in regular files are found before anything is
+/// written, others when they come. Shards have answer files of their own.
+void check_ids(const BatchRequest& request, RecordReader& records, const Stop& stop) {
+    if (!request.resume) return;
+    if (!all_regular(request)) return records.require_unique_ids();
+    RecordReader ahead(request.inputs, request.shard, stop);
+    ahead.require_unique_ids();
+    for (Record record; ahead.next(record) == io::Next::found;) {
+    }
 }
 
 void report(const std::string& text) {
@@ -228,7 +252,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     if (stop.wanted() || has_failed) return answered.count;
     out.start_at(answered.bytes);
     // Records that come through a pipe may name the output too: the first of them finds it whole.
-    if (std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file)) out << "";
+    if (all_regular(request)) out << "";
     Progress progress;
     BatchResults results(out, answered.count, request.max_failures, progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
@@ -247,6 +271,7 @@ bool run_batch(BatchRequest request) {
     Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
     if (holds_something(request)) check_records(request, models, stop);
+    check_ids(request, records, stop);
     std::optional<io::LineOutput> opened;
     try {
         opened.emplace(request.output, stop.signal_file());

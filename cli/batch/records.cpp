@@ -72,7 +72,7 @@ bool is_blank(std::string_view line) {
 
 }  // namespace
 
-std::string Record::place() const {
+std::string record_place(const std::string& file, std::size_t line) {
     return line == 0 ? file : file + ":" + std::to_string(line);
 }
 
@@ -85,19 +85,23 @@ io::Source source_of(const Record& record) {
     return {record.file, record.text, nullptr, record.line};
 }
 
-std::string id_of(const Record& record) {
+std::optional<std::string> given_id(const Record& record) {
     try {
         const io::Source line = source_of(record);
         const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
         const io::JsonMember* member = document.find("id");
-        if (member == nullptr) return record.id;
+        if (member == nullptr) return {};
         const nlohmann::json id = document.read_value(*member);
         const bool is_text =
             id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
-        return is_text || id.is_number_integer() ? io::json_text(id) : record.id;
+        return is_text || id.is_number_integer() ? std::optional(io::json_text(id)) : std::nullopt;
     } catch (const Error&) {
-        return record.id;  // what is wrong with the record, its answer says
+        return {};  // what is wrong with the record, its answer says
     }
+}
+
+std::string id_of(const Record& record) {
+    return given_id(record).value_or(record.id);
 }
 
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
@@ -114,7 +118,9 @@ io::Next RecordReader::next(Record& record, bool may_wait) {
         }
         const io::Next next = next_of_any_shard(record, may_wait);
         if (next != io::Next::found) return next;
-        if (given_++ % shard_.shards == shard_.shard - 1) return next;
+        if (given_++ % shard_.shards != shard_.shard - 1) continue;
+        if (ids_) ids_->add(record);
+        return next;
     }
     return io::Next::end;
 }

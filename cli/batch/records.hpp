@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/batch/stop.hpp"
+#include "cli/batch/unique_ids.hpp"
 #include "io/file/line_reader.hpp"
 #include "io/file/source.hpp"
 
@@ -27,6 +28,9 @@ struct Shard {
     std::size_t shard = 1, shards = 1;
 };
 
+/// "requests.ndjson:7", or the file where `line` is 0.
+std::string record_place(const std::string& file, std::size_t line);
+
 struct Record {
     std::string file;      ///< that it stands in, or that it is
     std::size_t line = 0;  ///< in the file; 0: the record is the whole file
@@ -35,15 +39,17 @@ struct Record {
     std::string id;        ///< as JSON: that it has where it does not say one itself
     std::optional<std::string> answer;  ///< its line, where that is known already
 
-    /// "requests.ndjson:7", or the file.
-    std::string place() const;
+    std::string place() const { return record_place(file, line); }
 };
 
 /// The text of the record, whatever it is. Errors: those of read_source, for a record that is a
 /// file.
 io::Source source_of(const Record& record);
 
-/// The id that the record says, or the one it has without; as JSON.
+/// The id in the record, as JSON; empty where there is none that can be read.
+std::optional<std::string> given_id(const Record& record);
+
+/// The same, or the default id.
 std::string id_of(const Record& record);
 
 class RecordReader {
@@ -56,6 +62,9 @@ public:
     /// says that it would have to. Blank lines are no records.
     /// Errors: kind io where reading a file of lines fails.
     io::Next next(Record& record, bool may_wait = true);
+
+    /// From here on `next` throws an error of kind input for a record whose id an earlier one has.
+    void require_unique_ids() { ids_.emplace(); }
 
     /// `next` gives this record again.
     void put_back(Record record) { put_back_ = std::move(record); }
@@ -76,6 +85,7 @@ private:
     std::unique_ptr<io::LineReader> lines_;  // of this input; null where it is not open
     std::size_t given_ = 0;
     std::optional<Record> put_back_;
+    std::optional<UniqueIds> ids_;  // of this shard; empty where they may repeat
 };
 
 }  // namespace attn::cli

@@ -62,9 +62,9 @@ void BatchResults::append(std::vector<Answer>& answers) {
         }
         // Where this fails it counts as not there yet, and nothing comes after it.
         if (answer.line.size() < ready_bytes)
-            ready_ += answer.line;
+            ready_ += answer.line.text();
         else
-            write(answer.line);
+            write_large(answer.line);
         ++next_;
         ++count_.records;
         if (answer.problem.empty()) continue;
@@ -76,27 +76,30 @@ void BatchResults::append(std::vector<Answer>& answers) {
     }
 }
 
-/// Large ones without a copy.
-void BatchResults::write(std::string& line) {
+/// Without a copy.
+void BatchResults::write_large(io::TextBuffer& line) {
     write_ready();
-    ready_.swap(line);
-    write_ready();
-    std::string().swap(ready_);
+    write(line.text());
+    line = {};
+}
+
+void BatchResults::write_ready() {
+    write(ready_);
+    if (!is_broken_) ready_.clear();
 }
 
 /// After a write that failed nothing more is written: the output stays a beginning of the whole.
 /// A reader who has gone away ends the batch, and is no error.
-void BatchResults::write_ready() {
-    if (is_broken_ || ready_.empty()) return;
+void BatchResults::write(std::string_view lines) {
+    if (is_broken_ || lines.empty()) return;
     is_broken_ = true;
     try {
-        out_ << ready_;
+        out_ << lines;
     } catch (const io::ClosedPipe&) {
         return stop_.want();
     } catch (const io::GivenUp&) {
         return;
     }
-    ready_.clear();
     is_broken_ = false;
     last_write_ = std::chrono::steady_clock::now();
     progress_.show(count_.records - before_);

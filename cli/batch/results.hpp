@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/batch/answer.hpp"
@@ -47,7 +48,8 @@ public:
 
 private:
     void append(std::vector<Answer>& answers);
-    void write(std::string& line);
+    void write(std::string_view lines);
+    void write_large(io::TextBuffer& line);
     void write_ready();
     bool has_room(std::uint64_t first) const;
 

@@ -149,15 +149,20 @@ void GoodAnswers::find_next() {
             return;
         }
         AnswerHead head = head_of(path_, line);
-        if (!head.problem.empty()) continue;
+        if (!head.problem.empty()) {
+            failed_ids_.insert(std::move(head.id));
+            continue;
+        }
         line_ = std::string(line.text) + "\n";
         id_ = std::move(head.id);
     }
 }
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
+    ++records_;
     if (line_.empty() && !torn_.empty() && is_torn_answer(torn_, record)) torn_.clear();
     if (line_.empty() || id_of(record) != id_) return std::nullopt;
+    if (number_ != records_) moved_.emplace_back(id_, number_);
     last_ = {record, std::move(line_), number_};
     find_next();
     return last_.line;
@@ -169,6 +174,11 @@ void GoodAnswers::check_end(Answerer& answerer) {
              "an answer with id " + io::shortened(id_) +
                  " that goes with no record, or stands in another order");
     if (!torn_.empty()) fail(path_, number_, no_answer);
+    for (const auto& [id, line] : moved_)
+        if (failed_ids_.contains(id))
+            fail(path_, line,
+                 "the answer has id " + io::shortened(id) +
+                     ", as has a failed answer, and not the place of the record with this id");
     check_settings(path_, last_, answerer);
 }
 

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/records.hpp"
@@ -39,8 +42,9 @@ public:
     /// in their order. Errors: kind input for lines that are no answers.
     std::optional<std::string> take(const Record& record);
 
-    /// Errors: kind input where a line is left that goes with no record, or the last good answer
-    /// has other settings than this batch would give it.
+    /// Errors: kind input where a line is left that goes with no record, where an id does not show
+    /// whose answer a line is, or where the last good answer has other settings than this batch
+    /// would give it.
     void check_end(Answerer& answerer);
 
 private:
@@ -53,6 +57,12 @@ private:
     std::string id_;    // as JSON
     std::string torn_;  // last line
     LastGood last_;
+    std::size_t records_ = 0;  // that were asked for
+
+    // A record that failed has its line's number for an id where its own could not be read, which
+    // may be another's id. Then a good answer counts only in its record's place.
+    std::unordered_set<std::string> failed_ids_;
+    std::vector<std::pair<std::string, std::size_t>> moved_;  // good answers elsewhere: id, line
 };
 
 }  // namespace attn::cli

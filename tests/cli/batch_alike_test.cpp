@@ -106,7 +106,7 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
         const Answer answer = of_all.answer(record);
         const Answer alone = Answerer(defaults, false, 1, models).answer(record);
         CAPTURE(text);
-        CHECK(answer.line == alone.line);
+        CHECK(answer.line.text() == alone.line.text());
         CHECK(answer.problem == alone.problem);
         return answer.problem.empty();
     };

@@ -202,7 +202,8 @@ TEST_CASE("batch: --resume leaves a file alone that belongs to other requests") 
 
 TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undisturbed run") {
     make_operands(scratch_folder());
-    const std::string text = mixed_requests(160) + quick_requests(3000) + mixed_requests(160);
+    const std::string text =
+        mixed_requests(160) + quick_requests(3000, 10001) + mixed_requests(160, 160);
     const std::string whole = answers_to(text, {"--jobs", "1"});
     REQUIRE(whole.size() > 1000);
     std::mt19937 random(2);
