@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <sstream>
@@ -16,10 +17,12 @@
 #include "cli/request/result_file.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
@@ -39,24 +42,47 @@ void round_text(ResultFile& side, const ResultFile& other) {
 
 struct Row {
     std::string name;
-    const Array<double>* a = nullptr;  // null where that side has no such array
-    const Array<double>* b = nullptr;
+    const ResultArray* a = nullptr;  // null where that side has no such array
+    const ResultArray* b = nullptr;
     std::optional<Difference> difference;  // empty where the shapes differ
 
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-using ArraysByName = std::unordered_map<std::string_view, const Array<double>*>;
+using ArraysByName = std::unordered_map<std::string_view, const ResultArray*>;
 
 ArraysByName by_name(const ResultFile& side) {
     ArraysByName arrays;
-    for (const ResultArray& array : side.arrays) arrays.emplace(array.name, &array.values);
+    for (const ResultArray& array : side.arrays) arrays.emplace(array.name, &array);
     return arrays;
 }
 
-const Array<double>* find_in(const ArraysByName& arrays, const std::string& name) {
+const ResultArray* find_in(const ArraysByName& arrays, const std::string& name) {
     const auto found = arrays.find(name);
     return found == arrays.end() ? nullptr : found->second;
+}
+
+/// Text holds floats where the other side does, and then the nearest one is meant.
+const Array<double>* rounding_errors_of(const ResultFile& side, const ResultArray& array,
+                                        const ResultFile& other_side, const ResultArray& other) {
+    if (!array.rounding_errors) return nullptr;
+    const bool beside_floats = other_side.is_text ? other_side.dtype.has_value() : !other.integers;
+    return side.is_text && beside_floats ? nullptr : &*array.rounding_errors;
+}
+
+std::vector<std::size_t> without_leading_ones(const ResultArray& array) {
+    const std::vector<std::size_t>& shape = array.values.shape();
+    return {std::find_if(shape.begin(), shape.end(), [](std::size_t n) { return n != 1; }),
+            shape.end()};
+}
+
+void compare_row(Row& row, const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
+    if (row.a == nullptr || row.b == nullptr ||
+        without_leading_ones(*row.a) != without_leading_ones(*row.b))
+        return;
+    row.difference =
+        difference({row.a->values, rounding_errors_of(a, *row.a, b, *row.b)},
+                   {row.b->values, rounding_errors_of(b, *row.b, a, *row.a)}, tolerance);
 }
 
 std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
@@ -73,23 +99,30 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
     }
     if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
         const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;
-        rows.push_back({name, &a.arrays[0].values, &b.arrays[0].values, {}});
+        rows.push_back({name, &a.arrays[0], &b.arrays[0], {}});
     } else {
         const ArraysByName of_a = by_name(a), of_b = by_name(b);
         for (const ResultArray& array : a.arrays)
-            rows.push_back({array.name, &array.values, find_in(of_b, array.name), {}});
+            rows.push_back({array.name, &array, find_in(of_b, array.name), {}});
         for (const ResultArray& array : b.arrays)
             if (find_in(of_a, array.name) == nullptr)
-                rows.push_back({array.name, nullptr, &array.values, {}});
+                rows.push_back({array.name, nullptr, &array, {}});
     }
-    for (Row& row : rows)
-        if (row.a != nullptr && row.b != nullptr && row.a->shape() == row.b->shape())
-            row.difference = difference(*row.a, *row.b, tolerance);
+    for (Row& row : rows) compare_row(row, a, b, tolerance);
     return rows;
 }
 
-std::string shape_of(const Array<double>* array) {
-    return array == nullptr ? "missing" : shape_text(array->shape());
+std::string shape_of(const ResultArray* array) {
+    return array == nullptr ? "missing" : shape_text(array->values.shape());
+}
+
+/// Shapes that are compared although leading axes of length 1 differ.
+void note_shapes(const std::vector<Row>& rows) {
+    for (const Row& row : rows)
+        if (row.difference && row.a->values.shape() != row.b->values.shape())
+            std::fprintf(stderr, "attn: note: %s: shapes %s and %s are compared as %s\n",
+                         io::one_line(io::shortened(row.name)).c_str(), shape_of(row.a).c_str(),
+                         shape_of(row.b).c_str(), shape_text(without_leading_ones(*row.a)).c_str());
 }
 
 std::string brief(double value) {
@@ -105,7 +138,8 @@ std::string index_text(const std::vector<std::size_t>& index) {
 }
 
 std::string shapes_of(const Row& row) {
-    return row.difference ? shape_of(row.a) : shape_of(row.a) + " and " + shape_of(row.b);
+    const std::string a = shape_of(row.a), b = shape_of(row.b);
+    return a == b ? a : a + " and " + b;
 }
 
 /// As many as there are names for them; empty where the shapes differ.
@@ -156,9 +190,9 @@ std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
     return io::display_width(line) <= io::screen_columns(STDOUT_FILENO) ? wide : narrow_text(table);
 }
 
-nlohmann::ordered_json shape_json(const Array<double>* array) {
+nlohmann::ordered_json shape_json(const ResultArray* array) {
     if (array == nullptr) return nullptr;
-    return std::vector<std::size_t>(array->shape().begin(), array->shape().end());
+    return array->values.shape();
 }
 
 std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bool equal) {
@@ -192,11 +226,25 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 
 }  // namespace
 
-bool compare(const CompareRequest& request) {
+namespace {
+
+/// Both are opened, and what they need is added up, before either is read.
+std::pair<ResultFile, ResultFile> read_both(const CompareRequest& request, ThreadPool& workers) {
+    const io::InputFile a = io::open_input_file(request.a), b = io::open_input_file(request.b);
+    require_memory(bytes_to_read(a, false) + bytes_to_read(b, false), b.place,
+                   "reading its arrays with those of " + a.place);
+    ResultFile first = read_result(a, workers, false, request.csv);
+    return {std::move(first), read_result(b, workers, false, request.csv)};
+}
+
+}  // namespace
+
+bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     if (request.a == "-" && request.b == "-")
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     ThreadPool workers;
-    ResultFile a = read_result_file(request.a, workers), b = read_result_file(request.b, workers);
+    auto [a, b] = read_both(request, workers);
+    notes = {a.note, b.note};
     round_text(a, b);
     round_text(b, a);
     Tolerance tolerance = request.tolerance;
@@ -205,6 +253,7 @@ bool compare(const CompareRequest& request) {
     const std::vector<Row> rows = pair_up(a, b, tolerance);
     bool equal = true;
     for (const Row& row : rows) equal = equal && row.equal();
+    note_shapes(rows);
     io::show(request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
     return equal;
 }

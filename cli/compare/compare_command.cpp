@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/compare/compare.hpp"
+#include "cli/request/apply.hpp"
+#include "cli/request/notes.hpp"
 #include "core/base/error.hpp"
 
 namespace attn::cli {
@@ -16,7 +18,7 @@ enum class CompareForm { table, json };
 constexpr Names<CompareForm, 2> compare_forms{
     {{CompareForm::table, "table"}, {CompareForm::json, "json"}}};
 
-int run_compare(const Args& args, Request&) {
+int run_compare(const Args& args, Request& shared) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a third input; expected two");
     if (words.size() < 2)
@@ -31,7 +33,13 @@ int run_compare(const Args& args, Request&) {
     if (const auto dtype = args.place("dtype")) request.dtype = dtype_names[*dtype].first;
     if (const auto form = args.place("format"))
         request.json = compare_forms[*form].first == CompareForm::json;
-    return compare(request) ? 0 : found_difference;
+    apply_flags(shared, args);
+    request.csv = shared.csv;
+    std::vector<std::string> notes;
+    const bool are_equal = compare(request, notes);
+    for (const std::string& note : notes) note_on_terminal(shared, note);
+    show_notes(shared);
+    return are_equal ? 0 : found_difference;
 }
 
 constexpr Limits tolerated{.expected = "a number of at least 0"};
@@ -72,6 +80,8 @@ constexpr CommandRow compare_command{
     .usage =
         "A B\n\nA and B are results of attn, or arrays in any format that it reads; "
         "FILE:NAME picks one array;\n- is standard input.",
+    .takes = in_files,
+    .told = csv_help,
     .own = compare_options,
     .run = run_compare};
 

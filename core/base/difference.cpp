@@ -43,21 +43,34 @@ std::vector<std::size_t> index_of(std::size_t flat, const Array<double>& array) 
     return index;
 }
 
+double error_at(const ComparedArray& array, std::size_t i) {
+    return array.rounding_errors == nullptr ? 0 : array.rounding_errors->data()[i];
+}
+
+/// (x - y) + error, where an integer error is not 0 rounded once: Knuth's TwoSum gives what x - y
+/// loses, and for integers below 2^65 that and the errors are integers which add exactly.
+double add_error(double x, double y, double error) {
+    const double apart = x - y;
+    if (error == 0) return apart;
+    const double subtracted = x - apart;
+    return apart + ((x - (apart + subtracted)) + (subtracted - y) + error);
+}
+
 }  // namespace
 
-Difference difference(const Array<double>& a, const Array<double>& b, const Tolerance& t) {
+Difference difference(const ComparedArray& a, const ComparedArray& b, const Tolerance& t) {
     Difference d;
     double sum = 0;
     std::size_t finite = 0, worst = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        const double x = a.data()[i], y = b.data()[i];
+    for (std::size_t i = 0; i < a.values.size(); ++i) {
+        const double x = a.values.data()[i], y = b.values.data()[i];
         if (!std::isfinite(x) || !std::isfinite(y)) {
             if (same_kind(x, y, t.equal_nan)) continue;
             if (d.nonfinite_mismatches++ == 0) worst = i;
             ++d.outside;
             continue;
         }
-        const double apart = std::abs(x - y);
+        const double apart = std::abs(add_error(x, y, error_at(a, i) - error_at(b, i)));
         const std::uint64_t ulp = ulp_distance(x, y, t.dtype);
         sum += apart;
         ++finite;
@@ -69,7 +82,7 @@ Difference difference(const Array<double>& a, const Array<double>& b, const Tole
         if (apart > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
     }
     d.mean_abs = finite == 0 ? 0 : sum / static_cast<double>(finite);
-    d.worst = index_of(worst, a);
+    d.worst = index_of(worst, a.values);
     return d;
 }
 

@@ -18,6 +18,15 @@ struct Tolerance {
     Dtype dtype = Dtype::float32;  ///< the type whose units in the last place are counted
 };
 
+/// Numbers to compare: values, plus where integers do not fit float64 their rounding errors.
+struct ComparedArray {
+    const Array<double>& values;
+    const Array<double>* rounding_errors = nullptr;  ///< of the same size; null: all 0
+
+    ComparedArray(const Array<double>& array, const Array<double>* errors = nullptr)
+        : values(array), rounding_errors(errors) {}
+};
+
 /// Maxima and means are over the elements that are finite in both arrays.
 struct Difference {
     double max_abs = 0, mean_abs = 0;
@@ -28,7 +37,8 @@ struct Difference {
     std::uint64_t outside = 0;               ///< elements beyond the tolerance, mismatches included
 };
 
-/// The shapes must be equal.
-Difference difference(const Array<double>& a, const Array<double>& b, const Tolerance& tolerance);
+/// The shapes must be equal, but for leading axes of length 1; indices are those of `a`.
+/// Differences of integers are exact, then rounded to float64.
+Difference difference(const ComparedArray& a, const ComparedArray& b, const Tolerance& tolerance);
 
 }  // namespace attn

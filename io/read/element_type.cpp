@@ -60,6 +60,17 @@ struct Boolean {
     explicit operator double() const { return byte != 0 ? 1.0 : 0.0; }
 };
 
+/// An integer of 64 bits that is read as its rounding error.
+template <class Integer>
+struct Rounded {
+    Integer integer;
+    explicit operator double() const {
+        if (!(integer < 0)) return rounding_error(static_cast<std::uint64_t>(integer));
+        return -rounding_error(0 - static_cast<std::uint64_t>(integer));
+    }
+    explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
+};
+
 template <class Stored, class T>
 void convert(bool swap, const char* from, std::size_t count, T* to) {
     if (std::is_same_v<Stored, T> && !swap) {
@@ -118,9 +129,30 @@ void decode(ElementType type, bool big_endian, const char* from, std::size_t cou
     }
 }
 
+double rounding_error(std::uint64_t integer) {
+    const auto nearest = static_cast<double>(integer);
+    // 2^64 does not fit; unsigned differences wrap around to it.
+    const std::uint64_t whole = nearest == 0x1p64 ? 0 : static_cast<std::uint64_t>(nearest);
+    return static_cast<double>(static_cast<std::int64_t>(integer - whole));
+}
+
+template <class T>
+void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
+                            T* to) {
+    const bool swap = big_endian != (std::endian::native == std::endian::big);
+    if (type == ElementType::int64)
+        convert<Rounded<std::int64_t>>(swap, from, count, to);
+    else if (type == ElementType::uint64)
+        convert<Rounded<std::uint64_t>>(swap, from, count, to);
+    else
+        std::fill_n(to, count, T{0});
+}
+
 template bool is_stored_as<float>(ElementType, bool);
 template bool is_stored_as<double>(ElementType, bool);
 template void decode(ElementType, bool, const char*, std::size_t, float*);
 template void decode(ElementType, bool, const char*, std::size_t, double*);
+template void decode_rounding_errors(ElementType, bool, const char*, std::size_t, float*);
+template void decode_rounding_errors(ElementType, bool, const char*, std::size_t, double*);
 
 }  // namespace attn::io

@@ -42,4 +42,12 @@ bool is_stored_as(ElementType type, bool big_endian);
 template <class T>
 void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to);
 
+/// An integer less the float64 nearest to it, exactly; 0 up to 2^53.
+double rounding_error(std::uint64_t integer);
+
+/// The same of `count` elements, 0 where they are not 64-bit integers.
+template <class T>
+void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
+                            T* to);
+
 }  // namespace attn::io

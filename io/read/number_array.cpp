@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "io/file/source.hpp"
+#include "io/read/element_type.hpp"
 
 namespace attn::io {
 namespace {
@@ -137,11 +138,30 @@ double rounded_once(double value, std::string_view text, Dtype dtype) {
     return differs ? static_cast<double>(*nearest) : value;
 }
 
+namespace {
+
+/// 0 where the text is not an integer of at most 64 bits and a sign.
+double rounding_error_of(std::string_view text) {
+    const bool is_negative = text.starts_with('-');
+    if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+    std::uint64_t integer = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, integer);
+    if (error != std::errc{} || at != end) return 0;
+    return is_negative ? -rounding_error(integer) : rounding_error(integer);
+}
+
+}  // namespace
+
+double stored_number(double value, std::string_view text, const ArrayRules& rules) {
+    return rules.rounding_errors ? rounding_error_of(text) : rounded_once(value, text, rules.dtype);
+}
+
 bool take_number(const ParsedNumber& parsed, std::string_view text, const ArrayRules& rules,
                  double& value) {
     const std::string_view number = text.substr(0, parsed.length);
     if (number.empty() || !complaint(parsed.value, number, rules).empty()) return false;
-    value = rounded_once(parsed.value, number, rules.dtype);
+    value = stored_number(parsed.value, number, rules);
     return true;
 }
 

@@ -29,7 +29,8 @@ struct ArrayRules {
     bool null_is_nan = false;      ///< null is taken, as --nonfinite null writes it
     std::size_t lowest_rank = 2;
     std::size_t highest_rank = 3;
-    double memory_before = 0;  ///< bytes of what was read for the same question already
+    bool rounding_errors = false;  ///< read what float64 loses of each integer in its place
+    double memory_before = 0;      ///< bytes of what was read for the same question already
 };
 
 struct ParsedNumber {
@@ -55,6 +56,9 @@ std::string complaint(double value, std::string_view text, const ArrayRules& rul
 /// text where that is another: the float64 nearest to 7.038531e-26 is half-way between two float32
 /// numbers and would go to the wrong one.
 double rounded_once(double value, std::string_view text, Dtype dtype);
+
+/// What the rules store of a number: rounded_once, or the rounding error of an integer of 64 bits.
+double stored_number(double value, std::string_view text, const ArrayRules& rules);
 
 /// Stores the number that `text` starts with, `parsed`; false where none stands there or the rules
 /// refuse it.

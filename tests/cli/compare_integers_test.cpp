@@ -1,0 +1,250 @@
+// attn compare: integers of every type next to every other type, and shapes with axes of length 1.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+
+namespace {
+
+__extension__ using Exact = __int128;
+
+struct Type {
+    const char* name;  ///< npy's descr without byte order, or the suffix of a text file
+    unsigned size;     ///< of an element; 0: text
+    bool floats;
+    Exact lowest, highest;
+};
+
+constexpr Exact two_to(int n) {
+    return Exact{1} << n;
+}
+
+constexpr Type types[]{
+    {"b1", 1, false, 0, 1},
+    {"i1", 1, false, -two_to(7), two_to(7) - 1},
+    {"i2", 2, false, -two_to(15), two_to(15) - 1},
+    {"i4", 4, false, -two_to(31), two_to(31) - 1},
+    {"i8", 8, false, -two_to(63), two_to(63) - 1},
+    {"u1", 1, false, 0, two_to(8) - 1},
+    {"u2", 2, false, 0, two_to(16) - 1},
+    {"u4", 4, false, 0, two_to(32) - 1},
+    {"u8", 8, false, 0, two_to(64) - 1},
+    {"f2", 2, true, -2048, 2048},
+    {"f4", 4, true, -two_to(64), two_to(64)},
+    {"f8", 8, true, -two_to(64), two_to(64)},
+    {"json", 0, false, -two_to(63), two_to(64) - 1},
+    {"csv", 0, false, -two_to(63), two_to(64) - 1},
+};
+
+/// The nearest number that the type has.
+Exact nearest(const Type& type, Exact value) {
+    value = std::clamp(value, type.lowest, type.highest);
+    const std::string name = type.name;
+    if (name == "f4") return static_cast<Exact>(static_cast<float>(value));
+    return name == "f8" ? static_cast<Exact>(static_cast<double>(value)) : value;
+}
+
+/// Bits of an integer up to 2048 as float16.
+std::uint16_t half_bits(Exact value) {
+    if (value == 0) return 0;
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    return static_cast<std::uint16_t>((bits >> 16 & 0x8000u) +
+                                      (((bits >> 23 & 0xffu) - 112) << 10) + (bits >> 13 & 0x3ffu));
+}
+
+std::string bytes_of(const Type& type, Exact value, bool big_endian) {
+    auto bits = static_cast<std::uint64_t>(value);
+    if (type.floats && type.size == 2) bits = half_bits(value);
+    if (type.floats && type.size == 4)
+        bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    if (type.floats && type.size == 8)
+        bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
+    std::string bytes;
+    for (unsigned i = 0; i < type.size; ++i) bytes += static_cast<char>(bits >> (8 * i) & 0xffu);
+    if (big_endian) std::reverse(bytes.begin(), bytes.end());
+    return bytes;
+}
+
+std::string decimal(Exact value) {
+    std::string text;
+    const bool negative = value < 0;
+    do {
+        text += static_cast<char>('0' + static_cast<int>(value % 10) * (negative ? -1 : 1));
+        value /= 10;
+    } while (value != 0);
+    if (negative) text += '-';
+    std::reverse(text.begin(), text.end());
+    return text;
+}
+
+std::string npy_file(const std::string& descr, const std::string& shape, const std::string& data) {
+    std::string header =
+        "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header.resize(117, ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
+}
+
+/// Writes the numbers, two in a row, and returns the file's name.
+std::string write_side(const std::string& stem, const Type& type, const std::vector<Exact>& values,
+                       unsigned style) {
+    std::string text;
+    const std::size_t rows = values.size() / 2;
+    if (type.size == 0) {
+        const bool is_json = std::string(type.name) == "json";
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (is_json && i % 2 == 0) text += i == 0 ? "[[" : "], [";
+            // A blank or a comment in some files, which other readers than the fast ones take.
+            text += (i % 2 == 1 ? "," : "") + std::string(is_json && style % 2 ? " " : "") +
+                    decimal(values[i]);
+            if (!is_json && i % 2 == 1) text += "\n";
+        }
+        text += is_json ? "]]" : style % 2 ? "\n" : "";
+        write_text(stem + "." + type.name, text);
+        return stem + "." + type.name;
+    }
+    const bool big_endian = style % 2 == 1;
+    for (Exact value : values) text += bytes_of(type, value, big_endian);
+    const std::string order = type.size == 1 ? "|" : big_endian ? ">" : "<";
+    const std::string descr = order + type.name;
+    write_text(stem + ".npy", npy_file(descr, "(" + std::to_string(rows) + ", 2)", text));
+    return stem + ".npy";
+}
+
+/// What a side's number means next to the other type: text next to floats is the nearest float.
+Exact meant(const Type& type, Exact value, const Type& other) {
+    if (type.size != 0 || !other.floats) return value;
+    const auto nearest_double = static_cast<double>(value);
+    const auto nearest_float = static_cast<float>(nearest_double);
+    return static_cast<Exact>(other.size == 4 ? nearest_float : nearest_double);
+}
+
+nlohmann::json compared(const std::string& a, const std::string& b, bool& equal, std::string& err,
+                        const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{"compare", a, b, "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_attn(words);
+    CAPTURE(outcome.err);
+    REQUIRE((outcome.code == 0 || outcome.code == 1));
+    equal = outcome.code == 0;
+    err = outcome.err;
+    return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("compare: generated integers of every type next to every type are compared exactly") {
+    scratch_folder();
+    std::mt19937_64 random(1);
+    constexpr int exponents[]{0, 3, 7, 8, 11, 15, 24, 31, 32, 52, 53, 54, 60, 62, 63, 64};
+    Sample sample;
+    std::size_t equal_count = 0;
+    for (const Type& a_type : types)
+        for (const Type& b_type : types)
+            for (unsigned time = 0; time < 6; ++time) {
+                if (!sample.takes()) continue;
+                std::vector<Exact> a, b;
+                const unsigned style = static_cast<unsigned>(random());
+                for (int i = 0; i < 6; ++i) {
+                    Exact value = two_to(exponents[random() % std::size(exponents)]) +
+                                  static_cast<int>(random() % 7) - 3;
+                    if (random() % 3 == 0) value = -value;
+                    if (i == 0) value = 100;  // a first row 0, 1 may be a header of CSV
+                    a.push_back(nearest(a_type, value));
+                    const Exact steps[]{0, 0, 1, -1, 2, two_to(40)};
+                    // The first times differ by nothing where both types have the number.
+                    const bool is_same = time < 2 || i == 0;
+                    const Exact step = is_same ? Exact{0} : steps[random() % std::size(steps)];
+                    b.push_back(nearest(b_type, a.back() + step));
+                    if (time < 2) a.back() = nearest(a_type, b.back());
+                }
+                const std::string left = write_side("a", a_type, a, style),
+                                  right = write_side("b", b_type, b, style >> 1);
+                Exact largest = 0;
+                double sum = 0;
+                std::size_t differing = 0, beyond_one = 0;
+                for (std::size_t i = 0; i < a.size(); ++i) {
+                    Exact apart = meant(a_type, a[i], b_type) - meant(b_type, b[i], a_type);
+                    if (apart < 0) apart = -apart;
+                    largest = std::max(largest, apart);
+                    sum += static_cast<double>(apart);
+                    differing += apart != 0 ? 1 : 0;
+                    beyond_one += apart > 1 ? 1 : 0;
+                }
+                CAPTURE(std::string(a_type.name));
+                CAPTURE(std::string(b_type.name));
+                CAPTURE(time);
+                bool equal = false;
+                std::string err;
+                const nlohmann::json row = compared(left, right, equal, err)["arrays"][0];
+                CAPTURE(row.dump());
+                REQUIRE(err == "");
+                REQUIRE(equal == (differing == 0));
+                REQUIRE(row["outside"] == differing);
+                REQUIRE(row["max_abs"] == static_cast<double>(largest));
+                REQUIRE(row["mean_abs"].get<double>() == doctest::Approx(sum / 6));
+                const nlohmann::json tolerant =
+                    compared(left, right, equal, err, {"--atol", "1"})["arrays"][0];
+                REQUIRE(tolerant["outside"] == beyond_one);
+                REQUIRE(equal == (beyond_one == 0));
+                equal_count += differing == 0 ? 1 : 0;
+            }
+    CHECK(equal_count > cases(200));
+}
+
+TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
+    scratch_folder();
+    std::vector<std::vector<int>> shapes{{}};
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        for (int length = 1; length <= 2 && shapes[i].size() < 4; ++length) {
+            shapes.push_back(shapes[i]);
+            shapes.back().push_back(length);
+        }
+    REQUIRE(shapes.size() == 31);
+    const auto without_ones = [](std::vector<int> shape) {
+        while (!shape.empty() && shape[0] == 1) shape.erase(shape.begin());
+        return shape;
+    };
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        std::string text, data;
+        int elements = 1;
+        for (int length : shapes[i]) {
+            text += std::to_string(length) + ",";
+            elements *= length;
+        }
+        for (int element = 0; element < elements; ++element)
+            data += bytes_of(types[11], element, false);
+        write_text(std::to_string(i) + ".npy", npy_file("<f8", "(" + text + ")", data));
+    }
+    Sample sample;
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+        for (std::size_t j = 0; j < shapes.size(); ++j) {
+            if (!sample.takes()) continue;
+            CAPTURE(i);
+            CAPTURE(j);
+            bool equal = false;
+            std::string err;
+            const std::string left = std::to_string(i) + ".npy", right = std::to_string(j) + ".npy";
+            const nlohmann::json row = compared(left, right, equal, err)["arrays"][0];
+            const bool comparable = without_ones(shapes[i]) == without_ones(shapes[j]);
+            REQUIRE(equal == comparable);
+            REQUIRE(row.contains("max_abs") == comparable);
+            REQUIRE(row["shape_a"] == shapes[i]);
+            REQUIRE(row["shape_b"] == shapes[j]);
+            REQUIRE((err.find("attn: note: ") == 0) == (comparable && i != j));
+            if (comparable) REQUIRE(row["worst"].size() == shapes[i].size());
+        }
+}
