@@ -747,7 +747,15 @@ def make_csv(folder):
             ("newlines", "\n" * million, "nothing but a million line ends"),
             ("commas", ",,,\n,,,\n", "nothing but commas"),
             ("spaces_10_mb", repeat(b" ", 10 * million // shrink), "nothing but spaces"),
-            ("labels_alone", "a\nb\nc\n", "labels without numbers")):
+            ("labels_alone", "a\nb\nc\n", "labels without numbers"),
+            ("thousands_header", "1 000,2 000,3 000\n4,5,6\n", "a first row of damaged numbers"),
+            ("missing_header", "NA,NA,NA\n4,5,6\n", "a first row of missing values"),
+            ("missing_label", "NA,2,3\n4,5,6\n", "a missing value in the first column"),
+            ("word_label", "the,2,3\n4,5,6\n", "a word above numbers in the first column"),
+            ("hash_row", "##ing,2,3\nthe,5,6\n", "a row that could be a comment"),
+            ("hash_later", "1,2,3\n#4,5,6\n", "a comment that could be a row"),
+            ("counting", "0,1,2\n3,4,5\n", "a first row that could be a header"),
+            ("empty_row", "1,2,3\n,,\n4,5,6\n", "a row of missing values between others")):
         folder.refused(f"csv/{name}.csv", content, why)
     folder.either("csv/line_50_mb.csv", repeat(b"1,", 50 * million // shrink - 1),
                   "one row of 25 million numbers: no room for its weights")

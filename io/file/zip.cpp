@@ -53,6 +53,7 @@ public:
         if (at != length_) fail("a directory longer than its entries; the file is damaged");
         check_names(entries);
         check_overlap(entries);
+        check_ratios(entries);
         return entries;
     }
 
@@ -128,7 +129,6 @@ private:
         if (!entry.deflated && entry.packed != entry.size)
             fail(shown + " is stored, but takes " + std::to_string(entry.packed) + " bytes for " +
                  std::to_string(entry.size) + "; the file is damaged");
-        check_ratio(entry, shown);
         find_data(entry, local, shown);
         entries.push_back(std::move(entry));
         return end;
@@ -154,14 +154,26 @@ private:
         }
     }
 
-    /// Deflate reaches 1032 to 1, on nothing but zeros. Nobody stores a large array so, and a small
+    /// Deflate reaches 1032 to 1, on nothing but zeros. Nobody stores large arrays so, and a small
     /// file could else fill the memory.
-    void check_ratio(const ZipEntry& entry, const std::string& shown) const {
+    void check_ratio(std::uint64_t size, std::uint64_t packed, const std::string& shown) const {
         constexpr std::uint64_t harmless = std::uint64_t{1} << 28, most = 200;
-        if (entry.size > harmless && entry.size / most > entry.packed)
-            fail(shown + " unpacks to " + std::to_string(entry.size) + " bytes from " +
-                 std::to_string(entry.packed) + "; expected at most " + std::to_string(most) +
+        if (size > harmless && size / most > packed)
+            fail(shown + " unpacks to " + std::to_string(size) + " bytes from " +
+                 std::to_string(packed) + "; expected at most " + std::to_string(most) +
                  " times as many, or the array stored as it is");
+    }
+
+    /// Each entry, and then all of them as one: many small ones unpack to as much as a large one.
+    void check_ratios(const std::vector<ZipEntry>& entries) const {
+        std::uint64_t size = 0, packed = 0;
+        for (const ZipEntry& entry : entries) {
+            check_ratio(entry.size, entry.packed, "'" + shortened(entry.name) + "'");
+            if (__builtin_add_overflow(size, entry.size, &size))
+                fail("sizes of more than 2^64 bytes in all; the file is damaged");
+            packed += entry.packed;  // entries lie in the file, and do not overlap
+        }
+        check_ratio(size, packed, "all of its " + std::to_string(entries.size()) + " entries");
     }
 
     /// The data stands after a local header, whose extra field may differ from the directory's.

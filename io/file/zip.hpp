@@ -24,7 +24,7 @@ struct ZipEntry {
 
 /// The entries, in the directory's order. Errors: kind input, for what is no zip file, is cut
 /// short, encrypted, spread over several files or packed by another method, for entries that
-/// overlap, share a name, or unpack to implausibly much.
+/// overlap, share a name, or unpack to implausibly much, one by one or all together.
 std::vector<ZipEntry> read_zip_directory(const Bytes& bytes);
 
 /// What an entry holds, from its beginning on.
