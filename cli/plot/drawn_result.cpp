@@ -256,7 +256,8 @@ io::Report report_of(ResultFile& result, const Naming& given) {
         const std::size_t rank = array.values.dimension();
         AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array.name, rank, result);
         if ((array.dtype ? array.dtype : result.dtype) == Dtype::float32)
-            report.arrays.push_back({array.name, Array<float>(array.values), std::move(axes)});
+            report.arrays.push_back(
+                {array.name, Array<float>(std::exchange(array.values, {})), std::move(axes)});
         else
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
         if (rank != given.axes.size()) name_axes(report.arrays.back(), given, result.column_labels);
@@ -296,8 +297,10 @@ io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> la
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_in(report, "mask")) {
         check_mask(*mask, report, place);
-        return [mask, first](std::size_t entry, std::size_t h, std::size_t q, std::size_t k) {
-            return element(*mask, entry, h, q - first, k) == 0;
+        return [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
+            return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {
+                return element(*mask, entry, h, q - first, k) == 0;
+            });
         };
     }
     const NamedArray* weights = weights_in(report);
@@ -305,12 +308,15 @@ io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> la
                                        [](const BlockRules& layer) { return layer.are_known; });
     if (weights == nullptr || !any_known) return nullptr;
     const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
-    return [=, rules = std::move(layers)](std::size_t entry, std::size_t h, std::size_t q,
+    return [=, rules = std::move(layers)](std::size_t entry, std::size_t head, std::size_t q,
                                           std::size_t k) {
         const BlockRules& layer = rules[std::min(entry / entries, rules.size() - 1)];
         if (!layer.are_known || layer.mask->rules().empty()) return false;
-        const bool by_rule = layer.is_unknown_row || !layer.mask->allows(entry % entries, h, q, k);
-        return by_rule && element(*weights, entry, h, q - first, k) == 0;
+        // The rules of a config are those of all heads.
+        const bool by_rule = layer.is_unknown_row || !layer.mask->allows(entry % entries, 0, q, k);
+        return by_rule && io::in_heads(head, heads_of(*weights), [&](std::size_t h) {
+                   return element(*weights, entry, h, q - first, k) == 0;
+               });
     };
 }
 

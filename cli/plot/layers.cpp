@@ -65,7 +65,8 @@ struct LayerNames {
 /// Arrays of as many layers as there are results, which are put in one by one.
 class Stack {
 public:
-    Stack(Drawing& drawing, std::size_t layers, const std::vector<std::string>& kept)
+    /// `of_one`: bytes that reading one of them takes.
+    Stack(Drawing& drawing, std::size_t layers, double of_one, const std::vector<std::string>& kept)
         : first_(drawing.place), all_(drawing.report), layers_(layers) {
         std::vector<NamedArray> arrays;
         double bytes = 0;
@@ -79,7 +80,8 @@ public:
                     array.values);
                 arrays.push_back(std::move(array));
             }
-        require_memory(bytes, first_, "the arrays of " + std::to_string(layers) + " layers");
+        require_memory(bytes + of_one, first_,
+                       "the arrays of " + std::to_string(layers) + " layers");
         for (NamedArray& array : arrays) {
             std::visit([&](auto& values) { values = stacked(values); }, array.values);
             array.axes.insert(array.axes.begin(), "layer");
@@ -159,8 +161,9 @@ private:
 
 class DrawingReader {
 public:
-    DrawingReader(const Naming& naming, ChooseArrays choose, ThreadPool& workers)
-        : naming_(naming), choose_(choose), workers_(workers) {}
+    DrawingReader(const Naming& naming, ChooseArrays choose, ThreadPool& workers,
+                  const io::CsvStyle& style)
+        : naming_(naming), choose_(choose), workers_(workers), style_(style) {}
 
     Drawing read(const std::vector<std::string>& paths) {
         if (paths.size() == 1) {
@@ -185,7 +188,8 @@ public:
 private:
     void add(const io::InputFile& file, std::size_t count) {
         // All of a result: its other arrays say which cells are blocked.
-        ResultFile result = read_result(file, workers_, true);
+        ResultFile result = read_result(file, workers_, true, style_);
+        if (!result.note.empty()) drawing_.notes.push_back(result.note);
         io::Report report = report_of(result, naming_);
         rules_.push_back(block_rules_of(report, result));
         names_.add(result);
@@ -202,12 +206,13 @@ private:
                             array->name + " has layers already; expected it alone");
             kept.push_back(array->name);
         }
-        stack_.emplace(drawing_, count, kept);
+        stack_.emplace(drawing_, count, bytes_to_read(file, true), kept);
     }
 
     const Naming& naming_;
     ChooseArrays choose_;
     ThreadPool& workers_;
+    const io::CsvStyle& style_;
     Drawing drawing_;
     std::optional<Stack> stack_;
     std::vector<BlockRules> rules_;
@@ -217,8 +222,8 @@ private:
 }  // namespace
 
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
-                     ChooseArrays choose, ThreadPool& workers) {
-    return DrawingReader(naming, choose, workers).read(paths);
+                     ChooseArrays choose, ThreadPool& workers, const io::CsvStyle& style) {
+    return DrawingReader(naming, choose, workers, style).read(paths);
 }
 
 }  // namespace attn::cli

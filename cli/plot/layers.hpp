@@ -14,9 +14,10 @@ namespace attn::cli {
 struct Drawing {
     io::Report report;  ///< of several results: their arrays, one behind the other on axis "layer"
     io::IsBlocked is_blocked;
-    std::string place;      ///< of the first result
-    std::string named;      ///< the array that its path names, or empty
-    bool is_plain = false;  ///< one array with nothing beside it that says what it is
+    std::string place;               ///< of the first result
+    std::string named;               ///< the array that its path names, or empty
+    std::vector<std::string> notes;  ///< of files of CSV, as ResultFile has them
+    bool is_plain = false;           ///< one array with nothing beside it that says what it is
 };
 
 /// The arrays of the first result that are drawn.
@@ -28,6 +29,6 @@ using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>
 /// Errors: kinds io and input; kind input where two results differ in shapes, labels, types or in
 /// what they hold.
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
-                     ChooseArrays choose, ThreadPool& workers);
+                     ChooseArrays choose, ThreadPool& workers, const io::CsvStyle& style = {});
 
 }  // namespace attn::cli

@@ -82,7 +82,8 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
 
 }  // namespace
 
-void plot(const PlotRequest& request, std::vector<std::string>& notes) {
+void plot(const PlotRequest& request, std::vector<std::string>& notes,
+          std::vector<std::string>& terminal_notes) {
     const bool to_file = !request.output.empty();
     const io::PictureFormat* format =
         to_file ? &picture_format(request.output, "--output " + request.output) : nullptr;
@@ -100,7 +101,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes) {
     };
     ThreadPool workers;
     Drawing drawing = read_drawing(request.results, {axes, request.tokens, request.context_tokens},
-                                   choose, workers);
+                                   choose, workers, request.csv);
+    terminal_notes.insert(terminal_notes.end(), drawing.notes.begin(), drawing.notes.end());
     io::Report& report = drawing.report;
     auto arrays = choose(drawing);
     check_words(arrays, drawing, request);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/plot/plot.hpp"
+#include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
 #include "cli/request/option_values.hpp"
@@ -63,7 +64,11 @@ int run_plot(const Args& args, Request& shared) {
             request.heads.push_back(head_in(number, args));
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");
-    plot(request, shared.notes);
+    apply_flags(shared, args);
+    request.csv = shared.csv;
+    std::vector<std::string> terminal_notes;
+    plot(request, shared.notes, terminal_notes);
+    for (const std::string& note : terminal_notes) note_on_terminal(shared, note);
     show_notes(shared);
     return 0;
 }
@@ -129,6 +134,8 @@ constexpr CommandRow plot_command{
         "are the layers of a model. Terminals: NO_COLOR, "
         "CLICOLOR_FORCE, COLORTERM, TERM and COLUMNS count.",
     .daily = daily,
+    .takes = in_files,
+    .told = csv_help,
     .own = plot_options,
     .run = run_plot};
 

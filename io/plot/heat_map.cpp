@@ -73,6 +73,8 @@ public:
         map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
         columns_ = shape_[rank - 1];
+        map_.all_rows = rows_;
+        map_.all_columns = columns_;
         map_.row_step = (rows_ + limits_.rows - 1) / limits_.rows;
         map_.column_step = (columns_ + limits_.columns - 1) / limits_.columns;
         map_.rows = (rows_ + map_.row_step - 1) / map_.row_step;
@@ -176,12 +178,13 @@ private:
         return title;
     }
 
-    /// The batch entry, counted through all layers, and the head that a panel is of.
+    /// The batch entry, counted through all layers, and the head that a panel is of; without a
+    /// heads axis numbers are those of one head, or means over the heads.
     std::pair<std::size_t, std::size_t> place_of(std::size_t panel) const {
         const std::size_t rank = shape_.size();
         const bool of_heads = rank > 2 && array_.axes[rank - 3] == "heads";
         const std::size_t heads = of_heads ? shape_[rank - 3] : 1;
-        return {panel / heads, panel % heads};
+        return {panel / heads, of_heads ? panel % heads : every_head};
     }
 
     bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct HeatMap {
     bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
     std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
     std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
+    std::size_t all_rows = 0, all_columns = 0;  ///< of the array; the last cells may have fewer
     std::size_t first_row = 0;                  ///< the token that row 0 belongs to
     std::vector<PanelAxis> panel_axes;          ///< before the rows; the panels' order is theirs
     std::vector<HeatPanel> panels;
@@ -100,9 +102,20 @@ struct HeatMap {
 };
 
 /// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known. Where
-/// there are layers, entries of the batch are counted through all of them.
+/// there are layers, entries of the batch are counted through all of them. With `every_head` an
+/// element is blocked where it is in each of the heads.
+inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
 using IsBlocked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
+
+/// Whether `is_blocked` says so of the head, or of each of so many heads.
+template <class OfHead>
+bool in_heads(std::size_t head, std::size_t heads, OfHead is_blocked) {
+    if (head != every_head) return is_blocked(head);
+    for (std::size_t h = 0; h < heads; ++h)
+        if (!is_blocked(h)) return false;
+    return true;
+}
 
 /// Whether the last axes are q_len and kv_len.
 bool counts_queries_and_keys(const NamedArray& array);

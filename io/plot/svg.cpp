@@ -51,31 +51,39 @@ std::string decimal(double value) {
     return text;
 }
 
+/// Rows or columns: what a cell stands for, the first index and how many there are.
+struct CellIndices {
+    std::size_t first, step, count;
+};
+
 /// How tooltips call the rows or columns of a map: "5 with", "4 to 7" where a cell stands for
 /// several.
 class CellNames {
 public:
     CellNames(const std::string& axis, const std::vector<std::string>& labels, bool are_tokens,
-              std::size_t first, std::size_t step)
-        : axis_(markup_text(label_text(axis, widest)) + " ") {
-        for (std::size_t i = 0; i < labels.size(); ++i) {
-            const std::size_t index = first + i * step;
-            std::string name = std::to_string(index);
-            if (step > 1) name += " to " + std::to_string(index + step - 1);
-            if (are_tokens && step == 1) name += " " + markup_text(label_text(labels[i], widest));
-            names_.push_back(std::move(name));
-        }
+              const CellIndices& indices)
+        : axis_(markup_text(label_text(axis, widest)) + " "), indices_(indices) {
+        const bool has_words = are_tokens && indices.step == 1;
+        for (std::size_t i = 0; has_words && i < labels.size(); ++i)
+            words_.push_back(" " + markup_text(label_text(labels[i], widest)));
     }
 
     std::string of(std::size_t first, std::size_t last) const {
-        return axis_ + names_[first] + (last == first ? "" : " to " + names_[last]);
+        const std::size_t begin = first * indices_.step,
+                          end = std::min((last + 1) * indices_.step, indices_.count) - 1;
+        return axis_ + name_of(begin) + (end == begin ? "" : " to " + name_of(end));
     }
     std::string of(std::size_t cell) const { return of(cell, cell); }
 
 private:
+    std::string name_of(std::size_t index) const {
+        return std::to_string(indices_.first + index) + (words_.empty() ? "" : words_[index]);
+    }
+
     static constexpr std::size_t widest = 40;
     std::string axis_;
-    std::vector<std::string> names_;
+    CellIndices indices_;
+    std::vector<std::string> words_;  // with a blank before them; of single indices, or none
 };
 
 class SvgCanvas : public Canvas {
@@ -114,10 +122,10 @@ public:
 
     void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) override {
         if (map.rows == 0 || map.columns == 0) return;
-        const CellNames rows(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row,
-                             map.row_step);
-        const CellNames columns(map.column_axis, map.column_labels, map.tokens_on_columns, 0,
-                                map.column_step);
+        const CellNames rows(map.row_axis, map.row_labels, map.tokens_on_rows,
+                             {map.first_row, map.row_step, map.all_rows});
+        const CellNames columns(map.column_axis, map.column_labels, map.tokens_on_columns,
+                                {0, map.column_step, map.all_columns});
         const bool is_large = map.rows > most_shapes_a_row || map.columns > most_shapes_a_row ||
                               map.rows * map.columns * map.panels.size() > most_shapes;
         if (is_large) image(map, panel, box);
@@ -161,10 +169,28 @@ private:
                                 static_cast<int>(step) * cell.width - gap, cell.height - gap);
             text += attribute("d", data);
             text += "><title>" + name + columns.of(column, end - 1) + ": ";
-            text += blocked ? "blocked" : map.number_text(value);
+            text += blocked ? "blocked" : cell_text(map, value);
             text += "</title></path>\n";
         }
         out_ << text;
+    }
+
+    static std::string largest_text(const HeatMap& map, double value) {
+        return (map.is_diverging ? "largest by magnitude " : "largest ") + map.number_text(value);
+    }
+
+    /// Of a cell that is not blocked.
+    static std::string cell_text(const HeatMap& map, double value) {
+        const bool is_pooled = map.row_step * map.column_step > 1 && std::isfinite(value);
+        return is_pooled ? largest_text(map, value) : map.number_text(value);
+    }
+
+    static bool has_cell_without_number(const HeatMap& map, std::size_t panel, std::size_t row) {
+        for (std::size_t column = 0; column < map.columns; ++column)
+            if (!map.is_blocked(panel, row, column) &&
+                !std::isfinite(map.value(panel, row, column)))
+                return true;
+        return false;
     }
 
     /// A shape that is not painted, for the tooltip of a row of an image.
@@ -175,13 +201,14 @@ private:
             if (map.is_blocked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
                 continue;
             if (largest == map.columns ||
-                map.value(panel, row, column) > map.value(panel, row, largest))
+                std::abs(map.value(panel, row, column)) > std::abs(map.value(panel, row, largest)))
                 largest = column;
         }
-        const std::string text =
-            largest == map.columns ? "no number"
-                                   : "largest " + map.number_text(map.value(panel, row, largest)) +
-                                         " at " + columns.of(largest);
+        const bool lacks_number = has_cell_without_number(map, panel, row);
+        std::string text = lacks_number ? "no number" : "blocked";
+        if (largest != map.columns)
+            text = largest_text(map, map.value(panel, row, largest)) + " at " +
+                   columns.of(largest) + (lacks_number ? "; other cells have no number" : "");
         out_ << "<path" +
                     attribute("d",
                               outline(0, static_cast<int>(row) * cell.height,

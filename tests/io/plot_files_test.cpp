@@ -175,7 +175,7 @@ TEST_CASE("svg: queries after the first, and cells of several elements") {
                          "<title>query 5 step, key 0 Your: 0.375</title>"));
     const std::string means =
         svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {1, 3}));
-    CHECK(test::contains(means, "<title>query 4 to 5, key 2 to 3: 0.5625</title>"));
+    CHECK(test::contains(means, "<title>query 4 to 5, key 2 to 3: largest 0.5625</title>"));
     CHECK(test::contains(means, ">each cell is the largest of 2 x 2 elements</text>"));
     CHECK(test::contains(means, "full colour: 0.688, equal steps for equal ratios</text>"));
 }

@@ -84,7 +84,8 @@ const axisLabel = (axis, index) => axis.labels?.[index] ?? `${axis.name} ${index
 
 let lastMean = {};
 
-/// The mean of matrices, at least one; blocked where all of them are.
+/// The mean of matrices, at least one; blocked where all of them are. A weight that is blocked in
+/// some is 0 there, as in --average-heads; a score has no number there and does not count.
 async function meanOf(of, panels) {
     const key = panels.join();
     if (lastMean.of === of && lastMean.key === key) return lastMean.mean;
@@ -102,7 +103,7 @@ async function meanOf(of, panels) {
         }
     }
     counts.forEach((count, i) => {
-        if (count > 0) mean.numbers[i] /= count;
+        if (count > 0) mean.numbers[i] /= of.diverging ? count : panels.length;
         else mean.flags[i] = 1;
     });
     mean.lacksNumber = lacksNumber(mean.numbers, mean.flags);

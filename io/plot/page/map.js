@@ -312,10 +312,11 @@ function say() {
     }
     const number = made('span', 'number', numberText(cursor.row * map.columns.size + cursor.column));
     const isBlocked = number.textContent === 'blocked';
-    const isPooled = map.rows.step * map.columns.step > 1 && !isBlocked;
+    const hasNumber = !isBlocked && number.textContent !== 'no number';
+    const isPooled = map.rows.step * map.columns.step > 1 && hasNumber;
     element('value').replaceChildren(...nameOf(map.rows, cursor.row), ', ',
                                      ...nameOf(map.columns, cursor.column),
-                                     isPooled ? ': largest ' : ': ', number,
+                                     isPooled ? map.diverging ? ': largest by magnitude ' : ': largest ' : ': ', number,
                                      shown.meanOf && !isBlocked ? `, ${headCount(shown.meanOf)}` : '');
 }
 
