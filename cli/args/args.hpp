@@ -21,6 +21,12 @@ struct OwnHelp {
     const char* help;
 };
 
+/// Of the options that say how a file is read, in commands that look at files.
+inline constexpr OwnHelp csv_help[] = {
+    {"csv_header", "whether CSV starts with a header line (default auto)"},
+    {"csv_labels", "whether the first CSV column holds labels (default auto)"},
+    {"csv_comments", "lines of CSV that begin with # are comments"}};
+
 /// One command.
 struct CommandRow {
     std::string_view name;

@@ -37,6 +37,7 @@ enum Use : unsigned {
     of_heads = 64,     ///< ... unless other heads are asked for
     in_batch = 128,    ///< may be a default of a batch: not what is written once for all records
     in_explain = 256,  ///< has a meaning where a question is told: not the form of arrays
+    in_files = 512,    ///< says how a file is read, by commands that only look at files too
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 

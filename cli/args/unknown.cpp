@@ -290,7 +290,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
                         : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
         // `--head` of explain is rather a slip in --heads.
-        const bool is_own = known->modes == 0 || command.takes == 0;
+        const bool is_own = known->modes == 0 || (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
         return "no flag of " + name + "; " + elsewhere(program, command, *known) +

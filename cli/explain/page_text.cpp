@@ -15,12 +15,15 @@ constexpr std::size_t indent = 4;  // of formulas and tables
 constexpr std::size_t widest_bar = 20;
 
 /// The first blank where a line may end: not before a number, which belongs to its name, nor
-/// before its percent sign.
-std::size_t find_break(std::string_view words) {
-    std::size_t at = words.find(' ');
-    while (at != std::string_view::npos && at + 1 < words.size() &&
-           (words[at + 1] == '%' || std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0))
+/// before its percent sign. Any blank behind `most` columns will do.
+std::size_t find_break(std::string_view words, std::size_t most) {
+    std::size_t at = words.find(' '), width = 0, counted = 0;
+    while (at != std::string_view::npos && at + 1 < words.size() && width <= most &&
+           (words[at + 1] == '%' || std::isdigit(static_cast<unsigned char>(words[at + 1])) != 0)) {
+        width += io::display_width(words.substr(counted, at - counted));
+        counted = at;
         at = words.find(' ', at + 1);
+    }
     return at;
 }
 
@@ -29,7 +32,7 @@ std::string wrapped(std::string_view words, std::size_t most, std::size_t margin
     std::string text;
     std::size_t column = 0;
     while (!words.empty()) {
-        std::size_t blank = find_break(words);
+        std::size_t blank = find_break(words, most);
         std::size_t width = io::display_width(words.substr(0, blank));
         if (margin + width > most) {  // a name and its number part where no line holds both
             blank = words.find(' ');
@@ -54,41 +57,33 @@ bool may_end(std::string_view line, std::size_t blank) {
     return line[blank - 1] == ',' || line[next] == '+' || line[next] == '=' || is_name;
 }
 
-/// The last place where the line may end within `most` columns, or else the first.
-std::size_t find_end(std::string_view line, std::size_t from, std::size_t most) {
-    std::size_t end = std::string_view::npos;
-    for (std::size_t at = line.find(' ', from); at != std::string_view::npos;
-         at = line.find(' ', at + 1)) {
-        if (!may_end(line, at)) continue;
-        if (end != std::string_view::npos && io::display_width(line.substr(0, at)) > most) break;
-        end = at;
+/// Where a line of at most `most` columns ends: at the last place where it may, else at the last
+/// blank, else at the first; npos where all of the text fits, or it has no blank. The width runs
+/// along, and no more than one line is looked at.
+std::size_t find_end(std::string_view text, std::size_t most) {
+    constexpr std::size_t none = std::string_view::npos;
+    std::size_t width = 0, counted = 0, last_blank = none, last_end = none;
+    for (std::size_t at = text.find(' ');; at = text.find(' ', at + 1)) {
+        const std::size_t next = std::min(at, text.size());
+        width += io::display_width(text.substr(counted, next - counted));
+        counted = next;
+        if (width > most) return last_end != none ? last_end : std::min(last_blank, at);
+        if (at == none) return none;
+        last_blank = at;
+        if (at != 0 && may_end(text, at)) last_end = at;
     }
-    return end;
-}
-
-/// The last blank within `most` columns, or else the first.
-std::size_t find_blank(std::string_view line, std::size_t from, std::size_t most) {
-    std::size_t end = line.find(' ', from);
-    for (std::size_t at = end; at != std::string_view::npos; at = line.find(' ', at + 1)) {
-        if (io::display_width(line.substr(0, at)) > most) break;
-        end = at;
-    }
-    return end;
 }
 
 /// A line of numbers that goes on in the next, further in.
-std::string folded(std::string line, std::size_t most, std::size_t margin = indent) {
+std::string folded(std::string_view line, std::size_t most, std::size_t margin = indent) {
     std::string text;
-    line.insert(0, margin, ' ');
-    for (std::size_t from = margin; io::display_width(line) > most; from = margin + indent) {
-        std::size_t end = find_end(line, from, most);
-        if (end == std::string::npos || io::display_width(line.substr(0, end)) > most)
-            end = std::min(end, find_blank(line, from, most));
-        if (end == std::string::npos) break;
-        text += line.substr(0, end) + "\n";
-        line.erase(0, line.find_first_not_of(' ', end)).insert(0, margin + indent, ' ');
+    for (std::size_t lead = margin;; lead = margin + indent) {
+        const std::size_t end = find_end(line, most > lead ? most - lead : 0);
+        text += std::string(lead, ' ') += line.substr(0, end);
+        text += '\n';
+        if (end == std::string_view::npos) return text;
+        line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
     }
-    return text + line + "\n";
 }
 
 std::size_t widest_line(const std::string& text) {

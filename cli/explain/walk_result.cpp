@@ -23,9 +23,26 @@ namespace {
 
 using nlohmann::json;
 
+/// The mode that a result says. Errors: kind input, for what is no result.
+const ModeRow& mode_said(const json& head, const std::string& place) {
+    const json mode = head.value("mode", json());
+    const ModeRow* row =
+        mode.is_string() ? mode_named(mode.get_ref<const std::string&>()) : nullptr;
+    if (row == nullptr || !head.value("config", json()).is_object())
+        throw Error(ErrorKind::input, place,
+                    "is no result of attn, which says its mode and config; expected one, or a "
+                    "mode before INPUT, as in attn explain self " +
+                        io::shortened(place));
+    return *row;
+}
+
+/// What is no result is refused before its arrays are read.
 ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
     const std::vector<io::InputFile> results = open_results(path);
-    if (results.size() == 1) return read_result(results[0], workers, true);
+    if (results.size() == 1) {
+        (void)mode_said(head_in(results[0]), results[0].place);
+        return read_result(results[0], workers, true);
+    }
     throw Error(ErrorKind::input, results.empty() ? path : results[0].name,
                 "holds " + std::to_string(results.size()) +
                     " results; expected one, as jq or sed -n 2p takes it from the others");
@@ -71,14 +88,8 @@ private:
     }
 
     void take_settings() {
-        const json mode = said("mode"), config = said("config");
-        const ModeRow* row =
-            mode.is_string() ? mode_named(mode.get_ref<const std::string&>()) : nullptr;
-        if (row == nullptr || !config.is_object())
-            fail(
-                "is no result of attn, which says its mode and config; expected one, or a mode "
-                "before INPUT, as in attn explain self " +
-                io::shortened(file_.place));
+        const json config = said("config");
+        const ModeRow* const row = &mode_said(*file_.head, file_.place);
         request_.settings.mode = row->mode;
         for (const auto& item : config.items()) {
             if (item.key() == "mode" || item.key() == "id" || item.value().is_null()) continue;

@@ -244,7 +244,9 @@ private:
         found_.kind = "array";
         io::NumberArray read;
         if (file.format->name == "csv") {
-            io::LabelledMatrix matrix = io::read_csv(*file.source, anything(), {}, &workers_);
+            io::LabelledMatrix matrix =
+                io::read_csv(*file.source, anything(), request_.csv, &workers_);
+            found_.note = io::left_out(matrix, *file.source, request_.csv);
             found_.header = std::move(matrix.header);
             found_.tokens = std::move(matrix.labels);
             read = std::move(matrix.matrix);

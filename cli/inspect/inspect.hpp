@@ -11,12 +11,14 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "io/read/array_file.hpp"
+#include "io/read/csv.hpp"
 
 namespace attn::cli {
 
 struct InspectRequest {
     std::string path;                    ///< a file, a model's folder, FILE:NAME, or -
     std::optional<std::uint64_t> layer;  ///< of a model; empty: the first
+    io::CsvStyle csv;
 };
 
 /// What a file holds, in the order in which it is shown.
@@ -29,11 +31,12 @@ struct Inspection {
     std::shared_ptr<const nlohmann::ordered_json> members;  ///< an object: what is no array
     std::shared_ptr<const nlohmann::ordered_json> model;    ///< an object; null: it is none
     std::shared_ptr<const nlohmann::ordered_json> lines;    ///< an object; null: there are none
-    std::vector<std::string> header;                        ///< fields of a CSV's first line
-    std::vector<std::string> tokens, context_tokens;        ///< labels
-    std::vector<io::StoredArray> arrays;  ///< of text: with the bytes that it takes
-    std::string problem;                  ///< why attn would refuse it; empty where not known
-    std::string command;                  ///< that computes with it; empty where none is known
+    std::string note;                 ///< as io::MatrixLabels has it; no part of the document
+    std::vector<std::string> header;  ///< fields of a CSV's first line
+    std::vector<std::string> tokens, context_tokens;  ///< labels
+    std::vector<io::StoredArray> arrays;              ///< of text: with the bytes that it takes
+    std::string problem;  ///< why attn would refuse it; empty where not known
+    std::string command;  ///< that computes with it; empty where none is known
 };
 
 /// Of binary formats the headers are read, of text all. Errors: as where a file is read; kind usage

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "cli/inspect/inspect.hpp"
+#include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
+#include "cli/request/notes.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
@@ -19,19 +21,22 @@ enum class InspectForm { table, json };
 constexpr Names<InspectForm, 2> inspect_forms{
     {{InspectForm::table, "table"}, {InspectForm::json, "json"}}};
 
-int run_inspect(const Args& args, Request&) {
+int run_inspect(const Args& args, Request& shared) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second file; expected one");
     if (words.empty())
         refuse_keyboard("attn inspect",
                         "no file; expected one, or arrays piped in, as by attn self --example "
                         "journey | attn inspect");
-    InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer")};
+    apply_flags(shared, args);
+    InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"), shared.csv};
     const auto form = args.place("format");
     const bool as_json = form && inspect_forms[*form].first == InspectForm::json;
     const Inspection found = inspect(request);
     io::show(as_json ? inspection_json(found)
                      : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
+    note_on_terminal(shared, found.note);
+    show_notes(shared);
     return 0;
 }
 
@@ -60,6 +65,8 @@ constexpr CommandRow inspect_command{
         "[FILE]\n\nFILE is in any format that attn reads, or the folder of a model; "
         "FILE:NAME picks one array; - or\nnothing is standard input. Of npy, npz and safetensors "
         "only the headers are read.",
+    .takes = in_files,
+    .told = csv_help,
     .own = inspect_options,
     .run = run_inspect};
 

@@ -25,15 +25,13 @@
 namespace attn::cli {
 namespace {
 
-/// Whether a text has no word first: rows of numbers alone, then, of which none is a header.
-bool begins_with_number(const io::InputFile& file) {
-    std::string_view rest = file.source ? file.source->text : "0";
-    const auto skip_to = [&](std::size_t at) { rest.remove_prefix(std::min(at, rest.size())); };
-    for (skip_to(rest.find_first_not_of(" \t\r\n")); rest.starts_with('#');) {
-        skip_to(rest.find('\n'));
-        skip_to(rest.find_first_not_of(" \t\r\n"));
-    }
-    return io::parse_loose_number(rest.substr(0, rest.find_first_of(",; \t\r\n"))).length != 0;
+/// Short strings lie in their objects.
+double bytes_of(const std::vector<std::string>& labels) {
+    constexpr std::size_t of_allocation = 16;
+    std::size_t bytes = labels.size() * sizeof(std::string);
+    for (const std::string& label : labels)
+        if (label.capacity() >= sizeof(std::string) / 2) bytes += label.capacity() + of_allocation;
+    return static_cast<double>(bytes);
 }
 
 class OperandReader {
@@ -67,6 +65,7 @@ public:
         masks_.settle();
         check_tokens();
         inputs_.text_while_reading += largest_text_ + largest_unrounded_;
+        inputs_.text += bytes_of(request_.tokens) + bytes_of(request_.context_tokens);
     }
 
     void read_arrays(const io::InputFile& line) {
@@ -219,6 +218,7 @@ private:
         io::MatrixLabels labels;
         RealArray inputs =
             rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
+        note_on_terminal(request_, labels.note);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
     }
@@ -274,19 +274,18 @@ private:
 
     void read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
         const io::InputFile file = open_operand(rule.key, rule.required);
-        const io::CsvStyle plain{io::Guess::no, io::Guess::no};
-        const io::CsvStyle style = rule.required              ? request_.csv
-                                   : begins_with_number(file) ? plain
-                                                              : io::CsvStyle{};
+        io::CsvStyle style = request_.csv;
+        if (!rule.required) style = {.has_flags = false};
+        io::MatrixLabels labels;
         if (rule.mask == nullptr) {
-            io::MatrixLabels labels;
             operands_.*rule.reals =
                 rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
             take_labels(rule.labels, std::move(labels.rows));
-        } else
-
-            masks_.take(rule, io::read_one_array(file, allowed, &workers_, style),
+        } else {
+            masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels),
                         !file.format->booleans);
+        }
+        note_on_terminal(request_, labels.note);
     }
 
     RealArray read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {

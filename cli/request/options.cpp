@@ -65,6 +65,25 @@ constexpr Choice backend{
     [](Request& request, std::size_t place) { request.settings.kernel = backend_name(place); },
     [](const Request& request) { return request.settings.kernel; }, true};
 
+/// The pairs that are rotated; `none` is no pair, and differs from a setting that is not given
+/// where a model's tensors do not show which it is.
+constexpr Choice rope{[](std::size_t place) {
+                          return place < rope_names.size()    ? rope_names[place].second
+                                 : place == rope_names.size() ? "none"
+                                                              : std::string_view();
+                      },
+                      [](Request& request, std::size_t place) {
+                          request.settings.rope.reset();
+                          if (place < rope_names.size())
+                              request.settings.rope = rope_names[place].first;
+                      },
+                      [](const Request& request) -> std::string_view {
+                          if (request.settings.rope)
+                              return name_of(rope_names, *request.settings.rope);
+                          return request.has("rope") ? "none" : "";
+                      },
+                      false};
+
 /// A field that points to a family of models, or to none.
 template <const io::Family* Request::*member>
 struct NamedFamily {
@@ -93,6 +112,7 @@ constexpr Modes all_modes = every_mode;
 
 constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // says where the input is
 constexpr unsigned flag_only = as_flag | in_batch | in_explain;
+constexpr unsigned of_csv = flag_only | in_files;
 constexpr unsigned of_arrays = as_key | as_flag | in_config | in_batch;
 constexpr unsigned saved = everywhere | as_saved;
 
@@ -148,9 +168,11 @@ constexpr Option table[] = {
     {"input_format", input, all_modes, among<input_format_names, &R::input_format>, {}, "",
      "format of INPUT", flag_only},
     {"csv_header", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::header>, {}, "",
-     "whether CSV starts with a header line", flag_only},
+     "whether CSV starts with a header line", of_csv},
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
-     "whether the first CSV column holds token labels", flag_only},
+     "whether the first CSV column holds token labels", of_csv},
+    {"csv_comments", input, all_modes, kept<&R::csv, &io::CsvStyle::comments>, {}, "",
+     "lines of CSV that begin with # are comments (default: those before the first line)", of_csv},
     {"tokens", input, all_modes, kept<&R::tokens>, words, "LIST",
      "labels of the tokens, of the queries in cross and sdpa (default: of the input's file)", source},
     {"context_tokens", input, cross | sdpa, kept<&R::context_tokens>, words, "LIST",
@@ -220,8 +242,16 @@ constexpr Option table[] = {
     {"pre_norm", weights, one_input, kept<&R::pre_norm>, {}, "",
      "apply the model's norm before the layer (default on with --token-ids where the model has one, "
      "else off)"},
-    {"norm_eps", weights, one_input, kept<&R::norm_eps>, at_least_0, "E",
-     "epsilon of the model's norms (default: of its config, else its family's)"},
+    {"norm", weights, layers, among<norm_form_names, &R::norm>, {}, "",
+     "form of the model's norms: LayerNorm, RMSNorm, or RMSNorm that stores its weight - 1 "
+     "(default: its family's where there is a config)"},
+    {"norm_eps", weights, layers, kept<&R::norm_eps>, at_least_0, "E",
+     "epsilon of the model's norms (default: of its config, else its family's where there is a "
+     "config)"},
+    {"position_offset", weights, layers, kept<&R::position_offset>, {0, largest_size}, "N",
+     "row of the model's table of positions for the first of --token-ids (default: of its config)"},
+    {"embedding_scale", weights, layers, kept<&R::embedding_scale>, {-most, most, "a finite number"},
+     "S", "factor on the model's embedding of --token-ids (default 1 where there is a config)"},
     {"save_family", weights, layers, family<&R::save_family>, {}, "",
      "whose names --save-weights gives (default --family; else notebook, or mha after --init mha)",
      as_flag},
@@ -254,8 +284,9 @@ constexpr Option table[] = {
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
     {"alibi", scores, all_modes, setting<&S::alibi>, {}, "",
      "add 2^(-8(h+1)/heads) (k - p) to the scores (default off)", saved},
-    {"rope", scores, all_modes, setting_among<rope_names, &S::rope>, {}, "",
-     "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1) (default off)",
+    {"rope", scores, all_modes, rope, {}, "",
+     "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
+     "(default none, or of the model's config)",
      saved},
     {"rope_base", scores, all_modes, setting<&S::rope_base>,
      {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved},

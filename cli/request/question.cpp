@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/request/inputs.hpp"
+#include "cli/request/notes.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/threads.hpp"
 
@@ -20,6 +21,7 @@ Question read_question(Request& request, const Session& session, const Purpose& 
                   inputs.text_while_reading};
     Plan plan = make_plan(std::move(request.settings), shapes_of(inputs.operands), ask);
     request.settings = plan.config;
+    note_packed_heads(request, plan);
     // What is drawn beside it is not part of the question.
     if (!request.written.empty()) request.settings.emit = {request.written};
     return {std::move(inputs.operands), std::move(plan)};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "core/layer/norm.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/access.hpp"
 #include "io/file/source.hpp"
@@ -79,7 +80,10 @@ struct Request {
     std::optional<std::string> model_config;
     std::vector<std::uint64_t> token_ids;
     std::optional<bool> pre_norm;
+    std::optional<NormForm> norm;  ///< empty: the family's
     std::optional<double> norm_eps;
+    std::optional<std::uint64_t> position_offset;  ///< of the first token; empty: 0
+    std::optional<double> embedding_scale;         ///< empty: 1
     bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
     bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
     std::string save_weights;     ///< a path, or empty

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -48,41 +49,52 @@ std::optional<Dtype> dtype_of(std::optional<io::ElementType> type) {
     return std::nullopt;
 }
 
-json head_in(const io::InputFile& file) {
-    json head = json::object();
-    for (const char* key : head_keys) {
-        if (file.arrays && file.arrays->metadata != nullptr) {
-            const json& said = *file.arrays->metadata;
-            if (said.contains(key)) head[key] = said[key];
-        } else if (file.holds_object()) {
-            const io::JsonMember* member = file.document->find(key);
-            if (member != nullptr) head[key] = file.document->read_value(*member);
-        }
-    }
-    return head;
-}
-
 /// Unless it is one of a result and the whole result is wanted.
-bool holds_one_array(const io::InputFile& file, bool whole, const ResultFile& result) {
-    if (!file.array.empty()) return !whole || !has_config(*result.head);
+bool holds_one_array(const io::InputFile& file, bool whole, const json& head) {
+    if (!file.array.empty()) return !whole || !has_config(head);
     if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata == nullptr;
     return !file.holds_object();
 }
 
+/// Integers that float64 does not hold are read once more for what they lose.
+template <class Read>
+ResultArray read_exactly(std::string name, bool text_integers, io::ArrayRules rules, Read read) {
+    io::NumberArray numbers = read(rules);
+    ResultArray array{
+        std::move(name), std::move(numbers.values), {}, numbers.integers || numbers.boolean};
+    const auto is_large = [](double value) {
+        return std::abs(value) >= 0x1p53 && std::abs(value) <= 0x1p64;
+    };
+    if (!(array.integers || text_integers) ||
+        std::none_of(array.values.begin(), array.values.end(), is_large))
+        return array;
+    rules.rounding_errors = true;
+    array.rounding_errors = read(rules).values;
+    return array;
+}
+
+/// Text beside a result's settings holds numbers of its dtype.
+bool is_text_without_dtype(const ResultFile& result) {
+    return result.is_text && !dtype_of(*result.head);
+}
+
 void read_one(const io::InputFile& file, ResultFile& result, ThreadPool& workers,
-              const io::ArrayRules& rules, bool whole) {
+              const io::ArrayRules& rules, bool whole, const io::CsvStyle& style) {
     result.is_one_array = true;
     io::MatrixLabels labels;
     const bool has_name = whole && file.arrays && file.format->named;
-    result.arrays.push_back({!file.array.empty() ? file.array
+    const std::string name = !file.array.empty() ? file.array
                              : has_name          ? file.arrays->arrays[0].name
-                                                 : "array",
-                             io::read_one_array(file, rules, &workers, {}, &labels).values,
-                             {}});
+                                                 : "array";
+    result.arrays.push_back(read_exactly(
+        name, is_text_without_dtype(result), rules, [&](const io::ArrayRules& of_pass) {
+            return io::read_one_array(file, of_pass, &workers, style, &labels);
+        }));
     const bool says_all = !result.head->empty();
     if (!labels.rows.empty() && !says_all)
         result.head = std::make_shared<const json>(json{{"tokens", labels.rows}});
     result.column_labels = std::move(labels.columns);
+    result.note = std::move(labels.note);
     if (!file.arrays) return;
     const io::ArrayFile& all = *file.arrays;
     result.dtype = dtype_of(file.array.empty() ? all.arrays[0].type : all.find(file.array)->type);
@@ -92,20 +104,25 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
               const io::ArrayRules& rules) {
     result.dtype = dtype_of(*result.head);
     if (file.arrays) {
-        double bytes = 0;
-        for (const io::StoredArray& array : file.arrays->arrays)
-            bytes += sizeof(double) * static_cast<double>(array.elements());
-        require_memory(bytes, file.name, "reading all of its arrays (FILE:NAME reads one)");
-        for (const io::StoredArray& array : file.arrays->arrays)
-            result.arrays.push_back({array.name, io::read_numbers(array, rules, &workers).values,
-                                     dtype_of(array.type)});
+        require_memory(bytes_to_read(file, true), file.name,
+                       "reading all of its arrays (FILE:NAME reads one)");
+        for (const io::StoredArray& array : file.arrays->arrays) {
+            result.arrays.push_back(
+                read_exactly(array.name, false, rules, [&](const io::ArrayRules& of_pass) {
+                    return io::read_numbers(array, of_pass, &workers);
+                }));
+            result.arrays.back().dtype = dtype_of(array.type);
+        }
         return;
     }
     const io::JsonDocument& document = *file.document;
     for (const io::JsonMember& member : document.members())
         if (!io::is_label_key(member.key) && document.holds_array(member))
-            result.arrays.push_back(
-                {member.key, document.read_array(member, rules, &workers).values, {}});
+            result.arrays.push_back(read_exactly(member.key, is_text_without_dtype(result), rules,
+                                                 [&](const io::ArrayRules& of_pass) {
+                                                     return document.read_array(member, of_pass,
+                                                                                &workers);
+                                                 }));
 }
 
 /// A layers axis comes before (batch, heads, rows, columns).
@@ -123,15 +140,47 @@ bool holds_lines(const io::InputFile& file) {
 
 }  // namespace
 
-ResultFile read_result(const io::InputFile& file, ThreadPool& workers, bool whole) {
+json head_in(const io::InputFile& file) {
+    json head = json::object();
+    for (const char* key : head_keys) {
+        if (file.arrays && file.arrays->metadata != nullptr) {
+            const json& said = *file.arrays->metadata;
+            if (said.contains(key)) head[key] = said[key];
+        } else if (file.holds_object()) {
+            const io::JsonMember* member = file.document->find(key);
+            if (member != nullptr) head[key] = file.document->read_value(*member);
+        }
+    }
+    return head;
+}
+
+double bytes_to_read(const io::InputFile& file, bool whole) {
+    double numbers = 0;
+    if (file.arrays) {
+        const bool reads_one = holds_one_array(file, whole, head_in(file));
+        for (const io::StoredArray& array : file.arrays->arrays)
+            if (!reads_one || file.array.empty() || array.name == file.array)
+                numbers += static_cast<double>(array.elements());
+    } else {
+        // Of JSON and CSV: with a separator before each, or a break of a line.
+        const std::string_view text = file.source->text;
+        numbers = 1 + static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
+                      return c == ',' || c == '\n' || c == '\t' || c == ';';
+                  }));
+    }
+    return sizeof(double) * numbers;
+}
+
+ResultFile read_result(const io::InputFile& file, ThreadPool& workers, bool whole,
+                       const io::CsvStyle& style) {
     ResultFile result;
     result.place = file.place;
     result.named = file.array;
     result.is_text = !file.arrays;
     result.head = std::make_shared<const json>(head_in(file));
     const io::ArrayRules rules = any_array(whole ? most_drawn_axes : most_axes);
-    if (holds_one_array(file, whole, result))
-        read_one(file, result, workers, rules, whole);
+    if (holds_one_array(file, whole, *result.head))
+        read_one(file, result, workers, rules, whole, style);
     else
         read_all(file, result, workers, rules);
     if (result.arrays.empty())
@@ -164,10 +213,6 @@ std::vector<io::InputFile> open_results(const std::string& path) {
                         "a record that failed in its batch; expected a result on every line");
     }
     return results;
-}
-
-ResultFile read_result_file(const std::string& path, ThreadPool& workers, bool whole) {
-    return read_result(io::open_input_file(path), workers, whole);
 }
 
 }  // namespace attn::cli

@@ -65,7 +65,7 @@ void check_sources(const Request& request, const ModeRow& mode, const io::InputF
         throw Error(ErrorKind::usage, place_of(request, "inputs"),
                     about_operator_input(request, *input, arrays));
     const bool reads_tokens = reads_input(request) || mode.context;
-    for (const char* key : {"input_format", "csv_header", "csv_labels"})
+    for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)
             throw Error(ErrorKind::usage, place_of(request, key),
                         "no file of tokens is read; expected INPUT beside it");

@@ -26,7 +26,8 @@ void check_table_size(const Request& request, std::size_t words) {
                         std::to_string(*request.embed_dim) + " numbers; expected at most " +
                         std::to_string(largest) + " in all");
     const double columns = static_cast<double>(*request.embed_dim);
-    require_memory(2 * sizeof(double) * columns * static_cast<double>(words), "embed_dim",
+    const auto element = static_cast<double>(row_of(request.settings.dtype).size);
+    require_memory(element * columns * static_cast<double>(words), "embed_dim",
                    "the embedded text");
 }
 

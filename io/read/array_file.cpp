@@ -187,25 +187,30 @@ std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t firs
 template <class T>
 class ElementReader {
 public:
-    ElementReader(const StoredArray& array, std::size_t first)
-        : array_(array), at_(first), stream_(unzip_from(array, first)) {}
+    ElementReader(const StoredArray& array, std::size_t first, bool rounding_errors = false)
+        : array_(array), at_(first), rounding_errors_(rounding_errors),
+          stream_(unzip_from(array, first)) {}
 
     void read(std::span<T> to) {
         const std::size_t element = size_of(*array_.type), bytes = to.size() * element;
-        const bool as_is = is_stored_as<T>(*array_.type, array_.big_endian);
+        const bool as_is = !rounding_errors_ && is_stored_as<T>(*array_.type, array_.big_endian);
         if (!as_is) packed_.reserve(bytes);
         char* const from = as_is ? reinterpret_cast<char*>(to.data()) : packed_.data();
         if (stream_ != nullptr)
             stream_->read(bytes, from);
         else
             array_.bytes->read(array_.offset + at_ * element, bytes, from);
-        if (!as_is) decode(*array_.type, array_.big_endian, from, to.size(), to.data());
+        if (rounding_errors_)
+            decode_rounding_errors(*array_.type, array_.big_endian, from, to.size(), to.data());
+        else if (!as_is)
+            decode(*array_.type, array_.big_endian, from, to.size(), to.data());
         at_ += to.size();
     }
 
 private:
     const StoredArray& array_;
     std::size_t at_;  // the next element
+    bool rounding_errors_;
     std::unique_ptr<ZipStream> stream_;
     AlignedArray<char> packed_;
 };
@@ -254,7 +259,7 @@ namespace {
 /// All elements in stored order, piece by piece on the workers. They are read as Read, so that the
 /// check sees them as they are stored, and then are rounded to T.
 template <class Read, class T>
-void read_into(const StoredArray& array, Array<T>& values, NumberCheck& check,
+void read_into(const StoredArray& array, bool rounding_errors, Array<T>& values, NumberCheck& check,
                ThreadPool* workers) {
     constexpr bool in_place = std::is_same_v<Read, T>;
     const std::size_t at_once = piece_bytes / sizeof(Read);
@@ -271,10 +276,10 @@ void read_into(const StoredArray& array, Array<T>& values, NumberCheck& check,
     };
     if (array.zip == nullptr)
         return share(workers, (values.size() + at_once - 1) / at_once, [&](std::size_t piece) {
-            ElementReader<Read> reader(array, piece * at_once);
+            ElementReader<Read> reader(array, piece * at_once, rounding_errors);
             read(reader, piece * at_once);
         });
-    ElementReader<Read> reader(array, 0);
+    ElementReader<Read> reader(array, 0, rounding_errors);
     for (std::size_t first = 0; first < values.size(); first += at_once) read(reader, first);
 }
 
@@ -287,8 +292,8 @@ Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPoo
     Array<T> values = Array<T>::from_shape(array.shape);
     NumberCheck check(array, rules);
     const bool narrows = array.type == ElementType::float64 && sizeof(T) < sizeof(double);
-    narrows ? read_into<double>(array, values, check, workers)
-            : read_into<T>(array, values, check, workers);
+    narrows ? read_into<double>(array, rules.rounding_errors, values, check, workers)
+            : read_into<T>(array, rules.rounding_errors, values, check, workers);
     if (array.fortran_order && array.shape.size() > 1) values = in_row_major(values);
     check.end();
     return values;
@@ -339,12 +344,15 @@ RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPo
 
 std::string list_of(const std::vector<StoredArray>& arrays) {
     if (arrays.empty()) return "no array";
-    constexpr std::size_t most = 24;
+    constexpr std::size_t most = 5;
+    const auto name = [&](std::size_t i) {
+        return one_line(shortened(arrays[i].name)) + " " + shape_text(arrays[i].shape);
+    };
+    if (arrays.size() > most)
+        return std::to_string(arrays.size()) + " arrays, e.g. " + name(0) + " and " + name(1) +
+               " (attn inspect lists them)";
     std::string text;
-    for (std::size_t i = 0; i < std::min(arrays.size(), most); ++i)
-        text += (text.empty() ? "" : ", ") + one_line(shortened(arrays[i].name)) + " " +
-                shape_text(arrays[i].shape);
-    if (arrays.size() > most) text += " and " + std::to_string(arrays.size() - most) + " more";
+    for (std::size_t i = 0; i < arrays.size(); ++i) text += (i == 0 ? "" : ", ") + name(i);
     return text;
 }
 

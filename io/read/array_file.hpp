@@ -100,7 +100,7 @@ NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules,
 /// In the rules' dtype.
 RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers);
 
-/// "a (2, 3), b (4)": for errors; the first few where there are many.
+/// For errors: "a (2, 3), b (4)", or how many there are and two of them.
 std::string list_of(const std::vector<StoredArray>& arrays);
 
 }  // namespace attn::io

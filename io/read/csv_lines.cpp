@@ -20,6 +20,19 @@ bool is_empty(const CsvLine& line) {
                        [](const Field& f) { return f.text.empty() && !f.quoted; });
 }
 
+/// White space is written ' '.
+char separator_in(std::string_view line) {
+    bool quoted = false;
+    std::string unquoted;
+    for (char c : line) {
+        if (c == '"') quoted = !quoted;
+        if (!quoted) unquoted += c;
+    }
+    for (char separator : {'\t', ';', ','})
+        if (unquoted.find(separator) != std::string::npos) return separator;
+    return ' ';
+}
+
 /// "2, 6, 3"; nothing where it is another text.
 std::vector<std::size_t> whole_numbers(std::string_view text) {
     std::vector<std::size_t> numbers;
@@ -39,8 +52,9 @@ std::vector<std::size_t> whole_numbers(std::string_view text) {
 
 }  // namespace
 
-CsvLineReader::CsvLineReader(const Source& source)
-    : source_(source), text_(source.text), separator_(find_separator()) {
+CsvLineReader::CsvLineReader(const Source& source, std::optional<bool> comments, char separator)
+    : source_(source), text_(source.text), comments_(comments),
+      separator_(separator != '\0' ? separator : find_separator()) {
     if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
 }
 
@@ -61,9 +75,21 @@ bool CsvLineReader::next(CsvLine& line) {
             line.fields.push_back(read_field());
         } while (take_separator());
         skip_line_end();
+        if (is_empty(line) && empty_line_ == 0) empty_line_ = line.line;
     } while (is_empty(line));  // spreadsheets end their sheets with rows of separators
+    if (!before_first_ && empty_line_ != 0)
+        throw Error(ErrorKind::input, source_.name + ":" + std::to_string(empty_line_),
+                    "a row of empty fields between others; expected numbers, or no such line");
     before_first_ = false;
+    empty_line_ = 0;
     return true;
+}
+
+void CsvLineReader::restart_at(std::size_t offset, std::size_t line) {
+    at_ = offset;
+    line_ = line;
+    before_first_ = false;
+    empty_line_ = 0;
 }
 
 /// Excel's first line `sep=;`; 0 where there is none.
@@ -75,33 +101,29 @@ char CsvLineReader::named_separator() const {
 /// White space is written ' '.
 char CsvLineReader::find_separator() const {
     if (named_separator() != 0) return named_separator();
-    std::string_view rest = text_;
+    std::string_view rest = text_, comment;
     while (!rest.empty()) {
         const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
         const std::size_t first = line.find_first_not_of(" \t");
-        if (first != std::string_view::npos && line[first] != '#') {
-            bool quoted = false;
-            std::string unquoted;
-            for (char c : line) {
-                if (c == '"') quoted = !quoted;
-                if (!quoted) unquoted += c;
-            }
-            for (char separator : {'\t', ';', ','})
-                if (unquoted.find(separator) != std::string::npos) return separator;
-            return ' ';
-        }
+        const bool is_blank_line = first == std::string_view::npos;
+        if (!is_blank_line && (line[first] != '#' || comments_ == false)) return separator_in(line);
+        if (!is_blank_line && comment.empty()) comment = line;
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
-    return ',';
+    return comment.empty() ? ',' : separator_in(comment);
 }
 
 /// To the next line that is neither blank nor a comment.
 bool CsvLineReader::skip_to_record() {
     while (at_ < text_.size()) {
         const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
-        const bool blank = start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
-        const bool comment = !blank && text_[start] == '#';
-        if (!blank && !comment) return true;  // leading tabs may be empty fields: they stay
+        const bool ends = start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
+        // Tabs may be empty fields: they stay.
+        const bool blank =
+            ends && (separator_ != '\t' ||
+                     text_.substr(at_, start - at_).find('\t') == std::string_view::npos);
+        const bool comment = !ends && text_[start] == '#' && comments_.value_or(before_first_);
+        if (!blank && !comment) return true;
         at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
         if (comment && before_first_) read_shape(text_.substr(start + 1, at_ - start - 1));
         skip_line_end();

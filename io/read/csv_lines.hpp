@@ -1,6 +1,7 @@
 // CSV text as records: separators, quotes, comments and blank lines.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct CsvLine {
     std::vector<Field> fields;
     std::size_t line = 0;    // from 1
     std::size_t offset = 0;  // of its first byte
+
+    bool begins_with_hash() const { return !fields[0].quoted && fields[0].text.starts_with('#'); }
 };
 
 /// What a comment `# shape: 2, 6, 3` says.
@@ -28,10 +31,13 @@ struct ShapeComment {
 };
 
 /// Splits the text into records; csv.hpp says what separates fields and what is skipped.
-/// Errors: kind input, at quotes that do not end or go on, and at a shape that is none.
+/// Errors: kind input, at quotes that do not end or go on, at a row of empty fields between others,
+/// and at a shape that is none.
 class CsvLineReader {
 public:
-    explicit CsvLineReader(const Source& source);
+    /// `comments`: whether lines that begin with '#' are comments; empty: those before the first
+    /// other line are. `separator`: where it is known already.
+    CsvLineReader(const Source& source, std::optional<bool> comments, char separator = '\0');
 
     /// White space is ' '.
     char separator() const { return separator_; }
@@ -41,6 +47,9 @@ public:
 
     /// False at the end of the text.
     bool next(CsvLine& line);
+
+    /// Goes on at this line, which is not a comment.
+    void restart_at(std::size_t offset, std::size_t line);
 
 private:
     char named_separator() const;
@@ -58,10 +67,12 @@ private:
 
     const Source& source_;
     std::string_view text_;
+    std::optional<bool> comments_;
     char separator_;
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     bool before_first_ = true;
+    std::size_t empty_line_ = 0;  // of empty fields, since the last record; 0: none
     ShapeComment shape_;
 };
 

@@ -90,7 +90,7 @@ private:
     }
 
     const char* read_number(const char* at, double& value) const {
-        if (end_ - at >= decimal_reach) {
+        if (end_ - at >= decimal_reach && !rules_.rounding_errors) {
             // What it reads is below 1e38 and needs no rule.
             const char* const after = read_decimal(at, value);
             if (after != nullptr) return after;

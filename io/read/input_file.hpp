@@ -51,6 +51,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 /// Words beside a matrix: one a row, one a column; or empty.
 struct MatrixLabels {
     std::vector<std::string> rows, columns;
+    std::string note = {};  ///< of CSV: which line and column are not among the numbers, or empty
 };
 
 /// The array that the path names, or the only one. Its labels go to `labels`, where it is not null.

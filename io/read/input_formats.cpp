@@ -206,7 +206,11 @@ std::vector<std::string> column_labels(const LabelledMatrix& read) {
 NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                           const CsvStyle& style, MatrixLabels* labels) {
     LabelledMatrix read = read_csv(*file.source, rules, style, workers);
-    if (labels != nullptr) *labels = {std::move(read.labels), column_labels(read)};
+    if (labels != nullptr) {
+        labels->note = left_out(read, *file.source, style);
+        labels->columns = column_labels(read);
+        labels->rows = std::move(read.labels);
+    }
     return std::move(read.matrix);
 }
 

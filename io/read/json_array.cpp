@@ -99,7 +99,7 @@ void JsonArrayReader::read_number() {
         fail(at_, "found " + excerpt(text_, at_) + "; expected a number");
     const std::string problem = complaint(number.value, rest.substr(0, number.length), rules_);
     if (!problem.empty()) fail(at_, problem);
-    values_.push_back(rounded_once(number.value, rest.substr(0, number.length), rules_.dtype));
+    values_.push_back(stored_number(number.value, rest.substr(0, number.length), rules_));
     at_ += number.length;
 }
 

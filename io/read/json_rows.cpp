@@ -136,6 +136,7 @@ private:
 
     /// The end of the element, null where none is expected here.
     const char* read_element(const char* at, double& value, std::size_t& booleans) const {
+        if (rules_.rounding_errors) return read_rare_element(at, value, booleans);
         // What is read so is below 1e38 and needs no rule.
         const char* const after = readable_end_ - at >= decimal_reach
                                       ? read_decimal(at, value)

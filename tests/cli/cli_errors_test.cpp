@@ -470,7 +470,7 @@ TEST_CASE("errors: broken input has its place") {
              {{"self", "--input-format", "csv"},
               "[[1,2]]",
               3,
-              "<stdin>:1:1: found '[[1' and no number on this line; expected a row of numbers"}})
+              "<stdin>:1:1: found '[[1'; expected a number"}})
         check(bad);
 }
 

@@ -9,9 +9,12 @@
 #include "tests/support/support.hpp"
 
 using namespace attn;
+using nlohmann::json;
 using test::data_path;
 using test::Outcome;
 using test::run_attn;
+using test::scratch_folder;
+using test::write_text;
 
 namespace {
 
@@ -164,4 +167,145 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
                 CHECK(refused.out.empty());
             }
         }
+}
+
+TEST_CASE("notes: on a terminal, which line and column of CSV are not among the numbers") {
+    test::scratch_folder();
+    struct Case {
+        std::string text, note;
+        Words flags;
+    };
+    const std::string both =
+        "line 1 is read as a header, the first column as labels; --csv-header no and --csv-labels "
+        "no read numbers";
+    const std::vector<Case> cases{
+        {"1,2\n3,4\n", "", {}},
+        {"a,b\n3,4\n", "line 1 is read as a header; --csv-header no reads numbers", {}},
+        {"the,1\ncat,2\n", "the first column is read as labels; --csv-labels no reads numbers", {}},
+        {"token,x\nthe,1\n", both, {}},
+        {"a,b\n3,4\n", "", {"--csv-header", "yes"}},
+        {"the,1\ncat,2\n", "", {"--csv-labels", "yes"}}};
+    for (const Case& one : cases) {
+        const std::string &text = one.text, &note = one.note;
+        test::write_text("n.csv", text);
+        for (const Words& command : {Words{"self", "n.csv", "-o", "r.json"},
+                                     {"cross", "n.csv", "--context", "n.csv", "-o", "r.json"},
+                                     {"plot", "n.csv", "-o", "p.svg"},
+                                     {"inspect", "n.csv"},
+                                     {"compare", "n.csv", "n.csv"}}) {
+            const Words words = with(command, one.flags);
+            CAPTURE(command[0]);
+            CAPTURE(text);
+            const Outcome piped = run_attn(words),
+                          shown = test::run_on_terminal(words, {.out = false, .err = true});
+            CHECK(piped.code == 0);
+            CHECK(piped.err.find("is read as") == std::string::npos);
+            CHECK((shown.err.find("is read as") != std::string::npos) == !note.empty());
+            if (!note.empty())
+                CHECK(shown.err.find("attn: note: n.csv: " + note) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("csv: every command reads a file by the same rules, and takes the flags of its errors") {
+    test::scratch_folder();
+    test::write_text("f.csv", "the,0.5\n7,0.25\n");
+    test::write_text("g.csv", "0.5,1\n#x\n0.25,2\n");
+    test::write_text("m.csv", "0,1\n1,1\n");
+    for (const Words& command : {Words{"self", "f.csv"},
+                                 {"explain", "self", "f.csv"},
+                                 {"inspect", "f.csv"},
+                                 {"plot", "f.csv", "-o", "p.svg"},
+                                 {"compare", "f.csv", "f.csv"},
+                                 {"cross", "g.csv", "--context", "f.csv", "--csv-comments"}}) {
+        const Outcome refused = run_attn(command);
+        CAPTURE(refused.err);
+        CHECK(refused.code == 3);
+        CHECK(refused.err.find("f.csv:1:1: found 'the' in a column that holds '7' on line 2; "
+                               "--csv-labels yes") != std::string::npos);
+        if (command[0] != "cross")
+            CHECK(run_attn(with(command, {"--csv-labels", "yes"})).code == 0);
+    }
+    CHECK(run_attn({"self", "g.csv"}).code == 3);
+    CHECK(run_attn({"self", "g.csv", "--csv-comments"}).code == 0);
+    CHECK(run_attn({"inspect", "g.csv", "--csv-comments"}).code == 0);
+    // The flags are not for masks, and their errors name none.
+    const Words masked{"self", "g.csv", "--csv-comments", "--mask-true", "keep", "--mask"};
+    CHECK(run_attn(with(masked, {"m.csv"})).code == 0);
+    const Outcome refused = run_attn(with(masked, {"f.csv"}));
+    CHECK(refused.code == 3);
+    CHECK(refused.err.find("--csv") == std::string::npos);
+}
+
+TEST_CASE("notes: how sdpa reads three axes that may be the batch or the heads") {
+    scratch_folder();
+    std::size_t noted = 0;
+    const auto numbers = [](const std::vector<std::size_t>& shape) {
+        json array = 0.5;
+        for (auto length = shape.rbegin(); length != shape.rend(); ++length)
+            array = json(*length, array);
+        return array;
+    };
+    for (std::size_t rank = 2; rank <= 4; ++rank)
+        for (std::size_t first = 1; first <= 4; ++first)
+            for (std::size_t heads = 0; heads <= 4; ++heads)  // 0: not given
+                for (std::size_t kv_heads = 0; kv_heads <= heads; ++kv_heads) {
+                    const std::size_t groups =
+                        kv_heads == 0 ? std::max<std::size_t>(heads, 1) : kv_heads;
+                    if (heads != 0 && heads % groups != 0) continue;
+                    CAPTURE(rank);
+                    CAPTURE(first);
+                    CAPTURE(heads);
+                    CAPTURE(kv_heads);
+                    const auto shape = [&](std::size_t packed) {
+                        std::vector<std::size_t> axes{6, 2 * std::max<std::size_t>(packed, 1)};
+                        if (rank == 4) axes = {std::max<std::size_t>(packed, 1), 6, 2};
+                        if (rank > 2) axes.insert(axes.begin(), first);
+                        return axes;
+                    };
+                    json request{{"mode", "sdpa"},
+                                 {"query", numbers(shape(heads))},
+                                 {"key", numbers(shape(groups))},
+                                 {"value", numbers(shape(groups))}};
+                    std::vector<std::string> flags;
+                    const auto say = [&](const char* key, const char* flag, std::size_t value) {
+                        if (value == 0) return;
+                        request[key] = value;
+                        flags.insert(flags.end(), {flag, std::to_string(value)});
+                    };
+                    say("heads", "--heads", heads);
+                    say("kv_heads", "--kv-heads", kv_heads);
+                    const bool is_ambiguous =
+                        rank == 3 && heads > 1 && first == heads && groups == heads;
+                    for (const bool by_flags : {false, true}) {
+                        std::vector<std::string> words{"sdpa"};
+                        if (by_flags) {
+                            for (const char* name : {"query", "key", "value"}) {
+                                const std::string file = name + std::string(".json");
+                                write_text(file, request[name].dump());
+                                words.insert(words.end(), {"--" + std::string(name), file});
+                            }
+                            words.insert(words.end(), flags.begin(), flags.end());
+                        } else {
+                            write_text("request.json", request.dump());
+                            words.emplace_back("request.json");
+                        }
+                        const Outcome outcome = run_attn(words);
+                        CAPTURE(outcome.err);
+                        REQUIRE(outcome.code == 0);
+                        const std::string reading = "query (" + std::to_string(first) + ", 6, " +
+                                                    std::to_string(2 * heads) + ") is read as " +
+                                                    std::to_string(first) + " batch entries of " +
+                                                    std::to_string(heads) + " heads";
+                        REQUIRE((outcome.err.find(reading) != std::string::npos) == is_ambiguous);
+                        REQUIRE((outcome.err == "") == !is_ambiguous);
+                        if (rank == 3 && heads != 0) {
+                            const json shapes = json::parse(outcome.out)["shapes"];
+                            REQUIRE(shapes["batch"] == first);
+                            REQUIRE(shapes["heads"] == heads);
+                        }
+                        noted += is_ambiguous ? 1U : 0U;
+                    }
+                }
+    CHECK(noted == 12);  // heads 2 to 4, once by default and once by kv_heads, in two ways
 }

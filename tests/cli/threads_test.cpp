@@ -84,7 +84,8 @@ TEST_CASE(
         CHECK((answer_of(text, 4, format) == alone));
         write_text("result." + format, alone);
         ThreadPool workers(4);
-        CHECK(read_result_file("result." + format, workers).arrays.size() == 2);
+        CHECK(read_result(io::open_input_file("result." + format), workers, false).arrays.size() ==
+              2);
     }
     std::vector<std::string> notes;
     PlotRequest request;
@@ -92,7 +93,7 @@ TEST_CASE(
     request.scale = io::ColorScale::fixed;
     for (const char* picture : {"result.png", "result.svg", "result.html"}) {
         request.output = picture;
-        plot(request, notes);
+        plot(request, notes, notes);
     }
 }
 

@@ -44,6 +44,8 @@ struct Question {
         rules.highest_rank = 2 + take(3);
         style.header = io::guess_names[take(8) < 5 ? 0 : take(3)].first;
         style.labels = io::guess_names[take(8) < 5 ? 0 : take(3)].first;
+        if (const unsigned comments = take(4); comments < 2) style.comments = comments == 0;
+        style.has_flags = take(4) != 0;
         piece = 1 + take(64);
     }
 };

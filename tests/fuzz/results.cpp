@@ -97,7 +97,7 @@ void look_at_result(std::string_view bytes) {
     const auto scale = draw.among(io::color_scale_names).first;
     file_of(draw.rest(), path);
     error_of([&] {
-        const Inspection found = inspect({path, {}});
+        const Inspection found = inspect({path, {}, {}});
         const std::string text = inspection_json(found);
         require(!nlohmann::json::parse(text, nullptr, false).is_discarded(),
                 "an inspection is JSON: " + text);
@@ -109,7 +109,8 @@ void look_at_result(std::string_view bytes) {
     request.tolerance.equal_nan = true;
     for (bool as_json : {false, true}) {
         request.json = as_json;
-        error_of([&] { require(compare(request), "a file is equal to itself"); });
+        std::vector<std::string> compare_notes;
+        error_of([&] { require(compare(request, compare_notes), "a file is equal to itself"); });
     }
     const std::string drawn = picture.empty() ? "" : "picture" + std::string(picture);
     std::vector<std::string> notes;
@@ -117,7 +118,7 @@ void look_at_result(std::string_view bytes) {
     picture_request.results = {path};
     picture_request.output = drawn;
     picture_request.scale = scale;
-    error_of([&] { plot(picture_request, notes); });
+    error_of([&] { plot(picture_request, notes, notes); });
 }
 
 }  // namespace attn::fuzz

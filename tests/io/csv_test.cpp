@@ -82,15 +82,21 @@ TEST_CASE("csv: where the text does not say, the reader asks, and the style answ
           one_to_four);
 }
 
-TEST_CASE("csv: a million blank rows are no recursion") {
-    std::string text = "1,2\n";
-    for (int i = 0; i < 1000000; ++i) text += ",\n";
-    CHECK(numbers_of(read(text + "3,4\n").matrix.values) == one_to_four);
+TEST_CASE("csv: rows of empty fields are skipped at the ends, and refused between others") {
+    std::string rows;
+    for (int i = 0; i < 1000000; ++i) rows += ",\n";
+    CHECK(numbers_of(read(rows + "1,2\n3,4\n" + rows).matrix.values) == one_to_four);
+    const std::string gap =
+        "a row of empty fields between others; expected numbers, or no such line";
+    CHECK(error("1,2\n" + rows + "3,4\n") == "f.csv:2: " + gap);
+    CHECK(error("1\t2\n\t\n3\t4\n") == "f.csv:2: " + gap);
+    CHECK(error("a,b\n,\n3,4\n") == "f.csv:2: " + gap);
+    CHECK(numbers_of(read("1,2\n\n \n3,4\n").matrix.values) == one_to_four);
 }
 
 TEST_CASE("csv: comments and quoted labels with separators, quotes and spaces inside") {
     const LabelledMatrix m =
-        read("# a comment\n\"Your, \"\"own\"\"\",1,2\n  # another, one\n\"7\",3,4\n");
+        read("# a comment\n  # another, one\n\"Your, \"\"own\"\"\",1,2\n\"7\",3,4\n");
     CHECK(m.labels == Labels{"Your, \"own\"", "7"});
     CHECK(numbers_of(m.matrix.values) == one_to_four);
     CHECK(numbers_of(read("\"x 1\",\"x,2\"\n1,2\n3,4\n").matrix.values) == one_to_four);
@@ -104,25 +110,35 @@ TEST_CASE("csv: one column, one row") {
 
 TEST_CASE("csv: ragged rows say which line set the width") {
     CHECK(error("1,2,3\n4,5,6\n7,8\n") == "f.csv:3: 2 values; expected 3 as in line 1");
-    CHECK(error("a,b,c\n1,2,3,4\n") == "f.csv:2: 4 fields; expected 3 as in the header, line 1");
+    CHECK(error("a,b,c\n1,2,3,4\n") ==
+          "f.csv:2: 4 fields; expected 3 as in the header, line 1, or --csv-labels yes, which "
+          "reads the first as a label");
     CHECK(error("Your,1,2\njourney,3\n") == "f.csv:2: 1 value; expected 2 as in line 1");
     CHECK(error("# c\n\n1,2\n3\n") == "f.csv:4: 1 value; expected 2 as in line 3");
 }
 
 TEST_CASE("csv: text where a number should be") {
     CHECK(error("1,2\n3,abc\n") == "f.csv:2:3: found 'abc'; expected a number");
-    CHECK(error("1,2\nabc,4\n") == "f.csv:2:1: found 'abc'; expected a number");
+    CHECK(error("1,2\nabc,4\n") ==
+          "f.csv:2:1: found 'abc' in a column that holds '1' on line 1; --csv-labels yes reads the "
+          "column as labels, --csv-labels no as numbers");
     CHECK(error("0.5,abc,0.7\n") == "f.csv:1:5: found 'abc'; expected a number");
     CHECK(error("1,2\n3,\n") == "f.csv:2:3: an empty field; expected a number");
     CHECK(error("1,2\n3,4x\n") == "f.csv:2:3: found '4x'; expected a number");
     CHECK(error("a,b\n") ==
           "f.csv:1:1: found 'a' and no number on this line; expected a row of numbers");
-    CHECK(error("2,a\n1,3\n") == "f.csv:1:3: found 'a'; expected a number");
+    CHECK(error("2,a\n1,3\n") ==
+          "f.csv:1:3: found 'a', which may be a damaged number or the name of a column; "
+          "--csv-header yes reads the line as a header, --csv-header no as a row");
     CHECK(error("1.5abc,2\n1,3\n") ==
-          "f.csv:1:1: found '1.5abc'; expected a number, or a label in quotes or with --csv-labels "
-          "yes");
+          "f.csv:1:1: found '1.5abc' in a column that holds '1' on line 2; --csv-labels yes reads "
+          "the column as labels, --csv-labels no as numbers");
     CHECK(error("the;0,43;1\n") ==
           "f.csv:1:5: found '0,43'; expected a number with a decimal point, not a comma");
+    CHECK(error("1;2\n0,43;1\n")
+              .starts_with("f.csv:2:1: found '0,43', with a decimal comma, in a column"));
+    CHECK(error("1;2\n1;0,43\n") ==
+          "f.csv:2:3: found '0,43'; expected a number with a decimal point, not a comma");
     CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
     CHECK(error("\"a,1\n2,3\n") ==
           "f.csv:1:1: a quote that does not end on its line; expected a closing '\"'");

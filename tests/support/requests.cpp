@@ -89,15 +89,15 @@ void make_operands(const std::string& folder) {
     fs::copy(data_path("models"), fs::path(folder) / "models", overwrite);
 }
 
-std::string mixed_requests(std::size_t lines) {
+std::string mixed_requests(std::size_t lines, std::size_t first) {
     std::string text;
-    for (std::size_t i = 0; i < lines; ++i) text += mixed_line(i) + "\n";
+    for (std::size_t i = first; i < first + lines; ++i) text += mixed_line(i) + "\n";
     return text;
 }
 
-std::string quick_requests(std::size_t lines) {
+std::string quick_requests(std::size_t lines, std::size_t first) {
     std::string text;
-    for (std::size_t i = 1; i <= lines; ++i)
+    for (std::size_t i = first; i < first + lines; ++i)
         text += R"({"id": )" + std::to_string(i) +
                 R"(, "mode": "self", "inputs": [[1, 2], [3, 4]], "seed": )" + std::to_string(i) +
                 "}\n";

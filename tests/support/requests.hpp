@@ -19,11 +19,12 @@ std::string good(const std::string& members = "");
 void make_operands(const std::string& folder);
 
 /// Lines with their breaks: every mode, quick and slow records, inline numbers, files, a model's
-/// weights, dropout, ids of every kind, blank lines, and records that fail in every way.
-std::string mixed_requests(std::size_t lines);
+/// weights, dropout, ids of every kind, blank lines, and records that fail in every way. With
+/// another `first` ids are different too.
+std::string mixed_requests(std::size_t lines, std::size_t first = 0);
 
-/// So many quick records that succeed, with ids from 1.
-std::string quick_requests(std::size_t lines);
+/// So many quick records that succeed, with ids from `first` on.
+std::string quick_requests(std::size_t lines, std::size_t first = 1);
 
 /// Without their breaks.
 std::vector<std::string> lines_of(const std::string& text);

@@ -1,0 +1,47 @@
+// Fields of a line of CSV by their kind, and errors where text may be read in two ways.
+#pragma once
+
+#include <string>
+
+#include "io/read/csv.hpp"
+#include "io/read/csv_cells.hpp"
+#include "io/read/csv_lines.hpp"
+
+namespace attn::io {
+
+inline Cell cell_of(const Field& field) {
+    return cell_of(std::string_view(field.text));
+}
+
+/// A damaged number that had to be quoted for the separator in it: "1,000". Its quotes do not make
+/// it a name or a label.
+bool is_quoted_number(const Field& field, char separator);
+
+/// How many fields of a line, from `first` on, are of each kind.
+struct CellCounts {
+    std::size_t words = 0, numbers = 0, marks = 0, others = 0;
+    bool all_quoted = true;
+    bool has_quoted_number = false;  ///< as above
+
+    CellCounts(const CsvLine& line, std::size_t first, char separator);
+
+    bool are_words() const { return numbers + marks + others == 0; }
+    bool are_numbers() const { return words + marks + others == 0; }
+};
+
+/// "f.csv:3".
+std::string line_place(const Source& source, std::size_t line);
+
+/// "found 'abc'; expected a number".
+std::string not_a_number(const Field& field);
+
+/// "found 'NA', which may be a missing value or a label".
+std::string found_text(const Field& field, const std::string& otherwise);
+
+/// Errors: always, kind input: what was found, and the flags of both ways to read it; for a file
+/// that no flags apply to, what it should hold.
+[[noreturn]] void refuse_reading(const std::string& place, const std::string& found,
+                                 const CsvStyle& style, const std::string& flags,
+                                 const std::string& without_flags);
+
+}  // namespace attn::io

@@ -1,0 +1,152 @@
+// Headers of CSV text; see csv_header.hpp.
+#include "io/read/csv_header.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "io/read/csv_doubt.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Fields [first, end) are 0, 1, 2, ...: the names that pandas gives to columns without names.
+bool counts_from_zero(const CsvLine& line, std::size_t first) {
+    for (std::size_t i = first; i < line.fields.size(); ++i)
+        if (!is_count(line.fields[i].text, i - first)) return false;
+    return line.fields.size() > first;
+}
+
+/// Whole numbers that grow, as years do: names of columns as likely as a row.
+bool count_up(const CsvLine& line, std::size_t first) {
+    std::string_view last;
+    for (std::size_t i = first; i < line.fields.size(); ++i) {
+        const std::string_view text = line.fields[i].text;
+        if (text.find_first_not_of("0123456789") != std::string_view::npos) return false;
+        const bool grows = text.size() != last.size() ? text.size() > last.size() : text > last;
+        if (!grows) return false;
+        last = text;
+    }
+    return true;
+}
+
+bool is_quoted(const Field& field) {
+    return field.quoted;
+}
+
+class FirstLine {
+public:
+    FirstLine(const CsvLine& line, const CsvLineReader& rest, const Source& source,
+              const CsvStyle& style)
+        : line_(line), fields_(line.fields), rest_(rest), source_(source), style_(style),
+          is_wide_(line.fields.size() > 1) {}
+
+    bool is_header() {
+        const CellCounts all = count_from(0);
+        if (all.are_words()) return true;
+        const bool is_labelled = is_wide_ && fields_[0].quoted && !fields_[1].quoted;
+        if (is_wide_ && !is_labelled && style_.has_flags && counts_from_zero(line_, 0) && next())
+            refuse("0, 1, ... may be a header or a row", "expected --csv-header yes or no", {});
+        if (is_wide_ && names_labels(fields_[0].text)) return is_header_of_labels();
+        if (!count_from(is_wide_ ? 1 : 0).are_numbers()) refuse_mixed();
+        if (all.are_numbers() && all.all_quoted && next() && !is_quoted_from(*next(), 0))
+            refuse("numbers in quotes may be a header or a row", "expected --csv-header yes or no",
+                   "all numbers in quotes, or none");
+        return false;
+    }
+
+private:
+    CellCounts count_from(std::size_t first) const { return {line_, first, rest_.separator()}; }
+
+    /// The next line, or null.
+    const CsvLine* next() {
+        if (!has_next_) {
+            CsvLineReader ahead = rest_;
+            has_next_ = ahead.next(next_);
+        }
+        return *has_next_ ? &next_ : nullptr;
+    }
+
+    /// Whether any field is.
+    static bool is_quoted_from(const CsvLine& line, std::size_t first) {
+        return line.fields.size() > first &&
+               std::any_of(line.fields.begin() + static_cast<std::ptrdiff_t>(first),
+                           line.fields.end(), is_quoted);
+    }
+
+    /// The first field is empty or names labels.
+    bool is_header_of_labels() {
+        const CellCounts rest = count_from(1);
+        const bool counts = counts_from_zero(line_, 1);
+        if (counts && next()) return true;
+        if (is_named_in_quotes(rest)) return true;
+        if (rest.are_numbers()) {
+            if (fields_[0].text.empty() || counts || count_up(line_, 1)) refuse_numbers();
+            return false;
+        }
+        if (rest.numbers + rest.others != 0 || rest.words == 0) refuse_mixed();
+        return true;
+    }
+
+    /// All names are in quotes above a label and numbers without them, as attn and R write names
+    /// that could be something else.
+    bool is_named_in_quotes(const CellCounts& names) {
+        if (!names.all_quoted || (names.words == 0 && names.has_quoted_number) || !next())
+            return false;
+        const Field& label = next()->fields[0];
+        return (label.quoted || cell_of(label) == Cell::word) && !is_quoted_from(*next(), 1);
+    }
+
+    [[noreturn]] void refuse_numbers() const {
+        const bool asks = style_.labels == Guess::automatic;
+        refuse("numbers after '" + shortened(fields_[0].text) + "' may be names or a row",
+               std::string("--csv-header yes reads the line as a header, --csv-header no") +
+                   (asks ? " --csv-labels yes" : "") + " as a row",
+               "a label that is another word, or words in a header");
+    }
+
+    /// At the first field that is neither a number nor a name, else at the first name.
+    [[noreturn]] void refuse_mixed() {
+        const auto is_doubtful = [](const Field& field) {
+            const Cell cell = cell_of(field);
+            return cell != Cell::word && cell != Cell::number;
+        };
+        const auto is_word = [](const Field& field) { return cell_of(field) == Cell::word; };
+        const auto from = fields_.begin() + (is_wide_ && names_labels(fields_[0].text) ? 1 : 0);
+        auto found = std::find_if(from, fields_.end(), is_doubtful);
+        if (found == fields_.end()) found = std::find_if(from, fields_.end(), is_word);
+        if (found == fields_.begin() && is_word(*found))
+            found = std::find_if(from + 1, fields_.end(), is_word);
+        if (found == fields_.end()) found = from;
+        if (!next())  // a header of nothing
+            throw Error(ErrorKind::input, source_.place(found->offset), not_a_number(*found));
+        refuse_reading(source_.place(found->offset), found_text(*found, "the name of a column"),
+                       style_,
+                       "--csv-header yes reads the line as a header, --csv-header no as a row",
+                       "numbers, or a header of words");
+    }
+
+    [[noreturn]] void refuse(const std::string& found, const std::string& flags,
+                             const std::string& without_flags) const {
+        refuse_reading(line_place(source_, line_.line), found, style_, flags, without_flags);
+    }
+
+    const CsvLine& line_;
+    const std::vector<Field>& fields_;
+    const CsvLineReader& rest_;
+    const Source& source_;
+    const CsvStyle& style_;
+    bool is_wide_;
+    std::optional<bool> has_next_;
+    CsvLine next_;
+};
+
+}  // namespace
+
+bool looks_like_header(const CsvLine& line, const CsvLineReader& rest, const Source& source,
+                       const CsvStyle& style) {
+    return FirstLine(line, rest, source, style).is_header();
+}
+
+}  // namespace attn::io

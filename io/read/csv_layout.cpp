@@ -1,0 +1,175 @@
+// How CSV text is laid out; see csv_layout.hpp.
+#include "io/read/csv_layout.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/read/csv_doubt.hpp"
+#include "io/read/csv_header.hpp"
+
+namespace attn::io {
+namespace {
+
+/// "##ing", not "# the".
+bool is_plain_label(const Field& field) {
+    const std::size_t end = field.text.find_first_not_of('#');
+    return end != std::string::npos && field.text[end] != ' ' && field.text[end] != '\t';
+}
+
+/// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
+/// one of `words` or a missing value, then numbers. Nothing where there is none.
+std::optional<CsvLine> hash_row_before(std::size_t end, const Source& source, char separator,
+                                       const std::vector<std::size_t>& widths, bool words) {
+    const std::string_view text = source.text.substr(0, end);
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t line_end = std::min(text.find_first_of("\r\n", at), text.size());
+        const std::string_view line = text.substr(at, line_end - at);
+        const std::size_t start = at;
+        at = line_end + (text.substr(line_end).starts_with("\r\n") ? 2 : 1);
+        ++number;
+        const std::size_t hash = line.find_first_not_of(" \t");
+        if (hash == std::string_view::npos || line[hash] != '#') continue;
+        const Source alone{source.name, line};
+        CsvLineReader as_comment(alone, {}, separator);
+        CsvLine record;
+        try {
+            as_comment.next(record);
+            if (as_comment.shape().line != 0) continue;
+            CsvLineReader as_row(alone, false, separator);
+            if (!as_row.next(record)) continue;
+        } catch (const Error&) {
+            continue;  // no row, then
+        }
+        const CellCounts rest(record, 1, separator);
+        const std::size_t width = record.fields.size();
+        const bool fits = widths.empty()
+                              ? width > 1
+                              : std::find(widths.begin(), widths.end(), width) != widths.end();
+        const bool may_be_row =
+            is_plain_label(record.fields[0]) ? !rest.are_words() : width > 1 && rest.are_numbers();
+        if (!fits || !may_be_row || (!words && cell_of(record.fields[0]) == Cell::word)) continue;
+        record.offset = start;
+        record.line = number;
+        return record;
+    }
+    return {};
+}
+
+/// Lines that begin with '#' above `layout`: whether one of them has to be the first row.
+std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separator,
+                                          const Source& source, const CsvStyle& style) {
+    if (style.comments) return {};
+    const bool has_row = !layout.row.fields.empty(), has_header = !layout.header.fields.empty();
+    std::vector<std::size_t> widths;
+    for (const CsvLine* line : {&layout.header, &layout.row})
+        if (!line->fields.empty()) widths.push_back(line->fields.size());
+    const std::size_t end = has_header ? layout.header.offset
+                            : has_row  ? layout.row.offset
+                                       : source.text.size();
+    std::optional<CsvLine> found =
+        hash_row_before(end, source, separator, widths, style.labels != Guess::no);
+    if (!found) return {};
+    if (style.labels == Guess::yes && style.header != Guess::yes) return found;
+    const bool rows_have_labels = has_row && cell_of(layout.row.fields[0]) != Cell::number;
+    if (has_row && !is_plain_label(found->fields[0]) && !rows_have_labels &&
+        style.labels != Guess::yes)
+        return {};
+    refuse_reading(
+        line_place(source, found->line), "a line that begins with '#' may be a comment or a row",
+        style,
+        std::string("--csv-comments reads it as a comment, ") +
+            (style.header == Guess::yes || style.labels == Guess::no ? "--no-csv-comments"
+                                                                     : "--csv-labels yes") +
+            " as a row",
+        "its label in quotes, or no such line");
+}
+
+bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, const Source& source,
+               const CsvStyle& style) {
+    if (style.header != Guess::automatic) return style.header == Guess::yes;
+    // A shape is that of numbers only.
+    return !has_shape && looks_like_header(line, rest, source, style);
+}
+
+/// As far as the header and the first row say it.
+std::optional<bool> first_words(const CsvLayout& layout, bool has_shape, const CsvStyle& style) {
+    const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
+    if (style.labels != Guess::automatic) return style.labels == Guess::yes;
+    if (has_shape || width < 2) return false;
+    if (named == width && names_labels(layout.header.fields[0].text)) return true;
+    return {};
+}
+
+/// Below a header, a line that begins with '#' is a row only where it fits.
+void check_first_hash_line(const CsvLayout& layout, char separator, const Source& source,
+                           const CsvStyle& style) {
+    const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
+    if (named == 0 || style.comments || !layout.row.begins_with_hash()) return;
+    const bool fits = (named == width || named + 1 == width) && width > 1 &&
+                      CellCounts(layout.row, 1, separator).are_numbers();
+    if (!fits) refuse_hash_line(layout.row, false, source, style);
+}
+
+/// Above labels the header may be one field short, as R writes row names.
+void check_header_width(const CsvLayout& layout, const Source& source, const CsvStyle& style) {
+    const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
+    const bool is_short = named + 1 == width;
+    const Field& first = layout.row.fields[0];
+    const bool may_be_label =
+        layout.labelled.value_or(first.quoted || cell_of(first) != Cell::number);
+    if (named == 0 || named == width || (is_short && may_be_label)) return;
+    const bool asks = is_short && !layout.labelled && style.has_flags;
+    throw Error(ErrorKind::input, line_place(source, layout.row.line),
+                std::to_string(width) + (width == 1 ? " field" : " fields") + "; expected " +
+                    std::to_string(named) + " as in the header, line " +
+                    std::to_string(layout.header.line) +
+                    (asks ? ", or --csv-labels yes, which reads the first as a label" : ""));
+}
+
+}  // namespace
+
+CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyle& style) {
+    CsvLayout layout;
+    bool more = reader.next(layout.row);
+    const bool has_shape = reader.shape().line != 0;
+    if (more && is_header(layout.row, reader, has_shape, source, style)) {
+        layout.header = std::move(layout.row);
+        layout.row = {};
+        more = reader.next(layout.row);
+    }
+    if (!more) layout.row = {};
+    if (const auto row = row_among_comments(layout, reader.separator(), source, style)) {
+        reader.restart_at(row->offset, row->line);
+        layout = {};
+        more = reader.next(layout.row);
+    }
+    if (!more && layout.header.fields.empty())
+        throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
+    if (!more)
+        throw Error(ErrorKind::input, source.place(layout.header.fields[0].offset),
+                    "found '" + shortened(layout.header.fields[0].text) +
+                        "' and no number on this line; expected a row of numbers");
+    layout.labelled = first_words(layout, has_shape, style);
+    if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
+        throw Error(ErrorKind::input, line_place(source, layout.row.line),
+                    "one field, taken for a label; expected numbers after it");
+    check_first_hash_line(layout, reader.separator(), source, style);
+    check_header_width(layout, source, style);
+    return layout;
+}
+
+void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const Source& source,
+                      const CsvStyle& style) {
+    const bool by_labels = may_be_labelled && style.labels == Guess::automatic;
+    refuse_reading(line_place(source, line.line), "a line that begins with '#' after the first row",
+                   style,
+                   std::string("--csv-comments reads it as a comment, ") +
+                       (by_labels ? "--csv-labels yes" : "--no-csv-comments") + " as a row",
+                   "its label in quotes, or no such line");
+}
+
+}  // namespace attn::io
