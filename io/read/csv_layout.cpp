@@ -19,9 +19,27 @@ bool is_plain_label(const Field& field) {
     return end != std::string::npos && field.text[end] != ' ' && field.text[end] != '\t';
 }
 
+/// "#N/A", "#REF!;2": a spreadsheet's error value, with no word behind it by any separator.
+bool begins_with_error_value(std::string_view line) {
+    constexpr std::string_view separators = " \t,;|";
+    for (bool is_first = true; !line.empty(); is_first = false) {
+        const std::size_t end = std::min(line.find_first_of(separators), line.size());
+        const Cell cell = cell_of(line.substr(0, end));
+        if (is_first ? cell != Cell::missing : cell == Cell::word) return false;
+        line.remove_prefix(std::min(line.find_first_not_of(separators, end), line.size()));
+    }
+    return true;
+}
+
+struct HashRow {
+    CsvLine line;
+    bool is_row = false;  ///< has as many fields as the others, and a first one that may be a label
+};
+
 /// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
-/// one of `words` or a missing value, then numbers. Nothing where there is none.
-std::optional<CsvLine> hash_row_before(std::size_t end, const Source& source, char separator,
+/// one of `words` or a missing value, then numbers. Of any width where it begins with an error
+/// value, or with an empty field. Nothing where there is none.
+std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, char separator,
                                        const std::vector<std::size_t>& widths, bool words) {
     const std::string_view text = source.text.substr(0, end);
     std::size_t number = 0;
@@ -49,12 +67,16 @@ std::optional<CsvLine> hash_row_before(std::size_t end, const Source& source, ch
         const bool fits = widths.empty()
                               ? width > 1
                               : std::find(widths.begin(), widths.end(), width) != widths.end();
+        const Cell first = cell_of(record.fields[0]);
         const bool may_be_row =
             is_plain_label(record.fields[0]) ? !rest.are_words() : width > 1 && rest.are_numbers();
-        if (!fits || !may_be_row || (!words && cell_of(record.fields[0]) == Cell::word)) continue;
+        const bool is_row = fits && may_be_row && (words || first != Cell::word);
+        const bool is_odd = (fits && first == Cell::missing) || !record.begins_with_hash() ||
+                            begins_with_error_value(line.substr(hash));
+        if (!is_row && !is_odd) continue;
         record.offset = start;
         record.line = number;
-        return record;
+        return HashRow{std::move(record), is_row};
     }
     return {};
 }
@@ -70,22 +92,27 @@ std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separato
     const std::size_t end = has_header ? layout.header.offset
                             : has_row  ? layout.row.offset
                                        : source.text.size();
-    std::optional<CsvLine> found =
+    std::optional<HashRow> found =
         hash_row_before(end, source, separator, widths, style.labels != Guess::no);
     if (!found) return {};
-    if (style.labels == Guess::yes && style.header != Guess::yes) return found;
+    const Field& first = found->line.fields[0];
+    const bool by_labels = found->is_row && style.labels != Guess::no;
+    if (by_labels && style.labels == Guess::yes && style.header != Guess::yes) return found->line;
     const bool rows_have_labels = has_row && cell_of(layout.row.fields[0]) != Cell::number;
-    if (has_row && !is_plain_label(found->fields[0]) && !rows_have_labels &&
+    if (by_labels && has_row && !is_plain_label(first) && !rows_have_labels &&
         style.labels != Guess::yes)
         return {};
+    const bool is_missing = cell_of(first) == Cell::missing && !first.text.empty();
     refuse_reading(
-        line_place(source, found->line), "a line that begins with '#' may be a comment or a row",
+        line_place(source, found->line.line),
+        is_missing ? "found '" + shortened(first.text) +
+                         "', which may be a missing value or begin a comment"
+                   : "a line that begins with '#' may be a comment or a row",
         style,
         std::string("--csv-comments reads it as a comment, ") +
-            (style.header == Guess::yes || style.labels == Guess::no ? "--no-csv-comments"
-                                                                     : "--csv-labels yes") +
+            (style.header == Guess::yes || !by_labels ? "--no-csv-comments" : "--csv-labels yes") +
             " as a row",
-        "its label in quotes, or no such line");
+        is_missing ? "a number, or no such line" : "its label in quotes, or no such line");
 }
 
 bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, const Source& source,
