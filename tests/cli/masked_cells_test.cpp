@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "io/text/utf8.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -26,6 +28,10 @@ struct Question {
         return ((b * heads + h) * q_len + q) * kv_len + k;
     }
 };
+
+std::ptrdiff_t signed_of(std::size_t n) {
+    return static_cast<std::ptrdiff_t>(n);
+}
 
 using Maps = std::vector<std::vector<bool>>;  // one for each matrix, row by row
 
@@ -54,10 +60,15 @@ public:
     std::size_t below(std::size_t n) { return random_() % n; }
     bool chance(unsigned percent) { return below(100) < percent; }
 
-    /// Writes the operands of a question of sdpa, (batch, heads, len, 3) or (heads, len, 3).
     Question question() {
-        Question made{1 + below(2), 2 + below(2), 2 + below(4), 2 + below(4), {"sdpa"}, {}, {}};
-        const bool has_batch = made.batch > 1 || chance(50);
+        const std::size_t batch = 1 + below(2);
+        return question(batch, 2 + below(2), 2 + below(4), 2 + below(4), batch > 1 || chance(50));
+    }
+
+    /// Writes the operands of a question of sdpa, (batch, heads, len, 3) or (heads, len, 3).
+    Question question(std::size_t batch, std::size_t heads, std::size_t q_len, std::size_t kv_len,
+                      bool has_batch) {
+        Question made{batch, heads, q_len, kv_len, {"sdpa"}, {}, {}};
         for (const char* name : {"query", "key", "value"}) {
             const std::size_t length = name == std::string("query") ? made.q_len : made.kv_len;
             json array = json::array();
@@ -99,14 +110,37 @@ private:
     }
 
     void add_rules(Question& made, bool has_batch) {
-        if (chance(30)) {
-            made.words.insert(made.words.end(), {"--causal", "--causal-align", "top-left"});
-            block(made, made.by_rules, [](auto, auto, auto q, auto k) { return k > q; });
-        }
+        std::vector<std::ptrdiff_t> lengths(made.batch, signed_of(made.kv_len));
         if (chance(25)) {
             made.words.insert(made.words.end(),
                               {"--kv-lengths", has_batch && made.batch > 1 ? "1,2" : "1"});
-            block(made, made.by_rules, [](auto b, auto, auto, auto k) { return k > b; });
+            for (std::size_t b = 0; b < made.batch; ++b) lengths[b] = signed_of(b + 1);
+            block(made, made.by_rules,
+                  [&](auto b, auto, auto, auto k) { return signed_of(k) >= lengths[b]; });
+        }
+        const bool is_causal = chance(30), has_window = chance(40), ends_with_keys = chance(40);
+        if (is_causal || has_window || ends_with_keys)
+            made.words.insert(made.words.end(),
+                              {"--causal-align", ends_with_keys ? "bottom-right" : "top-left"});
+        const auto distance = [&made, lengths, ends_with_keys](auto b, auto q, auto k) {
+            const std::ptrdiff_t offset = ends_with_keys ? lengths[b] - signed_of(made.q_len) : 0;
+            return signed_of(k) - signed_of(q) - offset;
+        };
+        if (is_causal) {
+            made.words.emplace_back("--causal");
+            block(made, made.by_rules,
+                  [&](auto b, auto, auto q, auto k) { return distance(b, q, k) > 0; });
+        }
+        if (has_window) {
+            const std::ptrdiff_t left = signed_of(below(4)) - 1, right = signed_of(below(4)) - 1;
+            const bool is_one = right < 0 && chance(50);
+            made.words.insert(
+                made.words.end(),
+                {"--window", std::to_string(left) + (is_one ? "" : "," + std::to_string(right))});
+            block(made, made.by_rules, [&](auto b, auto, auto q, auto k) {
+                const std::ptrdiff_t d = distance(b, q, k);
+                return (left >= 0 && d < -left) || (right >= 0 && d > right);
+            });
         }
         if (chance(20)) made.words.emplace_back("--alibi");
     }
@@ -187,19 +221,35 @@ Maps maps_of_page(const std::string& page) {
     return maps;
 }
 
-/// Of one matrix without labels, each cell three columns behind the row's number.
+/// Matrices without labels, side by side, each below its line of keys.
 Maps maps_of_terminal(const std::string& text, std::size_t rows, std::size_t columns) {
-    Maps maps(1, std::vector<bool>(rows * columns, true));
+    Maps maps;
+    std::vector<std::size_t> places;  // of the cells, key by key
     for (const std::string& line : lines_of(text)) {
-        if (line.size() < 2 || line[0] < '0' || line[1] != ' ') continue;
+        std::u32string letters;
+        for (std::string_view rest = line; !rest.empty();)
+            letters += attn::io::take_character(rest);
+        const bool is_keys =
+            line.starts_with("  ") && line.find_first_not_of(" 0123456789") == std::string::npos;
+        const bool is_row = line.size() > 1 && line[0] >= '0' && line[0] <= '9' && line[1] == ' ';
+        if (is_keys) {
+            places.clear();
+            for (std::size_t at = 0; at < line.size(); ++at)
+                if (line[at] != ' ') places.push_back(at);
+            REQUIRE(places.size() % columns == 0);
+            maps.resize(maps.size() + places.size() / columns,
+                        std::vector<bool>(rows * columns, true));
+        } else if (!is_row) {
+            places.clear();
+        }
+        if (!is_row) continue;
         const auto row = static_cast<std::size_t>(line[0] - '0');
-        if (row >= rows || line.find("0.") != std::string::npos) continue;
-        std::size_t column = 0;
-        for (std::size_t at = 1; at < line.size(); ++at) {
-            if ((static_cast<unsigned char>(line[at]) & 0xc0) == 0x80) continue;
-            ++column;
-            const bool is_cell = column >= 2 && (column - 2) / 3 < columns;
-            if (is_cell && line[at] != ' ') maps[0][row * columns + (column - 2) / 3] = false;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            const std::size_t map = maps.size() - places.size() / columns + i / columns;
+            const bool is_blank =
+                letters.substr(std::min(places[i], letters.size()), 3).find_first_not_of(U' ') ==
+                std::u32string::npos;
+            maps[map][row * columns + i % columns] = is_blank;
         }
     }
     return maps;
@@ -246,9 +296,8 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
                 REQUIRE(svg() == expected);
                 run({"--plot", "map.html", "-o", "result.npz"});
                 REQUIRE(maps_of_page(read_text("map.html")) == expected);
-                if (expected.size() == 1)
-                    REQUIRE((maps_of_terminal(run({"--heatmap", "--format", "none"}),
-                                              question.q_len, question.kv_len) == expected));
+                REQUIRE((maps_of_terminal(run({"--heatmap", "--format", "none"}), question.q_len,
+                                          question.kv_len) == expected));
                 for (std::size_t i = 0; average && i < question.blocked.size(); ++i) {
                     const std::size_t cells = question.q_len * question.kv_len;
                     const bool in_all = expected[i / cells / question.heads][i % cells];
@@ -266,10 +315,77 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
                     REQUIRE(svg() == expected);
                     REQUIRE(run_attn({"plot", result, "-o", "map.html"}).code == 0);
                     REQUIRE(maps_of_page(read_text("map.html")) == expected);
+                    REQUIRE((maps_of_terminal(run_attn({"plot", result}).out, question.q_len,
+                                              question.kv_len) == expected));
+                    if (average) continue;
+                    // Some of the heads, in another order.
+                    const Outcome two = run_attn({"plot", result, "--head", "1,0"});
+                    Maps turned;
+                    for (std::size_t b = 0; b < question.batch; ++b)
+                        for (const std::size_t head : {1U, 0U})
+                            turned.push_back(expected[b * question.heads + head]);
+                    REQUIRE((maps_of_terminal(two.out, question.q_len, question.kv_len) == turned));
                 }
-                pictures += expected.size() == 1 ? 7U : 6U;
+                pictures += average ? 9U : 11U;
             }
     }
-    CHECK(pictures >= 24 * cases(150));
+    CHECK(pictures == 40 * cases(150));
     CHECK(partly > cases(150));  // blocked by one head, and not by another
+}
+
+TEST_CASE("pictures: in layers each result blocks its own cells") {
+    scratch_folder();
+    std::size_t different = 0;
+    for (unsigned seed = 0; seed < cases(100); ++seed) {
+        CAPTURE(seed);
+        Generator generator(1000 + seed);
+        const std::size_t count = 2 + generator.below(2), batch = 1 + generator.below(2),
+                          heads = 2 + generator.below(2), q_len = 2 + generator.below(4),
+                          kv_len = 2 + generator.below(4);
+        const bool has_batch = batch > 1 || generator.chance(50), average = generator.chance(50),
+                   emits_mask = generator.chance(50);
+        CAPTURE(average);
+        CAPTURE(emits_mask);
+        Maps expected;
+        std::vector<std::string> plot{"plot"};
+        std::string lines;
+        for (std::size_t layer = 0; layer < count; ++layer) {
+            const Question question = generator.question(batch, heads, q_len, kv_len, has_batch);
+            std::vector<std::string> words = question.words;
+            if (average) words.emplace_back("--average-heads");
+            words.insert(words.end(),
+                         {"--emit", emits_mask ? "attention_weights,mask" : "attention_weights"});
+            const std::string name = "layer" + std::to_string(layer);
+            for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+                std::vector<std::string> all = words;
+                all.insert(all.end(), {"-o", name + suffix});
+                REQUIRE(run_attn(all).code == 0);
+            }
+            lines += read_text(name + ".json");
+            static constexpr const char* suffixes[] = {".json", ".npz", ".safetensors"};
+            plot.push_back(name + suffixes[generator.below(3)]);
+            const Maps maps =
+                expected_maps(question, emits_mask ? question.blocked : question.by_rules, average);
+            different +=
+                !expected.empty() && !std::equal(maps.begin(), maps.end(), expected.begin());
+            expected.insert(expected.end(), maps.begin(), maps.end());
+        }
+        write_text("lines.ndjson", lines);
+        for (const std::vector<std::string>& words : {plot, {"plot", "lines.ndjson"}}) {
+            const auto draw = [&](const std::vector<std::string>& more) {
+                std::vector<std::string> all = words;
+                all.insert(all.end(), more.begin(), more.end());
+                const Outcome outcome = run_attn(all);
+                CAPTURE(outcome.err);
+                REQUIRE(outcome.code == 0);
+                return outcome.out;
+            };
+            REQUIRE((maps_of_terminal(draw({}), q_len, kv_len) == expected));
+            draw({"-o", "map.svg"});
+            REQUIRE(maps_of_svg(read_text("map.svg"), q_len, kv_len) == expected);
+            draw({"-o", "map.html"});
+            REQUIRE(maps_of_page(read_text("map.html")) == expected);
+        }
+    }
+    CHECK(different > cases(100) / 2);
 }
