@@ -96,6 +96,8 @@ TEST_CASE(
             CAPTURE(std::string(option.key));
             const bool is_here = takes(*command, option);
             CHECK(is_here == shows(page, spelling_of(option) + " " + part(help_of(option))));
+            if (is_here && is_boolean(option))
+                CHECK(manual.find("`--no-" + flag_name(option) + "`") != std::string::npos);
             if (is_here)
                 CHECK((manual.find("`" + flag_of(option)) != std::string::npos ||
                        manual.find("`--no-" + flag_name(option)) != std::string::npos));
