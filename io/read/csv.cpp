@@ -100,12 +100,21 @@ void check_hash_line(const CsvLine& line, const CsvLine& first_row, bool labelle
     if (!labelled || !fits) refuse_hash_line(line, fits, source, style);
 }
 
+/// In a file of one column a line of blanks may be a row without its number.
+void check_blank_line(const CsvLine& line, const Source& source) {
+    if (line.after_blank && line.fields.size() == 1)
+        throw Error(ErrorKind::input, line_place(source, line.line),
+                    "a blank line before this row of one number, which may be a missing value; "
+                    "expected numbers, or no such line");
+}
+
 LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const Source& source,
                           const ArrayRules& rules, const CsvStyle& style, bool labelled) {
     MatrixBuilder builder(source, rules, labelled, layout.row);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
         check_hash_line(line, layout.row, labelled, source, style);
+        check_blank_line(line, source);
         builder.add(line);
     }
     return builder.finish();
@@ -140,6 +149,7 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
                         ThreadPool* workers, std::size_t piece_size) {
     CsvLineReader reader(source, style.comments);
     CsvLayout layout = read_layout(reader, source, style);
+    check_blank_line(layout.row, source);
     auto read = read_regular(reader, layout, source, rules, workers, piece_size);
     if (!read)
         read = read_lines(reader, layout, source, rules, style,

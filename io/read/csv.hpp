@@ -55,7 +55,7 @@ struct CsvStyle {
 /// in the first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error
 /// value such as #N/A, or come after the first row.
 /// `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text where a number
-/// should be, and a shape that the rows do not fill.
+/// should be, a blank line among rows of one number, and a shape that the rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
                         ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
 

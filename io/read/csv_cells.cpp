@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "io/read/number_array.hpp"
@@ -60,24 +61,28 @@ bool is_dash(char32_t code) {
     return is_within(code, dashes);
 }
 
-/// What may come before the digits of a number: spaces, signs, quotes, brackets, comparisons. Not
-/// '#', '_', '@', '/' and the like, which names begin with.
+/// What may come before the digits of a number, beside characters that are not seen: spaces, signs,
+/// quotes, brackets, comparisons, points. Not '#', '_', '@', '/' and the like, which names begin
+/// with.
 bool may_precede_digits(char32_t code) {
-    static constexpr std::array<CodeRange, 12> others{{{0xa0, 0xa0},
-                                                       {0xad, 0xad},
+    static constexpr std::array<CodeRange, 15> others{{{0xa0, 0xa0},
                                                        {0xb1, 0xb1},
                                                        {0xb4, 0xb4},
+                                                       {0xb7, 0xb7},
+                                                       {0x66b, 0x66c},
+                                                       {0x1680, 0x1680},
                                                        {0x2000, 0x200f},
                                                        {0x2018, 0x201f},
                                                        {0x202f, 0x2033},
                                                        {0x205f, 0x2060},
+                                                       {0x207a, 0x207a},
                                                        {0x2248, 0x2248},
                                                        {0x2264, 0x2265},
                                                        {0x3000, 0x3000},
                                                        {0xfeff, 0xff0e}}};
     if (is_currency(code) || is_dash(code)) return true;
-    if (code < 0x80)
-        return std::string_view(" \t+.,'\"`([{<>=~%").find(static_cast<char>(code)) !=
+    if (code >= 0x20 && code < 0x7f)
+        return std::string_view(" +.,'\"`([{<>=~%").find(static_cast<char>(code)) !=
                std::string_view::npos;
     return is_within(code, others);
 }
@@ -144,16 +149,20 @@ bool is_damaged(std::string_view text) {
     static constexpr std::array<std::string_view, 4> booleans{"true", "false", ".true.", ".false."};
     if (is_among(in_small_letters(text), booleans)) return true;
     if (is_date(text)) return false;
-    for (bool has_sign = false; !text.empty();) {
-        const std::string_view before = text;
-        const char32_t code = take_character(text);
-        if (is_any_digit(code)) return true;
-        if (!may_precede_digits(code))
-            return has_letters_of_number(before) ||
-                   (has_sign && parse_loose_number(before).length == before.size());
-        has_sign = has_sign || is_dash(code) || code == '+';  // a second one: --inf
-    }
-    return false;
+    std::optional<bool> found;
+    bool has_sign = false;
+    for_each_character(text, [&](const Character& next) {
+        if (found) return;
+        const auto at = static_cast<std::size_t>(next.bytes.data() - text.data());
+        const std::string_view rest = text.substr(at);
+        if (is_any_digit(next.code))
+            found = true;
+        else if (next.is_shown && !may_precede_digits(next.code))
+            found = has_letters_of_number(rest) ||
+                    (has_sign && parse_loose_number(rest).length == rest.size());
+        has_sign = has_sign || is_dash(next.code) || next.code == '+';  // a second one: --inf
+    });
+    return found.value_or(false);
 }
 
 bool is_mark(std::string_view text) {

@@ -37,8 +37,9 @@ struct HashRow {
 };
 
 /// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
-/// one of `words` or a missing value, then numbers. Of any width where it begins with an error
-/// value, or with an empty field. Nothing where there is none.
+/// one of `words` or a missing value, then numbers. Of any width where all of them are numbers
+/// behind a separator that is no blank, where it begins with an error value, or with an empty
+/// field. Nothing where there is none.
 std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, char separator,
                                        const std::vector<std::size_t>& widths, bool words) {
     const std::string_view text = source.text.substr(0, end);
@@ -72,6 +73,8 @@ std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, ch
             is_plain_label(record.fields[0]) ? !rest.are_words() : width > 1 && rest.are_numbers();
         const bool is_row = fits && may_be_row && (words || first != Cell::word);
         const bool is_odd = (fits && first == Cell::missing) || !record.begins_with_hash() ||
+                            (words && separator != ' ' && width > 1 &&
+                             is_plain_label(record.fields[0]) && rest.are_numbers()) ||
                             begins_with_error_value(line.substr(hash));
         if (!is_row && !is_odd) continue;
         record.offset = start;

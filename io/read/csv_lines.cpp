@@ -80,7 +80,8 @@ bool CsvLineReader::next(CsvLine& line) {
     if (!before_first_ && empty_line_ != 0)
         throw Error(ErrorKind::input, source_.name + ":" + std::to_string(empty_line_),
                     "a row of empty fields between others; expected numbers, or no such line");
-    before_first_ = false;
+    line.after_blank = !before_first_ && after_blank_;
+    before_first_ = after_blank_ = false;
     empty_line_ = 0;
     return true;
 }
@@ -88,7 +89,7 @@ bool CsvLineReader::next(CsvLine& line) {
 void CsvLineReader::restart_at(std::size_t offset, std::size_t line) {
     at_ = offset;
     line_ = line;
-    before_first_ = false;
+    before_first_ = after_blank_ = false;
     empty_line_ = 0;
 }
 
@@ -124,6 +125,7 @@ bool CsvLineReader::skip_to_record() {
                      text_.substr(at_, start - at_).find('\t') == std::string_view::npos);
         const bool comment = !ends && text_[start] == '#' && comments_.value_or(before_first_);
         if (!blank && !comment) return true;
+        after_blank_ = after_blank_ || blank;
         at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
         if (comment && before_first_) read_shape(text_.substr(start + 1, at_ - start - 1));
         skip_line_end();

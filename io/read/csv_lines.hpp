@@ -18,8 +18,9 @@ struct Field {
 
 struct CsvLine {
     std::vector<Field> fields;
-    std::size_t line = 0;    // from 1
-    std::size_t offset = 0;  // of its first byte
+    std::size_t line = 0;      // from 1
+    std::size_t offset = 0;    // of its first byte
+    bool after_blank = false;  // a line of blanks stands before it, behind the last record
 
     bool begins_with_hash() const { return !fields[0].quoted && fields[0].text.starts_with('#'); }
 };
@@ -72,6 +73,7 @@ private:
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     bool before_first_ = true;
+    bool after_blank_ = false;    // since the last record
     std::size_t empty_line_ = 0;  // of empty fields, since the last record; 0: none
     ShapeComment shape_;
 };

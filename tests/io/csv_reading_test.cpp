@@ -1,7 +1,9 @@
 // CSV as programs and people write it: what a file means is read, or refused with the flags of both
 // ways to read it. The truth is what the generator meant by each part.
 #include <algorithm>
+#include <utility>
 
+#include "io/text/utf8.hpp"
 #include "tests/support/csv_tables.hpp"
 #include "tests/support/sample.hpp"
 
@@ -63,6 +65,73 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
         CHECK_FALSE(read(text, style).error.empty());
     }
     CHECK(refused > test::cases(cases) / 2);
+}
+
+TEST_CASE("csv reading: a number beside characters that are not seen is never a name or a label") {
+    // Unicode's controls, formats, spaces and separators; bytes that are no UTF-8.
+    Words unseen{"\xa0", "\x80", "\xff", "\xc2"};
+    for (const auto& [first, last] : {std::pair<char32_t, char32_t>(0, 8),
+                                      {11, 12},
+                                      {14, 31},
+                                      {0x7f, 0xa0},
+                                      {0xad, 0xad},
+                                      {0x61c, 0x61c},
+                                      {0x1680, 0x1680},
+                                      {0x180e, 0x180e},
+                                      {0x2000, 0x200f},
+                                      {0x2028, 0x202f},
+                                      {0x205f, 0x2064},
+                                      {0x2066, 0x206f},
+                                      {0x3000, 0x3000},
+                                      {0xfe00, 0xfe0f},
+                                      {0xfeff, 0xfeff},
+                                      {0xfff9, 0xfffb},
+                                      {0xe0001, 0xe0001},
+                                      {0xe0020, 0xe007f}})
+        for (char32_t code = first; code <= last; ++code) {
+            unseen.emplace_back();
+            append_utf8(unseen.back(), code);
+        }
+    const Words numbers_beside{"5", "-0.25", "1e-3", ".5", "+2"};
+    for (const std::string& character : unseen)
+        for (const std::string& number : numbers_beside)
+            for (std::size_t at = 0; at <= number.size(); ++at) {
+                std::string bad = number;
+                bad.insert(at, character);
+                for (const std::string& text :
+                     {bad + "\n1\n2\n", bad + ",3\n1,2\n", "3," + bad + "\n1,2\n",
+                      bad + "," + bad + "\n1,2\n", "1,2\n" + bad + ",3\n", "1\n" + bad + "\n"}) {
+                    // A byte-order mark before the text is not part of it.
+                    if (text.starts_with("\ufeff")) continue;
+                    CAPTURE(text);
+                    const std::string error = read(text).error;
+                    CHECK_FALSE(error.empty());
+                }
+            }
+}
+
+TEST_CASE("csv reading: a blank line among rows of one number may be a missing value") {
+    for (const std::string header : {"", "x\n", "\"x\"\n"})
+        for (const std::string blank : {"\n", "  \n", "\r\n", "\n\n", "# c\n\n"})
+            for (const std::size_t place : {0u, 1u, 2u, 3u}) {
+                std::string text = header;
+                for (std::size_t row = 0; row < 4; ++row) {
+                    if (row == place) text += blank;
+                    text += "0.5\n";
+                }
+                CAPTURE(text);
+                const bool is_above = header.empty() && place == 0;
+                CHECK(read(text).error.empty() == is_above);
+                CHECK(read(text + blank, {.comments = true}).error.empty() == is_above);
+                // Beside a label or another number it is none.
+                std::string wide = text;
+                for (std::size_t end = wide.find("0.5"); end != std::string::npos;
+                     end = wide.find("0.5", end + 9))
+                    wide.replace(end, 3, "0.5,0.25");
+                if (!header.empty()) wide.replace(wide.find('x'), 1, "x,y");
+                if (header != "\"x\"\n" && blank.find('#') == std::string::npos)
+                    CHECK(read(wide).meaning.values.size() == 8);
+            }
 }
 
 TEST_CASE("csv reading: damage of a whole first line is never a header") {
