@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
@@ -86,11 +87,25 @@ AnswerHead head_of(const std::string& path, const io::Line& line) {
     return head;
 }
 
-void check_settings(const std::string& path, const LastGood& last, Answerer& answerer) {
-    if (!last.line.empty() && !last.line.starts_with(answerer.beginning(last.record)))
+/// The answer must have the settings that its record has now. A default id is the number of a line,
+/// which goes to another record where lines were added or removed above it: the answer itself must
+/// then be the one that the record gives now.
+void check_last(const std::string& path, const LastGood& last, Answerer& answerer) {
+    if (last.line.empty()) return;
+    if (!last.line.starts_with(answerer.beginning(last.record)))
         fail(path, last.number,
              "the answer's settings are not those that " + last.record.place() +
                  " has in this batch");
+    if (last.record.line == 0 || given_id(last.record)) return;
+    try {
+        const Answer now = answerer.answer(last.record);
+        if (now.end || now.line.text() == last.line) return;
+    } catch (const BeyondShare&) {
+        return;  // there is no room to answer it a second time
+    }
+    fail(path, last.number,
+         "the answer is not the one that " + last.record.place() +
+             ", a record without an id, has in this batch");
 }
 
 }  // namespace
@@ -122,14 +137,14 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
         ++answered.count.records;
         answered.bytes = lines.position();
         if (head.problem.empty()) {
-            last.line = line.text;
+            last.line = std::string(line.text) + "\n";
             last.number = line.number;
             std::swap(last.record, record);
         } else if (answered.count.failed++ == 0) {
             answered.count.first_problem = head.problem;
         }
     }
-    check_settings(path, last, answerer);
+    check_last(path, last, answerer);
     return answered;
 }
 
@@ -164,6 +179,7 @@ std::optional<std::string> GoodAnswers::take(const Record& record) {
     if (line_.empty() || id_of(record) != id_) return std::nullopt;
     if (number_ != records_) moved_.emplace_back(id_, number_);
     last_ = {record, std::move(line_), number_};
+    last_.record.answer.reset();  // of the record that this one took the place of
     find_next();
     return last_.line;
 }
@@ -179,7 +195,7 @@ void GoodAnswers::check_end(Answerer& answerer) {
             fail(path_, line,
                  "the answer has id " + io::shortened(id) +
                      ", as has a failed answer, and not the place of the record with this id");
-    check_settings(path_, last_, answerer);
+    check_last(path_, last_, answerer);
 }
 
 }  // namespace attn::cli

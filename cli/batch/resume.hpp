@@ -23,13 +23,14 @@ struct Answered {
 /// Passes over the records whose answers the file holds, id by id. A last line without its break is
 /// torn and does not count, if it is the beginning of an answer to the next record; some file
 /// systems leave zeros behind it. The last good answer must have the settings that this batch would
-/// give it. Errors: kind input where the file holds anything else.
+/// give it, and to a record without an id it must be the same line. Errors: kind input where the
+/// file holds anything else.
 Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer);
 
 /// The last answer that did not fail.
 struct LastGood {
     Record record;
-    std::string line;  ///< empty where there is none
+    std::string line;  ///< with its line break; empty where there is none
     std::size_t number = 0;
 };
 

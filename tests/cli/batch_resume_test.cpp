@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <random>
 
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -126,4 +129,52 @@ TEST_CASE("batch: --resume leaves every other file as it is") {
             check_refused(line);
     }
     CHECK(files > 100);
+}
+
+TEST_CASE("batch: records without ids that stand on other lines get no other record's answer") {
+    scratch_folder();
+    std::mt19937 random(5);
+    const auto below = [&](std::size_t n) { return random() % n; };
+    std::size_t refused = 0, completed = 0;
+    for (std::size_t i = 0; i < cases(400); ++i) {
+        CAPTURE(i);
+        const auto record = [&] {
+            return below(5) == 0 ? std::string("{\"mode\": \"self\", \"inputs\": \"no\"}\n")
+                                 : "{\"mode\": \"self\", \"inputs\": [[" +
+                                       std::to_string(random() % 100000) + "]]}\n";
+        };
+        std::vector<std::string> lines(2 + below(6));
+        std::generate(lines.begin(), lines.end(), record);
+        const auto write = [&] {
+            std::string text;
+            for (const std::string& line : lines) text += line;
+            write_text(requests, text);
+        };
+        write();
+        const std::vector<std::string> done = lines_of(run_attn({"batch", requests}).out);
+        std::string kept;
+        for (std::size_t line = 0, count = 1 + below(lines.size()); line < count; ++line)
+            kept += done[line] + "\n";
+        const auto place = lines.begin() + static_cast<std::ptrdiff_t>(below(lines.size()));
+        if (below(2) == 0)
+            lines.insert(place, below(6) == 0 ? "\n" : record());
+        else
+            lines.erase(place);
+        write();
+        const std::vector<std::string> fresh = lines_of(run_attn({"batch", requests}).out);
+        const Outcome outcome = resume(kept, below(2) == 0);
+        CAPTURE(outcome.err);
+        if (outcome.code == 3) {
+            ++refused;
+            CHECK(read_text(answers) == kept);
+            continue;
+        }
+        ++completed;
+        const std::vector<std::string> found = lines_of(read_text(answers));
+        REQUIRE(found.size() == fresh.size());
+        for (std::size_t line = 0; line < found.size(); ++line)
+            if (!found[line].starts_with("{\"id\":")) CHECK(found[line] == fresh[line]);
+    }
+    CHECK(refused > cases(400) / 5);
+    CHECK(completed > cases(400) / 5);
 }
