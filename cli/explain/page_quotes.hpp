@@ -22,7 +22,7 @@ public:
         return walk_.operand_source(std::string(key));
     }
     std::string additive_mask_source(std::size_t index) const override {
-        if (walk_.is_result()) return "An additive mask (--mask, --key-padding-mask or both)";
+        if (walk_.is_result()) return "--" + walk_.source.additive_masks[index];
         return walk_.operand_source(walk_.source.additive_masks[index]);
     }
     bool is_given(std::string_view key) const override {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -31,7 +32,7 @@ public:
                  {std::pair("keys", "present_key"), {"values", "present_value"}})
                 copy(from, to);
         if (plan_.dropout.p == 0) copy("attention_weights", "weights_before_dropout");
-        is_whole_ = find("biased_scores") != nullptr;
+        find_masks();
         add_scores();
         add_mask();
         add_softmax();
@@ -39,6 +40,26 @@ public:
 
 private:
     const Array<double>* find(std::string_view name) const { return array_of(source_, name); }
+
+    /// What the operands' shapes say of masks whose content is not stored.
+    void find_masks() {
+        const OperandShapes& operands = plan_.operands;
+        const bool has_boolean = operands.mask_is_boolean || operands.key_padding_mask_is_boolean;
+        std::string additive;
+        for (const auto& [key, shape, is_boolean] :
+             {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
+              {"key-padding-mask", &operands.key_padding_mask,
+               operands.key_padding_mask_is_boolean}})
+            if (!shape->empty() && !is_boolean)
+                additive += (additive.empty() ? "" : " and --") + std::string(key);
+        has_additive_ = !additive.empty();
+        const bool has_biased = find("biased_scores") != nullptr;
+        // Two of them are one step: the scores between them are not stored.
+        if (has_additive_ && has_biased) source_.additive_masks = {additive};
+        source_.has_unknown_mask =
+            find("mask") == nullptr && (has_boolean || (has_additive_ && !has_biased));
+        is_whole_ = has_biased || !(has_boolean || has_additive_);
+    }
 
     void copy(std::string_view from, std::string_view to) {
         if (find(from) == nullptr || find(to) != nullptr) return;
@@ -70,6 +91,7 @@ private:
     /// Rules of settings; masks that were operands are in the result's own mask alone.
     void add_rules() {
         for (const MaskRow& row : mask_rows()) {
+            if (!row.is_active(plan_)) continue;
             Masks masks;
             Operands none;
             row.add(masks, row, plan_, none);
@@ -86,7 +108,6 @@ private:
     }
 
     /// Steps that the file does not have, where the one before is there as it was computed.
-    /// Scores that are others than theirs have an additive mask in them.
     void add_scores() {
         // A soft cap that is off leaves scaled scores as they are.
         if (plan_.softcap == 0) copy("capped_scores", "scaled_scores");
@@ -94,8 +115,7 @@ private:
         for (const StepUse& use : steps_taken(plan_, 0)) {
             const std::string after(use.step.emits[use.index].row().name);
             const Array<double>* before = find(last_);
-            const bool is_known =
-                use.step.key == "alibi" ? !source_.unsaid.position : !source_.digits;
+            const bool is_known = use.step.key == "alibi" || !source_.digits;
             if (find(after) == nullptr && before != nullptr && is_known) {
                 std::vector<double> values;
                 for (std::size_t row = 0; row < rows_; ++row) {
@@ -107,25 +127,11 @@ private:
             }
             last_ = after;
         }
-        const Array<double>*known = find(last_), *biased = find("biased_scores");
-        if (biased == nullptr) return;
-        if (known == nullptr) {
+        if (has_additive_) copy("biased_scores", "bias_0_scores");
+        if (has_additive_)
+            last_ = "bias_0_scores";
+        else if (find(last_) == nullptr)
             last_ = "biased_scores";
-            return;
-        }
-        const bool blocks_before = plan_.mask_method == MaskMethod::neg_inf;
-        const double digit = last_digit(source_);
-        const auto is_same = [&](double a, double b) {
-            constexpr double rounding = 5e-7;  // of some operations in float32
-            if (a == b || (blocks_before && b == lowest) || (std::isnan(a) && std::isnan(b)))
-                return true;
-            return std::isfinite(a) && std::isfinite(b) &&
-                   std::abs(a - b) <= rounding * std::abs(b) + 1.1 * digit;
-        };
-        if (std::equal(known->begin(), known->end(), biased->begin(), is_same)) return;
-        copy("biased_scores", "bias_0_scores");
-        source_.additive_masks = {"mask"};
-        last_ = "bias_0_scores";
     }
 
     /// Blocked are keys that a rule or the file says to be. Others without a weight may be, or an
@@ -133,8 +139,8 @@ private:
     void add_mask() {
         if (find("mask") != nullptr) return;
         const bool blocks_before = plan_.mask_method == MaskMethod::neg_inf;
-        const Array<double>* blocked =
-            blocks_before && is_whole_ ? find("biased_scores") : find("masked_scores");
+        const Array<double>* blocked = find(blocks_before ? "biased_scores" : "masked_scores");
+        if (blocked == nullptr) blocked = find("masked_scores");
         std::vector<const Array<double>*> rules;
         for (const std::string& rule : rules_) rules.push_back(find(rule));
         std::vector<double> mask(rows_ * plan_.kv_len, 1);
@@ -144,24 +150,20 @@ private:
         if (blocked != nullptr) {
             for (std::size_t i = 0; i < mask.size(); ++i)
                 if (blocked->data()[i] == lowest) mask[i] = 0;
-        } else {
+        } else if (source_.has_unknown_mask) {
             for (std::size_t row = 0; row < rows_; ++row)
-                look_at_zeros(mask.data() + row * plan_.kv_len, row);
+                block_empty_row(mask.data() + row * plan_.kv_len, row);
         }
         add_by_key("mask", [&](std::size_t i) { return mask[i]; });
     }
 
     /// A softmax gives some key a weight: where none has one, all are blocked.
-    void look_at_zeros(double* mask, std::size_t row) {
-        const Array<double>* before = find("weights_before_dropout");
-        const Array<double>& weights = before == nullptr ? *find("attention_weights") : *before;
-        const double* const weight = weights.data() + row * plan_.kv_len;
-        const bool is_exact = before != nullptr && !source_.digits && plan_.sink.empty();
-        const auto is_zero = [](double x) { return x == 0; };
-        if (is_exact && std::all_of(weight, weight + plan_.kv_len, is_zero))
-            return std::fill_n(mask, plan_.kv_len, 0.0), void();
-        for (std::size_t key = 0; key < plan_.kv_len; ++key)
-            if (mask[key] != 0 && is_zero(weight[key])) source_.unsaid.masks = true;
+    void block_empty_row(double* mask, std::size_t row) {
+        const Array<double>* weights = find("weights_before_dropout");
+        if (weights == nullptr || source_.digits || !plan_.sink.empty()) return;
+        const double* const weight = weights->data() + row * plan_.kv_len;
+        if (std::all_of(weight, weight + plan_.kv_len, [](double x) { return x == 0; }))
+            std::fill_n(mask, plan_.kv_len, 0.0);
     }
 
     void add_softmax() {
@@ -245,7 +247,7 @@ private:
                 if (plan_.mask_method != MaskMethod::neg_inf && weights.data()[i] != 0)
                     all += powers[i];
             }
-            if (!has_weight && (before == nullptr || source_.unsaid.masks)) return false;
+            if (!has_weight && (before == nullptr || source_.has_unknown_mask)) return false;
             for (std::size_t i = first; i < end; ++i) {
                 const double weight = weights.data()[i];
                 if (all < least_total ||
@@ -275,8 +277,9 @@ private:
 
     WalkSource& source_;
     const Plan& plan_;
-    std::size_t rows_;       // of all batch entries and heads
-    bool is_whole_ = false;  // what the softmax sees is in the file itself
+    std::size_t rows_;  // of all batch entries and heads
+    bool has_additive_ = false;
+    bool is_whole_ = false;  // what the softmax sees is in the file, or follows from it
     std::string last_;       // the scores of the last step
     std::vector<std::string> rules_;
 };

@@ -23,7 +23,7 @@ std::string sized(const char* name, std::size_t size) {
 }
 
 std::optional<std::size_t> Walk::own_key() const {
-    if (row_of(settings().mode).context || source.unsaid.position) return std::nullopt;
+    if (row_of(settings().mode).context) return std::nullopt;
     return plan.past_len + query();
 }
 
@@ -145,9 +145,7 @@ std::string Walk::operand_source(const std::string& key) const {
 
 std::string Walk::position_words() const {
     const std::string p = std::to_string(position());
-    if (offset() == 0)
-        return "p = " + p + ", the query's position" +
-               (source.unsaid.cache ? " if no key was cached, which the result does not say" : "");
+    if (offset() == 0) return "p = " + p + ", the query's position";
     return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
            std::to_string(std::abs(offset())) + " = " + p +
            ", the query's position among the keys (" +

@@ -23,14 +23,6 @@ namespace attn::cli {
 /// Columns of a label in words.
 inline constexpr std::size_t widest_name = 40;
 
-/// What a result does not say of its question.
-struct Unsaid {
-    bool cache = false;     ///< whether keys were cached: positions are told as if none were
-    bool queries = false;   ///< how many there were beside the one
-    bool position = false;  ///< where the query stands among the keys
-    bool masks = false;     ///< whether keys that have the weight 0 are blocked
-};
-
 /// What is walked through: a question that was computed for it, or a result that was there.
 struct WalkSource {
     Plan plan;      ///< of the query that is walked through
@@ -42,7 +34,7 @@ struct WalkSource {
     std::string missing{};  ///< arrays that a result does not have, as a list
     std::optional<std::uint64_t> digits{};  ///< behind the point, where it was rounded to them
     bool has_one_query = false;             ///< of a result that was computed with --token
-    Unsaid unsaid{};
+    bool has_unknown_mask = false;  ///< a mask was given, and a result does not have its content
 };
 
 /// What every part of the walk needs.

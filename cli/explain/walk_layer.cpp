@@ -22,13 +22,12 @@ void show_question(Walk& walk) {
                              "computed, not what a trained model looks at.");
     }
     const bool is_given = walk.request.has("token"), is_alone = walk.source.has_one_query;
-    std::string words = "This is query " + walk.query_label() +
-                        (walk.source.unsaid.queries ? "" : " of " + std::to_string(g.q_len)) +
+    std::string words = "This is query " + walk.query_label() + " of " + std::to_string(g.q_len) +
                         ", counted from 0 (" +
                         (is_alone   ? "the result has this one alone"
                          : is_given ? walk.source_of("token")
                                     : "by default; --token I or --token LABEL shows another") +
-                        (walk.source.unsaid.queries ? ", and does not say of how many" : "") + ").";
+                        ").";
     if (g.batch > 1)
         words += " Batch entry " + std::to_string(walk.batch) + " of " + std::to_string(g.batch) +
                  " is shown (--batch B shows another).";
@@ -51,7 +50,7 @@ void show_sizes(Walk& walk) {
     for (const auto& [name, size] : {std::pair("batch", g.batch),
                                      {"heads", g.heads},
                                      {"kv_heads", g.kv_heads},
-                                     {"q_len", walk.source.unsaid.queries ? 0 : g.q_len},
+                                     {"q_len", g.q_len},
                                      {"kv_len", g.kv_len},
                                      {"d_in", g.d_in},
                                      {"d_k", g.d_k},

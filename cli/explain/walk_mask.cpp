@@ -29,7 +29,7 @@ public:
         if (walk_.is_result()) show_masks_of_result(allowed);
         if (!is_known) show_zeros(zeros);
         if (rows.empty() && sees_all()) {
-            if (is_known && !walk_.source.unsaid.position)
+            if (is_known)
                 page_.paragraph("No rule blocks a key: the query may see all of " +
                                 sized("kv_len", g_.kv_len) + ".");
             return;
@@ -45,21 +45,14 @@ public:
 private:
     /// What blocks keys beside these rules, as far as a result shows it.
     void show_masks_of_result(const Row& allowed) {
-        const bool is_unplaced = walk_.source.unsaid.position;
-        if (is_unplaced && (*s_.causal || !s_.window.empty()))
-            page_.paragraph(std::string(!*s_.causal         ? "A window blocks"
-                                        : s_.window.empty() ? "A causal mask blocks"
-                                                            : "A causal mask and a window block") +
-                            " keys by the query's position among the keys, which the result does "
-                            "not say.");
         Row others(g_.kv_len, 1);
         for (std::size_t key = 0; key < g_.kv_len; ++key)
             if (allowed[key] != 0 && !sees(key)) others[key] = 0;
         if (std::count(others.begin(), others.end(), 0.0) == 0) return;
         const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
         page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
-                        std::string(is_unplaced ? ", or one of these," : "") +
-                        (is_alone ? " blocks " : " also blocks ") + counted_keys(others) + ".");
+                        std::string(is_alone ? " blocks " : " also blocks ") +
+                        counted_keys(others) + ".");
     }
 
     /// 0 at keys that have no weight and may be blocked or not.
@@ -67,7 +60,7 @@ private:
         Row zeros(g_.kv_len, 1);
         const Row weights = row("attention_weights");
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (walk_.source.unsaid.masks && sees(key) && weights[key] == 0) zeros[key] = 0;
+            if (walk_.source.has_unknown_mask && sees(key) && weights[key] == 0) zeros[key] = 0;
         return zeros;
     }
 

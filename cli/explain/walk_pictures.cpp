@@ -52,12 +52,10 @@ io::IsBlocked blocked_cells(const Walk& walk, const NamedArray& weights, std::si
             return element(*mask, query, key) == 0;
         };
     }
-    auto masks = std::make_shared<Masks>();
-    Operands none;
-    for (const MaskRow& row : mask_rows()) row.add(*masks, row, walk.plan, none);
-    return [masks, &weights, batch = walk.batch, head](std::size_t, std::size_t, std::size_t query,
+    auto rules = std::make_shared<const Mask>(settings_mask(walk.plan));
+    return [rules, &weights, batch = walk.batch, head](std::size_t, std::size_t, std::size_t query,
                                                        std::size_t key) {
-        return !masks->rules.allows(batch, head, query, key) && element(weights, query, key) == 0;
+        return !rules->allows(batch, head, query, key) && element(weights, query, key) == 0;
     };
 }
 

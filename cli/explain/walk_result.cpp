@@ -1,4 +1,3 @@
-// A result that was computed before; see walk_result.hpp.
 #include "cli/explain/walk_result.hpp"
 
 #include <algorithm>
@@ -8,39 +7,25 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explain/result_checks.hpp"
-#include "cli/explain/result_plan.hpp"
 #include "cli/explain/result_steps.hpp"
 #include "cli/explain/token_label.hpp"
-#include "cli/request/apply.hpp"
-#include "cli/request/options.hpp"
 #include "cli/request/result_file.hpp"
+#include "cli/request/result_plan.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
-#include "io/file/source.hpp"
 
 namespace attn::cli {
 namespace {
 
 using nlohmann::json;
 
-/// The mode that a result says. Errors: kind input, for what is no result.
-const ModeRow& mode_said(const json& head, const std::string& place) {
-    const json mode = head.value("mode", json());
-    const ModeRow* row =
-        mode.is_string() ? mode_named(mode.get_ref<const std::string&>()) : nullptr;
-    if (row == nullptr || !head.value("config", json()).is_object())
-        throw Error(ErrorKind::input, place,
-                    "is no result of attn, which says its mode and config; expected one, or a "
-                    "mode before INPUT, as in attn explain self " +
-                        io::shortened(place));
-    return *row;
-}
-
 /// What is no result is refused before its arrays are read.
 ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
     const std::vector<io::InputFile> results = open_results(path);
     if (results.size() == 1) {
-        (void)mode_said(head_in(results[0]), results[0].place);
+        const nlohmann::json head = head_in(results[0]);
+        (void)plan_of_result(head, request_of_result(head, results[0].place).settings,
+                             results[0].place);
         return read_result(results[0], workers, true);
     }
     throw Error(ErrorKind::input, results.empty() ? path : results[0].name,
@@ -53,27 +38,34 @@ public:
     ResultReader(const std::string& path, const std::string& token_label, Request& request,
                  ThreadPool& workers)
         : file_(read_one_result(path, workers)), token_label_(token_label), request_(request) {
+        const std::optional<std::uint64_t> wanted = request.settings.token;
+        request = request_of_result(*file_.head, file_.place, std::move(request));
         request.input = path;
-        take_settings();
-        take_labels();
+        given_token_ = number_in_config("token");
+        digits_ = number_in_config("precision");
+        Settings settings = request.settings;
+        settings.token = given_token_;
+        Ask ask;
+        ask.walks = true;
+        plan_ = plan_of_result(*file_.head, settings, file_.place);
+        check_labels(request, plan_, file_.place);
+        usual_query_ = plan_of_result(*file_.head, settings, file_.place, ask).first_query;
+        choose_query(wanted);
     }
 
     WalkSource read() {
-        ResultPlan planned = plan_of_result(file_, request_, given_token_);
-        WalkSource computed{std::move(planned.plan), {}};
+        WalkSource computed{plan_, {}};
         computed.file = file_.place;
         computed.digits = digits_;
         computed.has_one_query = given_token_.has_value();
-        computed.unsaid = planned.unsaid;
-        Plan& plan = computed.plan;
-        choose_query(plan, planned.usual_query);
         for (const ResultArray& array : file_.arrays)
-            if (const auto id = find_array(array.name)) take(computed, named(*id, array, plan));
-        plan.first_query = query_;
+            if (const auto id = find_array(array.name)) take(computed, named(*id, array));
+        require_weights(computed);
+        computed.plan.first_query = query_;
         add_steps(computed);
         check_agreement(computed);
-        computed.missing = missing_from(plan);
-        request_.settings = plan.config;
+        computed.missing = missing_from(plan_);
+        request_.settings = plan_.config;
         request_.settings.token = query_;
         return computed;
     }
@@ -83,58 +75,27 @@ private:
         throw Error(ErrorKind::input, file_.place, message);
     }
 
-    json said(const char* key) const {
-        return file_.head->is_object() && file_.head->contains(key) ? (*file_.head)[key] : json();
+    std::optional<std::uint64_t> number_in_config(const char* key) const {
+        const json& config = file_.head->at("config");
+        const bool is_there = config.contains(key) && config[key].is_number_unsigned();
+        return is_there ? std::optional(config[key].get<std::uint64_t>()) : std::nullopt;
     }
 
-    void take_settings() {
-        const json config = said("config");
-        const ModeRow* const row = &mode_said(*file_.head, file_.place);
-        request_.settings.mode = row->mode;
-        for (const auto& item : config.items()) {
-            if (item.key() == "mode" || item.key() == "id" || item.value().is_null()) continue;
-            const Option* option = find_option(item.key());
-            const bool is_here = option != nullptr && (option->modes & in(row->mode)) != 0;
-            if (!is_here)
-                fail("config holds \"" + io::shortened(item.key()) + "\", which mode " +
-                     std::string(row->name) + " does not have; expected the config of a result");
-            if (item.key() == "token") {
-                given_token_ = item.value().is_number_unsigned()
-                                   ? std::optional(item.value().get<std::size_t>())
-                                   : std::nullopt;
-                continue;
-            }
-            if (item.key() == "precision") {
-                if (item.value().is_number_unsigned()) digits_ = item.value().get<std::uint64_t>();
-                if (request_.has("precision")) continue;
-            }
-            std::string value =
-                item.value().is_string() ? item.value().get<std::string>() : item.value().dump();
-            apply_said(request_, item.key(), item.value(),
-                       file_.place + ": " + item.key() + " " + io::shortened(value));
-        }
-        Settings& s = request_.settings;
-        // Only a plan of it is wanted, the smallest, whatever computed the result.
-        s.kernel = "auto";
-        s.emit = {"attention_weights"};
-        s.average_heads = false;
-        s.mask_true.reset();
-    }
-
-    void take_labels() {
-        for (const auto& [key, labels] : {std::pair("tokens", &request_.tokens),
-                                          {"context_tokens", &request_.context_tokens}}) {
-            const json all = said(key);
-            if (!all.is_array()) continue;
-            labels->clear();
-            for (const json& label : all)
-                labels->push_back(label.is_string() ? label.get<std::string>() : label.dump());
-        }
+    void require_weights(const WalkSource& computed) const {
+        if (plan_.shown.average_heads)
+            fail(
+                "has attention_weights averaged over the heads; expected each head's own, as "
+                "without --average-heads");
+        if (array_of(computed, "attention_weights") == nullptr)
+            fail("has no attention_weights; expected a result with them, at best with --emit all");
     }
 
     /// What a walk would have shown, as a list. Without a cache present_key is keys.
     std::string missing_from(const Plan& plan) const {
-        const auto has = [&](const char* name) { return array_called(file_, name) != nullptr; };
+        const auto has = [&](std::string_view name) {
+            return std::any_of(file_.arrays.begin(), file_.arrays.end(),
+                               [&](const ResultArray& array) { return array.name == name; });
+        };
         const bool is_cached = plan.past_len != 0;
         std::string list;
         for (const auto& [name, same] : {std::pair("inputs", ""),
@@ -151,37 +112,25 @@ private:
         return list;
     }
 
-    void choose_query(const Plan& plan, std::size_t usual) {
-        const std::size_t first = given_token_.value_or(0);
-        std::optional<std::uint64_t> wanted = request_.settings.token;
+    void choose_query(std::optional<std::uint64_t> wanted) {
+        const std::size_t first = plan_.first_query;
         if (!token_label_.empty()) wanted = token_called(token_label_, request_);
-        query_ = wanted.value_or(usual);
+        query_ = wanted.value_or(usual_query_);
         row_ = query_ - first;
-        if (query_ >= first && row_ < plan.rows) return;
+        if (query_ >= first && row_ < plan_.rows) return;
         throw Error(ErrorKind::usage, place_of(request_, "token"),
                     file_.place + " has " +
                         (given_token_ ? "query " + std::to_string(first) + " alone"
-                                      : "queries 0 to " + std::to_string(plan.rows - 1)) +
+                                      : "queries 0 to " + std::to_string(plan_.rows - 1)) +
                         "; expected one of them");
     }
 
-    NamedArray named(ArrayId id, const ResultArray& array, const Plan& plan) const {
+    NamedArray named(ArrayId id, const ResultArray& array) const {
         Array<double> values = array.values;
-        if (plan.dtype == Dtype::float32)  // which the file's decimals stand for
+        check_shape(plan_, id, {values.shape().begin(), values.shape().end()}, file_.place);
+        if (plan_.dtype == Dtype::float32)  // which the file's decimals stand for
             for (double& value : values) value = static_cast<double>(static_cast<float>(value));
-        NamedArray taken{array.name, std::move(values), {}};
-        for (std::size_t place = 0; place < 4; ++place)
-            if (plan.shown.shows(id, place))
-                taken.axes.push_back(axis_name(id.row().axes[place], plan.shown.separate_heads));
-        if (lies_turned(plan, id, array.values) || lies_in_out(id, plan))
-            std::swap(taken.axes[taken.axes.size() - 1], taken.axes[taken.axes.size() - 2]);
-        return taken;
-    }
-
-    /// A square matrix does not show which way round it lies; its initialiser does.
-    bool lies_in_out(ArrayId id, const Plan& plan) const {
-        return id.row().is_parameter() && is_square(plan, id) &&
-               (plan.config.init == Init::rand || request_.weights_layout == WeightsLayout::in_out);
+        return {array.name, std::move(values), plan_.axes_of(id)};
     }
 
     /// Of an array with a row a query the chosen one's; pictures have all.
@@ -212,7 +161,9 @@ private:
     Request& request_;
     std::optional<std::size_t> given_token_;  // the one query that was computed
     std::optional<std::uint64_t> digits_;     // of numbers that were rounded
-    std::size_t query_ = 0, row_ = 0;         // the one that is shown, and its row in the arrays
+    Plan plan_;
+    std::size_t usual_query_ = 0;
+    std::size_t query_ = 0, row_ = 0;  // the one that is shown, and its row in the arrays
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-// Results as if attn had just computed them; see drawn_result.hpp.
 #include "cli/plot/drawn_result.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/labels.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/result_plan.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
@@ -30,18 +29,8 @@ json said(const json& object, const char* key) {
     return object.is_object() && object.contains(key) ? object[key] : json();
 }
 
-std::string mode_of(const ResultFile& result) {
-    const json mode = said(*result.head, "mode");
-    return mode.is_string() ? mode.get<std::string>() : "";
-}
-
 json config_in(const ResultFile& result) {
     return said(*result.head, "config");
-}
-
-std::size_t size_in(const json& object, const char* name) {
-    const json size = said(object, name);
-    return size.is_number_unsigned() ? size.get<std::size_t>() : 0;
 }
 
 /// The array that attn gives this name, or nothing.
@@ -60,41 +49,36 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
     return axes;
 }
 
-/// The axis before the last ones, where there is one.
-std::string_view first_axis_of(std::string_view name, const ResultFile& result) {
-    const bool has_heads = said(config_in(result), "heads").is_number();
-    const std::string mode = mode_of(result);
-    const auto array = drawn_array(name);
-    if (name.starts_with("W_") || name.starts_with("b_")) return "heads";
-    const Axis heads = array ? array->row().axes[1] : Axis::heads;
-    if (heads == Axis::none) return "batch";
-    if (heads == Axis::heads_apart) return mode == "sdpa" && !has_heads ? "heads" : "batch";
-    if (name == "attention_weights" && said(config_in(result), "average_heads") == true)
-        return "batch";
-    const bool is_foreign = mode.empty() && name == "attention_weights";
-    const bool of_heads =
-        is_foreign || mode == "multihead" || mode == "sdpa" || (mode == "cross" && has_heads);
-    return of_heads ? "heads" : "batch";
-}
-
-AxisNames axes_of(std::string_view name, std::size_t rank, const ResultFile& result) {
+/// Of a plain array of this rank: what its name says, after layers, batch and heads.
+AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& result) {
     AxisNames axes = last_axes_of(name);
-    if (name == "context_vectors" && mode_of(result) == "sdpa") axes[1] = "d_v";
     if (name == "array" && !said(*result.head, "tokens").is_null())
         axes[0] = "tokens";  // labels of a CSV file
     if (rank < axes.size()) axes.resize(rank);
     const std::size_t before = rank - axes.size();
+    const auto array = drawn_array(name);
+    const Axis heads = array ? array->row().axes[1] : Axis::heads;
+    const bool has_heads = heads != Axis::none && heads != Axis::heads_apart;
     if (before > 1) axes.insert(axes.begin(), {"batch", "heads"});
     if (before > 2) axes.insert(axes.begin(), "layer");
-    if (before == 1) axes.insert(axes.begin(), first_axis_of(name, result));
+    if (before == 1) axes.insert(axes.begin(), has_heads ? "heads" : "batch");
     return axes;
 }
 
-/// Queries and keys, by `shapes` or else by an array that counts them.
-std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report, const ResultFile& result) {
-    const std::size_t q_len = size_in(said(*result.head, "shapes"), "q_len"),
-                      kv_len = size_in(said(*result.head, "shapes"), "kv_len");
-    if (q_len != 0 && kv_len != 0) return {q_len, kv_len};
+/// As the layout of a result has it. Errors: kind input, where the array has another shape.
+AxisNames axes_of(const ResultArray& array, const ResultFile& result,
+                  const std::optional<Plan>& plan) {
+    const auto id = find_array(array.name);
+    const auto& shape = array.values.shape();
+    if (!plan || !id || !plan->has(id->row())) return plain_axes(array.name, shape.size(), result);
+    check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place);
+    return plan->axes_of(*id);
+}
+
+/// All queries and keys, by the layout or else by an array that counts them.
+std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
+                                               const std::optional<Plan>& plan) {
+    if (plan) return {plan->q_len, plan->kv_len};
     for (const NamedArray& array : report.arrays) {
         const std::vector<std::size_t> shape = io::shape_of(array);
         if (io::counts_queries_and_keys(array)) return {shape[shape.size() - 2], shape.back()};
@@ -112,20 +96,18 @@ std::vector<std::string> labels_in(const ResultFile& result, const char* key) {
     return labels;
 }
 
-void take_labels(io::Report& report, const ResultFile& result, const Naming& given) {
-    const auto [q_len, kv_len] = lengths_of(report, result);
+void take_labels(io::Report& report, const ResultFile& result, const std::optional<Plan>& plan,
+                 const Naming& given) {
+    const auto [q_len, kv_len] = lengths_of(report, plan);
     std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
     if (tokens.empty() && context_tokens.empty() && result.column_labels.size() == kv_len)
         context_tokens = result.column_labels;
     if (tokens.empty()) tokens = labels_in(result, "tokens");
     if (context_tokens.empty()) context_tokens = labels_in(result, "context_tokens");
-    // What counts no queries has rows of tokens. A result of one query does not say how many there
-    // are.
-    const bool is_row = !said(config_in(result), "token").is_null();
-    const bool has_all = q_len != 0 && !is_row;
-    const ModeRow* mode = mode_named(mode_of(result));
+    const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
+    // What counts no queries has rows of tokens.
     AxisLabels labels =
-        axis_labels(mode, tokens, context_tokens, {has_all ? q_len : tokens.size(), kv_len});
+        axis_labels(mode, tokens, context_tokens, {q_len == 0 ? tokens.size() : q_len, kv_len});
     const auto refuse = [&](const std::vector<std::string>& labels_given, const std::string& key,
                             std::size_t things, const char* name) {
         const bool is_given = !(key == "tokens" ? given.tokens : given.context_tokens).empty();
@@ -134,7 +116,7 @@ void take_labels(io::Report& report, const ResultFile& result, const Naming& giv
                     std::to_string(labels_given.size()) + " " + key + " beside " +
                         std::to_string(things) + " " + name + "; expected a token for each");
     };
-    const bool may_be_of_keys = mode == nullptr && !labels.keys.empty();
+    const bool may_be_of_keys = (mode == nullptr || !mode->projects) && !labels.keys.empty();
     if (q_len != 0 && !tokens.empty() && labels.queries.empty() && !may_be_of_keys)
         refuse(tokens, "tokens", q_len, "queries");
     // Fewer words than keys leave the first ones to a cache, where there may be one.
@@ -203,35 +185,6 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
                             " has; expected both of one result");
 }
 
-std::vector<std::uint64_t> kv_lengths_of(const json& config) {
-    const json lengths = said(config, "kv_lengths");
-    const bool is_list =
-        lengths.is_array() && std::all_of(lengths.begin(), lengths.end(),
-                                          [](const json& x) { return x.is_number_unsigned(); });
-    return is_list ? lengths.get<std::vector<std::uint64_t>>() : std::vector<std::uint64_t>{};
-}
-
-/// What the rules of this plan block; it has no masks from files.
-BlockRules rules_of(const Plan& asked, bool is_unknown_row = false) {
-    Operands none;
-    return {true, is_unknown_row, std::make_shared<const Mask>(take_masks(asked, none).rules)};
-}
-
-/// What the config asks; a result does not say what a mask's file held.
-Plan asked_by(const ResultFile& result, const PositionOffset& offset, std::size_t batch) {
-    Plan asked;
-    asked.offset = offset;
-    asked.kv_lengths = kv_lengths_of(config_in(result));
-    if (asked.kv_lengths.size() != batch) asked.kv_lengths.clear();
-    const json& config = config_in(result);
-    asked.causal = mode_of(result) == "causal" || said(config, "causal") == true;
-    const json window = said(config, "window");
-    if (window.is_array() && window.size() == 2 && window[0].is_number_integer() &&
-        window[1].is_number_integer())
-        asked.window = window.get<std::vector<std::int64_t>>();
-    return asked;
-}
-
 /// The weights of a result, or of another program.
 const NamedArray* weights_in(const io::Report& report) {
     const NamedArray* weights = array_in(report, "attention_weights");
@@ -239,22 +192,19 @@ const NamedArray* weights_in(const io::Report& report) {
     return weights != nullptr && io::counts_queries_and_keys(*weights) ? weights : nullptr;
 }
 
-/// Weights with nothing beside them that are 0 wherever a causal mask blocks.
-BlockRules plain_rules_of(const io::Report& report) {
-    const NamedArray* weights = weights_in(report);
-    if (weights == nullptr || !io::holds_weights(*weights) || !is_causal(*weights)) return {};
-    Plan asked;
-    asked.causal = true;
-    return rules_of(asked);
-}
-
 }  // namespace
 
-io::Report report_of(ResultFile& result, const Naming& given) {
+std::optional<Plan> layout_plan(const ResultFile& result) {
+    if (!has_layout(*result.head)) return std::nullopt;
+    const Request request = request_of_result(*result.head, result.place);
+    return plan_of_result(*result.head, request.settings, result.place);
+}
+
+io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const Naming& given) {
     io::Report report;
     for (ResultArray& array : result.arrays) {
         const std::size_t rank = array.values.dimension();
-        AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array.name, rank, result);
+        AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array, result, plan);
         if ((array.dtype ? array.dtype : result.dtype) == Dtype::float32)
             report.arrays.push_back(
                 {array.name, Array<float>(std::exchange(array.values, {})), std::move(axes)});
@@ -265,34 +215,17 @@ io::Report report_of(ResultFile& result, const Naming& given) {
     const json mode = said(*result.head, "mode");
     if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
     report.title_end = origin_of(config_in(result));
-    constexpr std::size_t largest = std::size_t{1} << 31;
-    report.first_query = std::min(size_in(config_in(result), "token"), largest);
-    take_labels(report, result, given);
+    if (plan) report.first_query = plan->first_query;
+    take_labels(report, result, plan, given);
     return report;
 }
 
-BlockRules block_rules_of(const io::Report& report, const ResultFile& result) {
-    if (!config_in(result).is_object()) return plain_rules_of(report);
-    const auto [q_len, kv_len] = lengths_of(report, result);
-    const bool is_row = !said(config_in(result), "token").is_null();
-    const bool bottom_right = said(config_in(result), "causal_align") == "bottom-right";
-    const bool may_be_cached =
-        mode_of(result) == "sdpa" || (mode_of(result) != "cross" && q_len != kv_len);
-    const json dropout = said(config_in(result), "dropout");
-    const bool drops = dropout.is_number() && dropout > 0;
-    if (drops && (may_be_cached || (is_row && bottom_right))) return {};
-    const auto offset =
-        bottom_right ? PositionOffset::bottom_right(q_len, kv_len, kv_lengths_of(config_in(result)))
-                     : PositionOffset();
-    const NamedArray* weights = weights_in(report);
-    const std::size_t batch = weights == nullptr ? 0 : panels_of(*weights) / heads_of(*weights);
-    return rules_of(asked_by(result, offset, batch), is_row && bottom_right);
+std::shared_ptr<const Mask> rules_of(const std::optional<Plan>& plan) {
+    return std::make_shared<const Mask>(plan ? settings_mask(*plan) : Mask());
 }
 
-// The rules count from the query's position, which is not known behind cached keys, nor where one
-// row of a question that ends with the keys is all there is: then a weight of 0 has to do, unless
-// dropout may have made it.
-io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> layers,
+io::IsBlocked is_blocked_in(const io::Report& report,
+                            std::vector<std::shared_ptr<const Mask>> layers,
                             const std::string& place) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_in(report, "mask")) {
@@ -304,19 +237,15 @@ io::IsBlocked is_blocked_in(const io::Report& report, std::vector<BlockRules> la
         };
     }
     const NamedArray* weights = weights_in(report);
-    const bool any_known = std::any_of(layers.begin(), layers.end(),
-                                       [](const BlockRules& layer) { return layer.are_known; });
-    if (weights == nullptr || !any_known) return nullptr;
+    const bool has_rules = std::any_of(layers.begin(), layers.end(),
+                                       [](const auto& rules) { return !rules->rules().empty(); });
+    if (weights == nullptr || !has_rules) return nullptr;
     const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
-    return [=, rules = std::move(layers)](std::size_t entry, std::size_t head, std::size_t q,
-                                          std::size_t k) {
-        const BlockRules& layer = rules[std::min(entry / entries, rules.size() - 1)];
-        if (!layer.are_known || layer.mask->rules().empty()) return false;
-        // The rules of a config are those of all heads.
-        const bool by_rule = layer.is_unknown_row || !layer.mask->allows(entry % entries, 0, q, k);
-        return by_rule && io::in_heads(head, heads_of(*weights), [&](std::size_t h) {
-                   return element(*weights, entry, h, q - first, k) == 0;
-               });
+    // The rules of a config are those of all heads.
+    return [entries, rules = std::move(layers)](std::size_t entry, std::size_t, std::size_t q,
+                                                std::size_t k) {
+        return !rules[std::min(entry / entries, rules.size() - 1)]->allows(entry % entries, 0, q,
+                                                                           k);
     };
 }
 

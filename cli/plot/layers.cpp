@@ -1,4 +1,3 @@
-// Several results as one; see layers.hpp.
 #include "cli/plot/layers.hpp"
 
 #include <algorithm>
@@ -190,13 +189,14 @@ private:
         // All of a result: its other arrays say which cells are blocked.
         ResultFile result = read_result(file, workers_, true, style_);
         if (!result.note.empty()) drawing_.notes.push_back(result.note);
-        io::Report report = report_of(result, naming_);
-        rules_.push_back(block_rules_of(report, result));
+        const std::optional<Plan> plan = layout_plan(result);
+        io::Report report = report_of(result, plan, naming_);
+        rules_.push_back(rules_of(plan));
         names_.add(result);
         if (stack_) return stack_->add(report, result.place);
         drawing_.place = result.place;
         drawing_.named = result.named;
-        drawing_.is_plain = result.is_one_array && !result.head->contains("config");
+        drawing_.is_plain = !plan;
         drawing_.report = std::move(report);
         if (count == 1) return;
         std::vector<std::string> kept{"mask", "attention_weights"};
@@ -215,7 +215,7 @@ private:
     const io::CsvStyle& style_;
     Drawing drawing_;
     std::optional<Stack> stack_;
-    std::vector<BlockRules> rules_;
+    std::vector<std::shared_ptr<const Mask>> rules_;
     LayerNames names_;
 };
 

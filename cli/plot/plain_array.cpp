@@ -1,4 +1,3 @@
-// An array of another program; see plain_array.hpp.
 #include "cli/plot/plain_array.hpp"
 
 #include <algorithm>
@@ -26,22 +25,6 @@ constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
                                    {"row", " row rows "},
                                    {"column", " column columns "}};
 
-/// Whether it holds of every row: of its place in its matrix, its first and its last number.
-template <class Holds>
-bool holds_of_rows(const NamedArray& array, const Holds& holds) {
-    return std::visit(
-        [&](const auto& values) {
-            const auto& shape = values.shape();
-            const std::size_t columns = shape.back(), rows = shape[shape.size() - 2];
-            for (std::size_t at = 0; at < values.size() / columns; ++at) {
-                const auto* row = values.data() + at * columns;
-                if (!holds(at % rows, row, row + columns)) return false;
-            }
-            return true;
-        },
-        array.values);
-}
-
 }  // namespace
 
 AxisNames axes_named(const std::string& list) {
@@ -64,15 +47,6 @@ AxisNames axes_named(const std::string& list) {
         throw Error(ErrorKind::usage, "--axes " + list,
                     std::to_string(axes.size()) + " names; expected 2 to 5, one an axis");
     return axes;
-}
-
-bool is_causal(const NamedArray& array) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
-    const std::size_t rank = shape.size();
-    if (shape[rank - 1] < 2 || shape[rank - 1] != shape[rank - 2]) return false;
-    return holds_of_rows(array, [](std::size_t row, const auto* first, const auto* last) {
-        return std::all_of(first + row + 1, last, [](auto x) { return x == 0; });
-    });
 }
 
 void name_axes(NamedArray& array, const Naming& given, const std::vector<std::string>& header) {

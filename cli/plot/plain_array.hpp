@@ -21,9 +21,6 @@ struct Naming {
 /// Errors: kind usage, for a name that no axis has and for an axis that is named twice.
 AxisNames axes_named(const std::string& list);
 
-/// Whether nothing but 0 stands above the diagonal of square matrices.
-bool is_causal(const NamedArray& array);
-
 /// Of an array whose last axes are "row" or "tokens", and "column": queries and keys, where words
 /// for both are given, or where its matrices are weights and square or have a header; else tokens,
 /// where words for the rows are given.

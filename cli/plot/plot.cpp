@@ -25,11 +25,9 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
                 std::to_string(shape[axis]);
     const std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
     const bool is_weights = io::counts_queries_and_keys(array) && io::holds_weights(array);
-    return drawing.place + ": an array with nothing beside it, drawn as " +
-           (is_weights && is_causal(array) ? "causal attention weights"
-            : is_weights                   ? "attention weights"
-                                           : "it is") +
-           " (" + axes + "); --axes LIST says what its axes count" +
+    return drawing.place + ": a plain array, drawn as " +
+           (is_weights ? "attention weights" : "it is") + " (" + axes +
+           "); --axes LIST says what its axes count" +
            (shape.size() == 2 && !is_weights
                 ? ", attn self " + file + " --heatmap draws the attention of its rows"
                 : "");

@@ -11,6 +11,7 @@
 
 #include "cli/request/answer_cost.hpp"
 #include "cli/request/config.hpp"
+#include "cli/request/head.hpp"
 #include "cli/request/labels.hpp"
 #include "cli/request/pictures.hpp"
 #include "cli/request/schemas.hpp"
@@ -28,41 +29,11 @@
 namespace attn::cli {
 namespace {
 
-std::string shapes_text(const Shapes& s) {
-    std::string text = "{";
-    for (const auto& [name, size] : {std::pair("batch", s.batch),
-                                     {"heads", s.heads},
-                                     {"kv_heads", s.kv_heads},
-                                     {"q_len", s.q_len},
-                                     {"kv_len", s.kv_len},
-                                     {"d_in", s.d_in},
-                                     {"d_k", s.d_k},
-                                     {"d_v", s.d_v},
-                                     {"d_out", s.d_out}})
-        io::append_member(text, name, size);
-    return text += '}';
-}
-
 template <class T>
 std::string json_text(const T& value) {
     std::string text;
     io::append_json(text, value);
     return text;
-}
-
-std::vector<std::pair<std::string, std::string>> head_of(const Request& request,
-                                                         const Shapes& shapes) {
-    std::vector<std::pair<std::string, std::string>> head;
-    head.reserve(7);
-    head.emplace_back("schema", json_text(schemas::result));
-    if (!request.id.empty()) head.emplace_back("id", request.id);
-    head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
-    if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
-    if (!request.context_tokens.empty())
-        head.emplace_back("context_tokens", json_text(request.context_tokens));
-    head.emplace_back("config", config_of(request));
-    head.emplace_back("shapes", shapes_text(shapes));
-    return head;
 }
 
 /// Settings of one format that another would ignore.
@@ -238,7 +209,7 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
     io::Report report;
     report.title_start = std::string(row_of(plan.mode).name) + "  ";
     report.title_end = origin_of(request);
-    report.head = head_of(request, plan.shapes());
+    report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);
     const auto written =
         std::find_if(report.arrays.begin(), report.arrays.end(),
@@ -288,7 +259,7 @@ void write_result(io::Output& out, const Request& request, const Plan& plan, Res
 
 std::string head_text(const Request& request, const Plan& plan) {
     io::Report report;
-    report.head = head_of(request, plan.shapes());
+    report.head = head_of(request, plan);
     std::string text = io::head_text(report);
     text.pop_back();  // its closing brace
     return text;
@@ -314,14 +285,14 @@ void append_whole(std::string& line, std::string_view name, double number) {
 std::string cost_line(const Request& request, const Plan& plan) {
     const AnswerCost cost = answer_cost(request, plan);
     std::uint64_t bytes = cost.bytes;
-    for (const auto& [name, value] : head_of(request, plan.shapes()))
+    for (const auto& [name, value] : head_of(request, plan))
         bytes += name.size() + value.size() + 4;
     plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
     std::string line = "{";
     io::append_member(line, "schema", schemas::cost);
     io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", row_of(plan.mode).name);
-    ((line += ",\"shapes\":") += shapes_text(plan.shapes()));
+    ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
     append_whole(line, "flops", plan.cost.flops);
     append_whole(line, "memory_bytes", cost.memory);
     io::append_member(line, "output_numbers", plan.cost.numbers);

@@ -21,8 +21,8 @@ namespace {
 using nlohmann::json;
 
 /// What a result says beside its arrays.
-constexpr std::array<const char*, 6> head_keys{"mode",   "id",     "config",
-                                               "shapes", "tokens", "context_tokens"};
+constexpr std::array<const char*, 7> head_keys{"mode",   "id",     "config",        "shapes",
+                                               "layout", "tokens", "context_tokens"};
 
 io::ArrayRules any_array(std::size_t highest_rank) {
     io::ArrayRules rules;

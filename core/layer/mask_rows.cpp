@@ -14,11 +14,13 @@ struct OperandMask {
     std::string_view key;
     Array<double> Operands::*values;
     bool Operands::*is_boolean;
+    Shape OperandShapes::*shape;
 };
 
 constexpr OperandMask operand_masks[] = {
-    {"mask", &Operands::mask, &Operands::mask_is_boolean},
-    {"key_padding_mask", &Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean},
+    {"mask", &Operands::mask, &Operands::mask_is_boolean, &OperandShapes::mask},
+    {"key_padding_mask", &Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean,
+     &OperandShapes::key_padding_mask},
 };
 
 /// Broadcasts to (batch, heads, q_len, kv_len) where `values` do; those of (batch, kv_len) or
@@ -28,6 +30,11 @@ Array<double> as_mask(Array<double> values, bool of_keys) {
     const std::size_t keys = values.shape(values.dimension() - 1);
     values.reshape({values.size() / keys, std::size_t{1}, std::size_t{1}, keys});
     return values;
+}
+
+template <std::size_t index>
+bool has_operand(const Plan& plan) {
+    return !(plan.operands.*operand_masks[index].shape).empty();
 }
 
 template <std::size_t index>
@@ -47,8 +54,12 @@ std::string boolean_words(const MaskRow& row, const Plan& plan, std::size_t, con
            (plan.keeps_true ? "may be seen (" : "is blocked (") + quotes.source("mask_true") + ")";
 }
 
+bool is_causal(const Plan& plan) {
+    return plan.causal;
+}
+
 void add_causal(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    if (plan.causal) masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
+    masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
 }
 
 std::string causal_words(const MaskRow& row, const Plan&, std::size_t, const Quotes& quotes) {
@@ -56,9 +67,12 @@ std::string causal_words(const MaskRow& row, const Plan&, std::size_t, const Quo
            "): key j is seen where j <= p; " + quotes.position();
 }
 
+bool has_window(const Plan& plan) {
+    return !plan.window.empty();
+}
+
 void add_window(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    if (!plan.window.empty())
-        masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
+    masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
 }
 
 std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
@@ -74,8 +88,12 @@ std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, cons
            quotes.position();
 }
 
+bool has_lengths(const Plan& plan) {
+    return !plan.kv_lengths.empty();
+}
+
 void add_lengths(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    if (!plan.kv_lengths.empty()) masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
+    masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
 }
 
 std::string lengths_words(const MaskRow& row, const Plan& plan, std::size_t batch,
@@ -86,11 +104,12 @@ std::string lengths_words(const MaskRow& row, const Plan& plan, std::size_t batc
 
 // A new rule takes its place in this order.
 constexpr MaskRow all_mask_rows[] = {
-    {"mask", "allowed_by_mask", add_operand<0>, boolean_words},
-    {"key_padding_mask", "allowed_by_key_padding_mask", add_operand<1>, boolean_words},
-    {"causal", "allowed_by_causal", add_causal, causal_words},
-    {"window", "allowed_by_window", add_window, window_words},
-    {"kv_lengths", "allowed_by_kv_lengths", add_lengths, lengths_words},
+    {"mask", "allowed_by_mask", has_operand<0>, add_operand<0>, boolean_words},
+    {"key_padding_mask", "allowed_by_key_padding_mask", has_operand<1>, add_operand<1>,
+     boolean_words},
+    {"causal", "allowed_by_causal", is_causal, add_causal, causal_words},
+    {"window", "allowed_by_window", has_window, add_window, window_words},
+    {"kv_lengths", "allowed_by_kv_lengths", has_lengths, add_lengths, lengths_words},
 };
 
 }  // namespace
@@ -101,8 +120,14 @@ std::span<const MaskRow> mask_rows() {
 
 Masks take_masks(const Plan& plan, Operands& operands) {
     Masks masks;
-    for (const MaskRow& row : all_mask_rows) row.add(masks, row, plan, operands);
+    for (const MaskRow& row : all_mask_rows)
+        if (row.is_active(plan)) row.add(masks, row, plan, operands);
     return masks;
+}
+
+Mask settings_mask(const Plan& plan) {
+    Operands none;
+    return take_masks(plan, none).rules;
 }
 
 std::vector<std::string> additive_masks(const Operands& operands) {

@@ -25,7 +25,9 @@ struct Masks {
 struct MaskRow {
     std::string_view key;  ///< of the operand or the setting
     ArrayId allowed;       ///< the array that says where this rule by itself allows a key
-    /// Adds what the question asks for; operands that are used are let go of.
+    bool (*is_active)(const Plan& plan);
+    /// Adds the rule of an active row. Moves from the operand that it uses, and adds nothing where
+    /// that is absent.
     void (*add)(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands);
     /// What the rule does to one batch entry.
     std::string (*words)(const MaskRow& row, const Plan& plan, std::size_t batch,
@@ -36,6 +38,9 @@ std::span<const MaskRow> mask_rows();
 
 /// All that the question asks for.
 Masks take_masks(const Plan& plan, Operands& operands);
+
+/// The rules that follow from settings alone.
+Mask settings_mask(const Plan& plan);
 
 /// Keys of the operands that are added to scores, in the order of adding.
 std::vector<std::string> additive_masks(const Operands& operands);

@@ -6,7 +6,7 @@ namespace {
 
 template <class T>
 ProjectionShape shape_of_projection(const Projection<T>& p) {
-    return {p.groups(), p.d_in(), p.d_out(), p.has_bias()};
+    return {p.groups(), p.d_in(), p.d_out(), p.has_bias(), p.in_out};
 }
 
 template <class T>

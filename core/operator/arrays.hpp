@@ -236,29 +236,6 @@ private:
     std::uint64_t bits_ = 0;
 };
 
-/// Which of the axes an answer shows.
-struct ShownAxes {
-    bool batched = true, with_heads = true;
-    bool separate_heads = false;     ///< context vectors have the heads axis too
-    bool independent_heads = false;  ///< parameters have it
-    bool average_heads = false;      ///< attention_weights are their mean over the heads
-
-    bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
-
-    /// Whether the axis in place `place` of (batch, heads, rows, columns) is one of the array's.
-    bool shows(ArrayId array, std::size_t place) const {
-        switch (array.row().axes[place]) {
-            case Axis::none: return false;
-            case Axis::batch: return batched;
-            case Axis::heads: return with_heads && !averages(array);
-            case Axis::kv_heads: return with_heads;
-            case Axis::heads_apart: return with_heads && separate_heads;
-            case Axis::groups: return independent_heads;
-            default: return true;
-        }
-    }
-};
-
 /// As results have it. `heads_apart`: the answer does not join the heads.
 constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
     switch (axis) {
@@ -284,5 +261,38 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
     }
     return "";
 }
+
+/// Which of the axes an answer shows.
+struct ShownAxes {
+    bool batched = true, with_heads = true;
+    bool separate_heads = false;     ///< context vectors have the heads axis too
+    bool independent_heads = false;  ///< parameters have it
+    bool average_heads = false;      ///< attention_weights are their mean over the heads
+
+    bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
+
+    /// Whether the axis in place `place` of (batch, heads, rows, columns) is one of the array's.
+    bool shows(ArrayId array, std::size_t place) const {
+        switch (array.row().axes[place]) {
+            case Axis::none: return false;
+            case Axis::batch: return batched;
+            case Axis::heads: return with_heads && !averages(array);
+            case Axis::kv_heads: return with_heads;
+            case Axis::heads_apart: return with_heads && separate_heads;
+            case Axis::groups: return independent_heads;
+            default: return true;
+        }
+    }
+
+    /// The names of the axes that an array shows; a parameter's as if it were not transposed.
+    std::vector<std::string_view> names(ArrayId array) const {
+        std::vector<std::string_view> names;
+        names.reserve(4);
+        for (std::size_t place = 0; place < 4; ++place)
+            if (shows(array, place))
+                names.push_back(axis_name(array.row().axes[place], separate_heads));
+        return names;
+    }
+};
 
 }  // namespace attn

@@ -48,6 +48,8 @@ public:
                                        const std::vector<std::uint64_t>& kv_lengths);
 
     std::int64_t of(std::size_t batch) const { return offsets_[offsets_.size() == 1 ? 0 : batch]; }
+    /// One for all batch entries, or one each.
+    const std::vector<std::int64_t>& values() const { return offsets_; }
     bool operator==(const PositionOffset&) const = default;
 
 private:

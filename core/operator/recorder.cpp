@@ -23,15 +23,6 @@ Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
 
 }  // namespace
 
-std::vector<std::string_view> Recorder::axes_of(ArrayId array) const {
-    std::vector<std::string_view> axes;
-    axes.reserve(4);
-    for (std::size_t place = 0; place < 4; ++place)
-        if (shown_.shows(array, place))
-            axes.push_back(axis_name(array.row().axes[place], shown_.separate_heads));
-    return axes;
-}
-
 std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
                                                const std::array<std::size_t, 4>& shape) const {
     std::vector<std::size_t> sizes;

@@ -19,7 +19,7 @@ public:
     bool averages(ArrayId array) const { return wants(array) && shown_.averages(array); }
 
     /// The names of the axes that the array shows.
-    std::vector<std::string_view> axes_of(ArrayId array) const;
+    std::vector<std::string_view> axes_of(ArrayId array) const { return shown_.names(array); }
 
     /// Keeps (batch, heads, rows, columns), less the axes that the array does not show.
     template <class T>

@@ -16,6 +16,7 @@ using Shape = std::vector<std::size_t>;
 struct ProjectionShape {
     std::size_t groups, d_in, d_out;
     bool has_bias;
+    bool in_out = false;  ///< stored as (groups, d_in, d_out), else as (groups, d_out, d_in)
 
     friend bool operator==(const ProjectionShape&, const ProjectionShape&) = default;
 };
@@ -39,6 +40,23 @@ struct OperandShapes {
     std::optional<std::size_t> norm;      ///< columns of the norm before the layer
 
     friend bool operator==(const OperandShapes&, const OperandShapes&) = default;
+};
+
+/// A tensor with the name that requests and results give it.
+struct OperandShapeRow {
+    const char* key;
+    Shape OperandShapes::*shape;
+};
+inline constexpr OperandShapeRow operand_shape_rows[] = {
+    {"inputs", &OperandShapes::inputs},
+    {"context", &OperandShapes::context},
+    {"query", &OperandShapes::query},
+    {"key", &OperandShapes::key},
+    {"value", &OperandShapes::value},
+    {"past_key", &OperandShapes::past_key},
+    {"past_value", &OperandShapes::past_value},
+    {"mask", &OperandShapes::mask},
+    {"key_padding_mask", &OperandShapes::key_padding_mask},
 };
 
 }  // namespace attn

@@ -258,7 +258,25 @@ Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
     if (ask.walks)
         plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::walk; }));
     plan.config = std::move(s);
+    plan.operands = operands;
     return plan;
+}
+
+bool Plan::is_transposed(ArrayId array) const {
+    const auto of = [&](const auto& projection) {
+        return operands.weights ? projection(*operands.weights).in_out : config.init == Init::rand;
+    };
+    if (array == "W_query") return of([](const WeightShapes& w) { return w.query; });
+    if (array == "W_key") return of([](const WeightShapes& w) { return w.key; });
+    if (array == "W_value") return of([](const WeightShapes& w) { return w.value; });
+    if (array == "W_out") return of([](const WeightShapes& w) { return w.out.value_or(w.value); });
+    return false;
+}
+
+std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
+    std::vector<std::string_view> axes = shown.names(array);
+    if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    return axes;
 }
 
 }  // namespace attn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/operator/arrays.hpp"
@@ -56,6 +57,7 @@ struct DropoutPlan {
 
 struct Plan : ScoreModifiers, MaskSettings {
     Settings config;  ///< every default filled in: for those who show it, nothing computes by it
+    OperandShapes operands;  ///< what it was made from, with `config`
 
     Mode mode = Mode::self;
     Dtype dtype = Dtype::float32;
@@ -95,6 +97,12 @@ struct Plan : ScoreModifiers, MaskSettings {
 
     /// Whether each head is a layer by itself, with parameters and a dropout of its own.
     bool independent_heads() const { return shown.independent_heads; }
+
+    /// Whether a weight is stored as (d_in, d_out), not as (d_out, d_in).
+    bool is_transposed(ArrayId array) const;
+
+    /// The names of an array's axes, in stored order: a parameter may be transposed.
+    std::vector<std::string_view> axes_of(ArrayId array) const;
 
     /// Whether an array exists in this question.
     bool has(const ArrayRow& array) const { return (array.needs & ~met) == 0; }

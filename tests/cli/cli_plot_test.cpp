@@ -137,7 +137,7 @@ TEST_CASE(
 "attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
     write_text("odd.json", odd + "}");
     const Outcome outcome = run_attn({"plot", "odd.json"});
-    CHECK(outcome.err == "");
+    CHECK(contains(outcome.err, "odd.json: a plain array, drawn as attention weights"));
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
     write_text("odd.json", odd + R"(, "mask": [[0]]})");
     const Outcome refused = run_attn({"plot", "odd.json"});

@@ -105,16 +105,25 @@ TEST_CASE("explain result: what is no result, or not of one piece, is refused in
     refused(other, "has no attention_weights");
     other = whole;
     other["queries"] = {{1, 2}};
-    refused(other, "queries has shape (1, 2), expected (6, 3)");
+    refused(other, "queries has shape (1, 2); expected (6, 3)");
     other = whole;
     other["config"]["colour"] = 3;
-    refused(other, "config holds \"colour\", which mode causal does not have");
+    refused(other, "config has \"colour\", which mode causal does not have");
     other = whole;
     other["shapes"]["heads"] = 1e9;
-    refused(other, "says no heads in its shapes");
+    refused(other, "shapes.heads is 1000000000.0; expected 1, as its config and operands make it");
+    other = whole;
+    other["layout"]["past_len"] = 1;
+    refused(other, "layout.past_len is 1; expected 0, as its config and operands make it");
+    other = whole;
+    other["layout"]["operands"]["inputs"] = {6, -3};
+    refused(other, "layout.operands.inputs is [6,-3]; expected a shape of rank 2 to 3");
+    other = whole;
+    other.erase("layout");
+    refused(other, "has no layout");
     other = whole;
     other.erase("config");
-    refused(other, "is no result of attn");
+    refused(other, "is not a result of attn");
     refused(
         json::parse(good({"multihead", "--example", "journey", "--heads", "3", "--average-heads"})),
         "each head's own, as without --average-heads");
@@ -130,7 +139,7 @@ TEST_CASE("explain result: changed anywhere, it is told or refused, never a faul
         const json whole = json::parse(good(ask + Words{"--emit", "all"}));
         for (std::size_t i = 0; i < cases(25); ++i) {
             json changed = whole;
-            for (const char* part : {"config", "shapes", ""}) {
+            for (const char* part : {"config", "shapes", "layout", ""}) {
                 json& place = part[0] == '\0' ? changed : changed[part];
                 auto member = place.begin();
                 std::advance(member, draw() % place.size());

@@ -98,11 +98,11 @@ TEST_CASE("plot: rows that make 1 in square matrices are weights, in every rank 
                         CHECK(contains(outcome.out, "What each query attends to") == is_weights);
                     }
                     const Outcome outcome = run_attn({"plot", "a.json"});
-                    CHECK(contains(outcome.out, "blank: blocked") == (is_weights && causal));
-                    CHECK(contains(outcome.err, "drawn as causal attention weights") ==
-                          (is_weights && causal));
+                    // Zeros of another program are numbers, not blocked cells.
+                    CHECK(!contains(outcome.out, "blank: blocked"));
+                    CHECK(contains(outcome.err, "drawn as attention weights") == is_weights);
                     CHECK(contains(outcome.err, "drawn as it is") == !is_weights);
-                    if (rank == 3) CHECK(contains(outcome.out, "head 2") == is_weights);
+                    if (rank == 3) CHECK(contains(outcome.out, "head 2"));
                     const Outcome named = run_attn({"plot", "a.json", "--axes",
                                                     rank == 5 ? "layer,batch,head,row,column"
                                                               : std::string("batch,head,row,column")
@@ -158,7 +158,6 @@ TEST_CASE(
         REQUIRE(run_attn({mode, input, "--emit", "attention_weights", "-o", "w.csv"}).code == 0);
         const Outcome read = run_attn({"plot", "w.csv"});
         CHECK(has_line(read.out, labels));
-        CHECK(contains(read.out, "blank: blocked") == (mode == std::string("causal")));
     }
     write_text("context.csv", "token,a,b,c\nun,1,2,3\ndeux,3,1,2\n");
     REQUIRE(run_attn({"cross", input, "--context", "context.csv", "--emit", "attention_weights",

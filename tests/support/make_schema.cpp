@@ -15,6 +15,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/schemas.hpp"
+#include "core/layer/mask_rows.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/modes.hpp"
 #include "io/read/examples.hpp"
@@ -181,14 +182,45 @@ json request_schema() {
             {"properties", keys}, {"additionalProperties", false}, {"allOf", by_mode}};
 }
 
+json list_of(const json& items) {
+    return {{"type", "array"}, {"items", items}};
+}
+
+/// An object with all of these members and no others.
+json object_of(const json& members) {
+    json names = json::array();
+    for (const auto& [name, schema] : members.items()) names.push_back(name);
+    return {{"type", "object"},
+            {"properties", members},
+            {"required", names},
+            {"additionalProperties", false}};
+}
+
+/// How the arrays of a result are laid out (cli/request/head.hpp).
+json layout_schema() {
+    json masks = json::array(), arrays = json::object();
+    for (const MaskRow& row : mask_rows()) masks.push_back(row.key);
+    for (const json& name : names_of_arrays())
+        arrays[name.get<std::string>()] = list_of({{"type", "string"}});
+    const json count{{"type", "integer"}, {"minimum", 0}};
+    const json shape = list_of({{"type", "integer"}, {"minimum", 1}});
+    return object_of(
+        {{"queries", {{"type", "integer"}, {"minimum", 1}}},
+         {"first_query", count},
+         {"past_len", count},
+         {"offset", list_of({{"type", "integer"}})},
+         {"masks", list_of({{"enum", masks}})},
+         {"boolean", list_of({{"enum", masks}})},
+         {"operands", {{"type", "object"}, {"additionalProperties", shape}}},
+         {"axes", {{"type", "object"}, {"properties", arrays}, {"additionalProperties", false}}}});
+}
+
 json result_schema() {
     const json size{{"type", "integer"}, {"minimum", 0}};
     json sizes;
     for (const char* name :
          {"batch", "heads", "kv_heads", "q_len", "kv_len", "d_in", "d_k", "d_v", "d_out"})
         sizes[name] = size;
-    json all_sizes = json::array();
-    for (const auto& [name, schema] : sizes.items()) all_sizes.push_back(name);
     json members;
     members["schema"] = {{"const", cli::schemas::result}};
     members["id"] = {{"type", {"string", "integer"}}};
@@ -197,19 +229,16 @@ json result_schema() {
         members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
     members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
     members["shapes"] = {{"$ref", "#/$defs/shapes"}};
+    members["layout"] = {{"$ref", "#/$defs/layout"}};
     for (const json& name : names_of_arrays())
         members[name.get<std::string>()] = {{"$ref", array_ref}};
-    const json shapes{{"type", "object"},
-                      {"properties", sizes},
-                      {"required", all_sizes},
-                      {"additionalProperties", false}};
     return {{"$schema", draft},
             {"title", "A result of attn"},
             {"type", "object"},
             {"properties", members},
             {"required", {"schema", "mode", "config", "shapes"}},
             {"additionalProperties", false},
-            {"$defs", {{"shapes", shapes}}}};
+            {"$defs", {{"shapes", object_of(sizes)}, {"layout", layout_schema()}}}};
 }
 
 }  // namespace

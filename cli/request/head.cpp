@@ -1,0 +1,99 @@
+#include "cli/request/head.hpp"
+
+#include "cli/request/config.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/layer/mask_rows.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+template <class T>
+std::string json_text(const T& value) {
+    std::string text;
+    io::append_json(text, value);
+    return text;
+}
+
+void append_weight(std::string& text, const std::string& name, const ProjectionShape& p) {
+    io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
+    if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
+}
+
+std::string axes_json(const Plan& plan) {
+    std::string text = "{";
+    plan.emit.for_each([&](ArrayId array) {
+        if (array.row().from != From::walk && plan.has(array.row()))
+            io::append_member(text, array.row().name, plan.axes_of(array));
+    });
+    return text += '}';
+}
+
+}  // namespace
+
+std::string shapes_json(const Shapes& s) {
+    std::string text = "{";
+    for (const auto& [name, size] : {std::pair("batch", s.batch),
+                                     {"heads", s.heads},
+                                     {"kv_heads", s.kv_heads},
+                                     {"q_len", s.q_len},
+                                     {"kv_len", s.kv_len},
+                                     {"d_in", s.d_in},
+                                     {"d_k", s.d_k},
+                                     {"d_v", s.d_v},
+                                     {"d_out", s.d_out}})
+        io::append_member(text, name, size);
+    return text += '}';
+}
+
+std::string operands_json(const OperandShapes& operands) {
+    std::string text = "{";
+    for (const OperandShapeRow& row : operand_shape_rows)
+        if (!(operands.*row.shape).empty()) io::append_member(text, row.key, operands.*row.shape);
+    if (operands.has_token_ids)
+        io::append_member(text, "token_ids",
+                          Shape(operands.inputs.end() - 2, operands.inputs.end() - 1));
+    if (operands.norm) io::append_member(text, "norm", Shape{*operands.norm});
+    if (operands.weights) {
+        append_weight(text, "query", operands.weights->query);
+        append_weight(text, "key", operands.weights->key);
+        append_weight(text, "value", operands.weights->value);
+        if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+    }
+    return text += '}';
+}
+
+std::string layout_json(const Plan& plan) {
+    std::vector<std::string_view> masks, boolean;
+    for (const MaskRow& row : mask_rows())
+        if (row.is_active(plan)) masks.push_back(row.key);
+    if (plan.operands.mask_is_boolean) boolean.emplace_back("mask");
+    if (plan.operands.key_padding_mask_is_boolean) boolean.emplace_back("key_padding_mask");
+    std::string text = "{";
+    io::append_member(text, "queries", plan.q_len);
+    io::append_member(text, "first_query", plan.first_query);
+    io::append_member(text, "past_len", plan.past_len);
+    io::append_member(text, "offset", plan.offset.values());
+    io::append_member(text, "masks", masks);
+    io::append_member(text, "boolean", boolean);
+    io::append_member(text, "operands", io::JsonText{operands_json(plan.operands)});
+    io::append_member(text, "axes", io::JsonText{axes_json(plan)});
+    return text += '}';
+}
+
+std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan) {
+    std::vector<std::pair<std::string, std::string>> head;
+    head.reserve(8);
+    head.emplace_back("schema", json_text(schemas::result));
+    if (!request.id.empty()) head.emplace_back("id", request.id);
+    head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
+    if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
+    if (!request.context_tokens.empty())
+        head.emplace_back("context_tokens", json_text(request.context_tokens));
+    head.emplace_back("config", config_of(request));
+    head.emplace_back("shapes", shapes_json(plan.shapes()));
+    head.emplace_back("layout", layout_json(plan));
+    return head;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,220 @@
+#include "cli/request/result_plan.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/apply.hpp"
+#include "cli/request/head.hpp"
+#include "cli/request/operand_rules.hpp"
+#include "cli/request/options.hpp"
+#include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
+#include "core/plan/operand_shapes.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t max_axis = std::size_t{1} << 31;
+
+[[noreturn]] void fail(const std::string& location, const std::string& message) {
+    throw Error(ErrorKind::input, location, message);
+}
+
+json member(const json& object, const std::string& key) {
+    return object.is_object() && object.contains(key) ? object[key] : json();
+}
+
+/// Reads the shapes that operands_json() writes.
+class OperandReader {
+public:
+    OperandReader(const json& layout, const std::string& location)
+        : layout_(layout), operands_(member(layout, "operands")), location_(location) {}
+
+    OperandShapes read(Mode mode) const {
+        OperandShapes shapes;
+        const bool projects = row_of(mode).projects;
+        if (projects) shapes.inputs = required("inputs", 2, 3);
+        for (const OperandRule& rule : operand_rules()) {
+            if ((rule.modes & in(mode)) == 0) continue;
+            Shape& shape = shapes.*shape_of(rule.key);
+            shape = rule.required
+                        ? required(rule.key, rule.lowest_rank, rule.highest_rank)
+                        : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
+        }
+        shapes.mask_is_boolean = is_boolean("mask");
+        shapes.key_padding_mask_is_boolean = is_boolean("key_padding_mask");
+        if (!projects) return shapes;
+        shapes.has_token_ids = find("token_ids", 1, 1).has_value();
+        if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();
+        if (find("W_query", 3, 3))
+            shapes.weights = {
+                projection("query"), projection("key"), projection("value"),
+                find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt};
+        return shapes;
+    }
+
+private:
+    static Shape OperandShapes::*shape_of(std::string_view key) {
+        return std::find_if(std::begin(operand_shape_rows), std::end(operand_shape_rows),
+                            [&](const OperandShapeRow& row) { return row.key == key; })
+            ->shape;
+    }
+
+    /// The shape of this name and one of these ranks; nothing where there is none.
+    std::optional<Shape> find(const std::string& name, std::size_t min_rank,
+                              std::size_t max_rank) const {
+        const json sizes = member(operands_, name);
+        if (sizes.is_null()) return std::nullopt;
+        const auto is_size = [](const json& size) {
+            return size.is_number_unsigned() && size > 0 && size <= max_axis;
+        };
+        if (!sizes.is_array() || sizes.size() < min_rank || sizes.size() > max_rank ||
+            !std::all_of(sizes.begin(), sizes.end(), is_size))
+            fail(location_, "layout.operands." + name + " is " + io::shortened(sizes.dump()) +
+                                "; expected a shape of rank " + std::to_string(min_rank) +
+                                (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
+        return sizes.get<Shape>();
+    }
+
+    Shape required(const std::string& name, std::size_t min_rank, std::size_t max_rank) const {
+        if (auto shape = find(name, min_rank, max_rank)) return *std::move(shape);
+        fail(location_, "layout.operands has no " + name + "; expected its shape");
+    }
+
+    bool is_boolean(const char* mask) const {
+        const json names = member(layout_, "boolean");
+        return names.is_array() && std::find(names.begin(), names.end(), mask) != names.end();
+    }
+
+    ProjectionShape projection(const std::string& name) const {
+        const Shape weight = required("W_" + name, 3, 3);
+        const json axes = member(member(layout_, "axes"), "W_" + name);
+        const bool in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
+        return {weight[0], weight[2], weight[1], find("b_" + name, 2, 2).has_value(), in_out};
+    }
+
+    const json& layout_;
+    const json operands_;
+    const std::string& location_;
+};
+
+/// Each member of a plan's own object must be in the head, unchanged.
+void check_same(const json& found, const json& made, const std::string& name,
+                const std::string& location) {
+    for (const auto& [key, value] : made.items()) {
+        const json other = member(found, key);
+        if (other == value) continue;
+        if (value.is_object() && other.is_object()) {
+            check_same(other, value, name + "." + key, location);
+            if (other.size() == value.size()) continue;
+        }
+        fail(location, name + "." + key + " is " +
+                           (other.is_null() ? "missing" : io::shortened(other.dump())) +
+                           "; expected " + io::shortened(value.dump()) +
+                           ", as its config and operands make it");
+    }
+}
+
+const ModeRow& mode_in(const json& head, const std::string& location) {
+    const json mode = member(head, "mode");
+    const ModeRow* row =
+        mode.is_string() ? mode_named(mode.get_ref<const std::string&>()) : nullptr;
+    if (row == nullptr || !member(head, "config").is_object())
+        fail(location,
+             "is not a result of attn, which has a mode and a config; expected one, or a mode "
+             "before INPUT, as in attn explain self " +
+                 io::shortened(location));
+    return *row;
+}
+
+void take_labels(const json& head, const char* key, std::vector<std::string>& labels) {
+    const json all = member(head, key);
+    if (!all.is_array()) return;
+    labels.clear();
+    for (const json& label : all)
+        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+}
+
+}  // namespace
+
+bool has_layout(const json& head) {
+    return member(head, "layout").is_object() && member(head, "config").is_object();
+}
+
+Request request_of_result(const json& head, const std::string& location, Request request) {
+    const ModeRow& mode = mode_in(head, location);
+    request.settings.mode = mode.mode;
+    const json config = member(head, "config");
+    for (const auto& [key, value] : config.items()) {
+        if (key == "mode" || key == "id" || value.is_null()) continue;
+        const Option* option = find_option(key);
+        if (option == nullptr || (option->modes & in(mode.mode)) == 0)
+            fail(location, "config has \"" + io::shortened(key) + "\", which mode " +
+                               std::string(mode.name) +
+                               " does not have; expected the config of a result");
+        if ((key == "precision" || key == "token") && request.has(key)) continue;
+        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+        apply_said(request, key, value, location + ": " + key + " " + io::shortened(text));
+    }
+    take_labels(head, "tokens", request.tokens);
+    take_labels(head, "context_tokens", request.context_tokens);
+    return request;
+}
+
+Plan plan_of_result(const json& head, Settings settings, const std::string& location,
+                    const Ask& ask) {
+    const json layout = member(head, "layout");
+    if (!layout.is_object())
+        fail(location,
+             "has no layout, which says how its arrays are to be read; expected a result of this "
+             "version of attn");
+    settings.kernel = "auto";  // whatever computed the result
+    const auto make = [&](const Ask& of_plan) {
+        try {
+            return make_plan(settings, OperandReader(layout, location).read(settings.mode),
+                             of_plan);
+        } catch (const SettingError& error) {
+            fail(location, std::string("config and layout.operands contradict each other: ") +
+                               error.where() + ": " + error.what());
+        }
+    };
+    Ask streamed;
+    streamed.may_stream = true;
+    Plan plan = make(streamed);
+    check_same(member(head, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes", location);
+    check_same(layout, json::parse(layout_json(plan)), "layout", location);
+    return ask.walks ? make(ask) : plan;
+}
+
+void check_labels(const Request& request, const Plan& plan, const std::string& location) {
+    const std::size_t new_keys = plan.kv_len - plan.past_len, labels = request.tokens.size(),
+                      key_labels = request.context_tokens.size();
+    const auto expect = [&](const char* name, std::size_t count, std::size_t expected) {
+        fail(location, std::string(name) + " has " + std::to_string(count) + " labels; expected " +
+                           std::to_string(expected) + ", one per token");
+    };
+    const bool may_label_keys = !row_of(plan.mode).projects && labels == new_keys;
+    if (labels != 0 && labels != plan.q_len && !may_label_keys)
+        expect("tokens", labels, plan.q_len);
+    if (key_labels != 0 && key_labels != new_keys) expect("context_tokens", key_labels, new_keys);
+}
+
+void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location) {
+    Shape expected;
+    for (std::size_t place = 0; place < 4; ++place)
+        if (plan.shown.shows(array, place))
+            expected.push_back(plan.size_of<std::uint64_t>(array.row().axes[place]));
+    if (plan.is_transposed(array))
+        std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
+    if (shape == expected) return;
+    fail(location, std::string(array.row().name) + " has shape " + shape_text(shape) +
+                       "; expected " + shape_text(expected) + ", as its layout makes it");
+}
+
+}  // namespace attn::cli
