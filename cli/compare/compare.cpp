@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <sstream>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -26,6 +25,7 @@
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/lines.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
@@ -168,10 +168,13 @@ std::string wide_text(const Table& table) {
 std::string narrow_text(const Table& table) {
     io::Cells numbers = table.numbers;
     for (auto& cells : numbers) cells.insert(cells.begin(), "");
-    std::istringstream rows(io::align_columns(table.rows)), below(io::align_columns(numbers));
-    std::string text, row, line;
-    while (std::getline(rows, row) && std::getline(below, line))
-        text += row + "\n" + (line.find_first_not_of(' ') == std::string::npos ? "" : line + "\n");
+    const std::string first = io::align_columns(table.rows), second = io::align_columns(numbers);
+    const auto rows = io::lines_of(first), below = io::lines_of(second);
+    std::string text;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        (text += rows[i]) += "\n";
+        if (below[i].find_first_not_of(' ') != std::string::npos) (text += below[i]) += "\n";
+    }
     return text;
 }
 

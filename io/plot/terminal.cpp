@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "io/plot/terminal_colors.hpp"
 #include "io/plot/terminal_view.hpp"
 #include "io/text/display_width.hpp"
+#include "io/text/lines.hpp"
 #include "io/text/utf8.hpp"
 #include "io/text/wrap.hpp"
 
@@ -92,9 +92,9 @@ private:
         }
         if (!view_.is_numbered) write_ticks();
         std::vector<std::string> lines;
-        std::istringstream text(taken());
-        for (std::string line; std::getline(text, line);)
-            lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
+        const auto text = taken();
+        for (const std::string_view line : lines_of(text))
+            lines.emplace_back(line.substr(0, line.find_last_not_of(' ') + 1));
         return lines;
     }
 
@@ -225,9 +225,9 @@ private:
     /// In as many lines as it takes.
     void write_words(const std::string& words) {
         const bool fits = display_width(words) <= terminal_.columns;
-        std::istringstream lines(fits ? words : wrapped(words, terminal_.columns));
-        for (std::string line; std::getline(lines, line);)
-            write_line(label_text(line, terminal_.columns));
+        const std::string text = fits ? words : wrapped(words, terminal_.columns);
+        for (const std::string_view line : lines_of(text))
+            write_line(label_text(std::string(line), terminal_.columns));
     }
 
     Color color_of(std::size_t panel, std::size_t row, std::size_t column) const {

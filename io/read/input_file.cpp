@@ -89,7 +89,8 @@ InputFile input_file_of_line(Source line) {
 namespace {
 
 /// The members of a result that are no arrays of numbers.
-constexpr std::array<std::string_view, 5> of_results{"schema", "mode", "id", "config", "shapes"};
+constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
+                                                     "config", "shapes", "layout"};
 
 /// Steps of a result are no parameters.
 bool is_step(const std::string& name) {
