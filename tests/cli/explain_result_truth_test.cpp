@@ -168,7 +168,7 @@ void check_words(const Compared& c) {
 
 }  // namespace
 
-TEST_CASE("explain result: of every question, what is claimed is what its own walk says") {
+TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
     scratch_folder();
     write_inputs();
     Questions questions(21);
@@ -195,7 +195,8 @@ TEST_CASE("explain result: of every question, what is claimed is what its own wa
     CHECK(told >= cases(70));
 }
 
-TEST_CASE("explain result: rounded numbers are told, and their zeros are not taken for blocked") {
+TEST_CASE(
+    "explain result: rounded numbers are explained, and their zeros are not taken for masked") {
     scratch_folder();
     write_inputs();
     Questions questions(22);
@@ -212,7 +213,7 @@ TEST_CASE("explain result: rounded numbers are told, and their zeros are not tak
     }
 }
 
-TEST_CASE("explain result: what it does not say is not claimed") {
+TEST_CASE("explain result: facts that it does not record are not claimed") {
     scratch_folder();
     write_inputs();
     const auto page_of = [](const Words& asked, const Words& how = {}) {
