@@ -26,7 +26,7 @@ struct MaskRow {
     ArrayId allowed;       ///< the array that holds where this rule alone allows a key
     /// Adds the question's masks; operands are freed after use.
     void (*add)(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands);
-    /// The effect of the rule on one batch entry.
+    /// Describes the effect of the rule on one batch entry.
     std::string (*words)(const MaskRow& row, const Plan& plan, std::size_t batch,
                          const Quotes& quotes);
 };
@@ -39,7 +39,7 @@ Masks take_masks(const Plan& plan, Operands& operands);
 /// Keys of the operands that are added to scores, in the order of adding.
 std::vector<std::string> additive_masks(const Operands& operands);
 
-/// The keys that an additive mask hides.
+/// Describes the effect of an additive mask.
 std::string additive_mask_words(std::size_t index, const Quotes& quotes);
 
 }  // namespace attn
