@@ -20,7 +20,7 @@ constexpr const char* input_of_layer =
     "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
-/// The flags of every day; a mode's short help shows the first ten that it has.
+/// The common flags; a mode's short help shows the first ten that it has.
 constexpr OwnHelp daily[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},

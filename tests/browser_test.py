@@ -531,7 +531,7 @@ class PageTest:
         self.browser.evaluate("choose({isMean: false})")
 
     def one_question(self):
-        """Each way to choose, behind each way to point: every part tells of what is chosen."""
+        """Each way to select, after each way to point: every part shows the selection."""
         self.browser.evaluate("choose({panel: 0, row: 20, column: 3, by: 'row'})")
         label = {"row": lambda row: (self.place_of(row, 0)[0] - 25, self.place_of(row, 0)[1]),
                  "column": lambda column: (self.place_of(0, column)[0], self.place_of(0, column)[1] - 20)}
@@ -618,7 +618,7 @@ class PageTest:
             "[...element('walk-keys').children].findIndex((line) => line.classList.contains('marked'))"), 1)
 
     def sizes(self):
-        """At every width nothing is cut, and bars have the room that there is."""
+        """At every width nothing is cut, and bars use the available width."""
         for width, bar in ((390, 60), (800, 100), (1024, 120), (1440, 120), (1920, 200)):
             self.browser.resize(width, 900)
             self.check(f"no heading is cut at {width}", self.browser.evaluate(
@@ -629,7 +629,7 @@ class PageTest:
         self.browser.resize(1280, 900)
 
     def hints(self):
-        """Words about queries and keys stand only below arrays of them."""
+        """Words about queries and keys are only below arrays of them."""
         for array in range(self.browser.evaluate("contents.arrays.length")):
             self.browser.evaluate(f"choose({{array: {array}, view: 'map'}})")
             axes = self.browser.evaluate("[map.rows.axis, map.columns.axis]")
@@ -653,7 +653,7 @@ class PageTest:
         self.check("the map has it back", self.browser.evaluate("element('chart').contains(element('legend'))"), True)
 
     def of_others(self):
-        """Where the program did not compute what is shown, it says nothing of its flags."""
+        """For results of other programs, the page does not mention flags."""
         self.check("a walk that could be", self.browser.evaluate("element('walk').hidden"), False)
         self.browser.evaluate("map.title = `${map.array} (3, 6, 6)`; showWalk()")
         self.check("none", self.browser.evaluate("element('walk').hidden"), True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a shell completes is what help says: completion_test.sh bash|zsh|fish ATTN. Exit code 77: there is
-# no such shell.
+# A shell completes what help lists: completion_test.sh bash|zsh|fish ATTN. Exit code 77:
+# there is no such shell.
 set -euo pipefail
 shell=$1
 attn=$(realpath "$2")

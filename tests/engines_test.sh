@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every ```bash block of the manual beside a file requests.ndjson, and compares what it leaves in
-# results.ndjson with the answers of one attn: sh engines_test.sh ATTN. Exit code 77: skipped.
+# Runs every ```bash block of the manual next to a file requests.ndjson, and compares what it leaves
+# in results.ndjson with the answers of one attn: sh engines_test.sh ATTN. Exit code 77: skipped.
 set -eu
 attn=$(realpath "$1")
 page=$(realpath "$(dirname "$0")/../cli/manual/engines.md")

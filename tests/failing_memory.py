@@ -105,7 +105,7 @@ class Scenario:
         left = sorted(set(files) - set(os.listdir(self.made)))
         one_line = text.startswith("attn: error: ") and text.count("\n") == 1 and text.endswith("\n")
         lacking = any(word in text for word in LACKING)
-        # Where memory fails after the last byte, while all is let go of, both are there.
+        # If memory fails after the last byte, while everything is freed, both exist.
         is_whole = (out, files) == (self.right[1], self.right[3])
         if code in (3, 4) and one_line and lacking and (is_whole or (not out and not left)):
             return ""

@@ -81,7 +81,7 @@ Outcome = collections.namedtuple("Outcome", "code out err files")
 
 
 def read_files(folder):
-    """A link counts as what it says, so that one that is replaced by a file is seen."""
+    """A link counts as its target's name, so that its replacement by a file is noticed."""
     return {p.name: os.readlink(p).encode() if p.is_symlink() else p.read_bytes() for p in folder.iterdir()}
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fuzzes: tests/fuzz.sh SECONDS [TARGET...], each target for so long; all of them where none is named.
-# Needs Clang with libFuzzer. What is found stands in build/fuzz/found/TARGET; kept in
-# tests/fuzz/found/TARGET, it is a test for every build.
+# Fuzzes: tests/fuzz.sh SECONDS [TARGET...], each target for so long; all of them where none is
+# named. Needs Clang with libFuzzer. Findings are in build/fuzz/found/TARGET; kept in tests/fuzz/found/TARGET,
+# it is a test for every build.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

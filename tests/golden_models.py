@@ -135,7 +135,7 @@ class Model:
         return 2
 
     def hidden(self, layer):
-        """A request's inputs: the hidden states that enter the layer, or None where they are no matrix."""
+        """A request's inputs: the hidden states that enter the layer, or None if they are not a matrix."""
         for prefix in ("", "encoder.", "decoder."):
             found = self.expected.get(f"{prefix}hidden_states.{layer}")
             if found and len(found[0]) == 2:
@@ -181,7 +181,7 @@ class Model:
                 label = f"{way}, layer {layer}, family {family}"
                 yield label + ", token ids", [*base, "--token-ids", self.ids], None, layer
                 if (hidden := self.hidden(layer)) is not None:
-                    # Without its norm an attention is what the flags say, whatever the model is.
+                    # Without its norm an attention is determined by the flags, for any model.
                     if "settings of" not in way:
                         yield label + ", hidden states", base, json.dumps(hidden), layer
                     yield label + ", hidden states, norm", [*base, "--pre-norm"], json.dumps(hidden), layer
@@ -206,7 +206,7 @@ def ask(program, model, question):
         return "failed", label, command
     if model.agrees(layer, json.loads(done.stdout)["attention_weights"]):
         return "agrees", label, command
-    # Inputs without the norm before the layer are what was asked for, and a note says it.
+    # Inputs without the norm before the layer are what was requested, and a note reports it.
     if "is not applied" in done.stderr:
         return "noted", label, command
     return "wrong", label, command

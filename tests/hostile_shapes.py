@@ -271,7 +271,7 @@ def check_size(gpt2, faults):
             if way[0] == "batch" and (file.startswith("/dev") or file.endswith(".ndjson")):
                 continue  # a line of 256 MiB is read; devices are refused by name
             if way[0] == "inspect" and file == "zeros.npz":
-                continue  # says what is in it
+                continue  # shows its contents
             check_refused(Run(way), faults)
             runs += 1
         if file.endswith((".json", ".csv")) or file.startswith("/dev"):
@@ -301,12 +301,12 @@ def number_of(code):
 
 
 class Archive:
-    """An npz written by hand: `entries` float32 arrays of `floats` zeros each, and lies about them."""
+    """An npz written by hand: `entries` float32 arrays of `floats` zeros each, with false sizes."""
 
     def __init__(self, name, entries, floats, method, metadata=None, lie=None):
         self.name, self.method, self.lie = name, method, lie
         self.entries, self.floats, self.metadata = entries, floats, metadata
-        pid = os.fork()  # what this process has had in memory, those that it starts are said to have too
+        pid = os.fork()  # child processes inherit this process's peak of memory
         if pid == 0:
             self.write()
             os._exit(0)

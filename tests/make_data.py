@@ -86,7 +86,7 @@ def write_json(path, value, indent=None):
 # ---- arrays ----------------------------------------------------------------------------------
 
 def number(value):
-    """A float64 as JSON: whole numbers without a point, what is not finite as a string."""
+    """A float64 as JSON: integers without a point, non-finite numbers as strings."""
     value = float(value)
     if math.isnan(value):
         return "NaN"
@@ -333,7 +333,7 @@ def write_model(folder, tensors, config):
 
 
 def write_sharded(folder, shards, config):
-    """Files model-0000n-of-0000m.safetensors and the index that says which tensor is where."""
+    """Files model-0000n-of-0000m.safetensors and the index that maps tensors to files."""
     weight_map = {}
     for n, tensors in enumerate(shards, 1):
         file = f"model-{n:05}-of-{len(shards):05}.safetensors"

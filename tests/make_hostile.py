@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes malformed and merely unusual input files to a folder, and manifest.json beside them.
+"""Writes malformed and merely unusual input files to a folder, and a manifest.json with them.
 
     python3 tests/make_hostile.py FOLDER [--small]
 
@@ -193,7 +193,7 @@ def deflate(data, level=9, strategy=zlib.Z_DEFAULT_STRATEGY):
 
 
 class Entry:
-    """A member of a zip file; what local header and directory say of it can be set apart."""
+    """A member of a zip file; its local header and directory entry can be set separately."""
 
     def __init__(self, name="x.npy", data=None, method=0, stored=None, **fields):
         data = npy() if data is None else data
@@ -237,7 +237,7 @@ def zip64_records(count, size, offset, record_offset):
 
 
 def zipped(*entries, prefix=b"", before_end=b"", end=None, **fields):
-    """A zip file; `end` replaces its last record, `fields` change what that says."""
+    """A zip file; `end` replaces its last record, `fields` change that record."""
     body, central = prefix, b""
     for entry in entries:
         central += entry.central(len(body) - len(prefix))
@@ -247,7 +247,7 @@ def zipped(*entries, prefix=b"", before_end=b"", end=None, **fields):
 
 
 def zip64_zipped(entry, **fields):
-    """Count, size and offset stand in zip64 records alone; `fields` change what those say."""
+    """Count, size and offset are only in zip64 records; `fields` change these records."""
     local, central = entry.local(), entry.central(0)
     said = {"count": 1, "size": len(central), "offset": len(local),
             "record_offset": len(local) + len(central)} | fields

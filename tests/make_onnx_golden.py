@@ -5,7 +5,7 @@
 
 One record a case: its name, the request that asks attn the same, and which of attn's arrays must equal
 which expected one. Arrays are in the npz as NAME.query and so on; half precision is widened to float32,
-and `rtol` says how far the case's own rounding may be off."""
+and `rtol` is the tolerance for the case's own rounding."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `attn batch --dry-run` says of memory, held against the peak that the system measures.
+"""The memory estimate of `attn batch --dry-run`, compared with the peak that the system measures.
 
     python3 tests/memory_estimates.py ATTN [--seed N] [--count N] [--one I]
 
@@ -271,7 +271,7 @@ class Question:
 
 
 def in_child(work):
-    """What this process has had in memory, those that it starts are said to have too: so it has little."""
+    """Child processes inherit this process's peak of memory, so it uses little."""
     pid = os.fork()
     if pid == 0:
         work()
@@ -291,7 +291,7 @@ def run(arguments):
 
 
 def measure(question):
-    """What was said and what was used; nothing, where the question is no good one."""
+    """The estimate and the use; None if the question is invalid."""
     for name in os.listdir("."):
         os.remove(name)
     code, _ = in_child(question.write)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The packages: what is in them, what lintian says, and that the .deb leaves nothing behind.
+# The packages: their contents, lintian, and that the .deb leaves nothing behind.
 #     sh tests/package_test.sh [PRESET]
 # Builds them first. As root it installs the .deb in earnest, and purges it.
 set -eu
@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# Both hold the same files, but for what Debian adds, compresses and asks for by itself.
+# Both hold the same files, except those that Debian adds, compresses or requires.
 names() {
     sed -E -e 's,^\./?,,' -e 's,^usr/,,' -e 's,^attn-[^/]*/?,,' -e 's,\.gz$,,' |
         grep -vE '/$|^$|^share/(lintian/.*|doc/attn/changelog)$' | LC_ALL=C sort

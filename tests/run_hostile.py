@@ -14,7 +14,7 @@ import sys
 import time
 
 SECONDS = 5  # each takes well under one; a busy machine may be slow
-SPARE_MEMORY = 256 << 20  # beside three times the file
+SPARE_MEMORY = 256 << 20  # in addition to three times the file
 CONTAINERS = ("npz", "safetensors", "index")
 
 

@@ -72,7 +72,7 @@ def attn(*words, stdin=""):
 
 
 def metadata(path):
-    """The JSON that attn keeps beside arrays."""
+    """The JSON metadata of attn."""
     if path.endswith(".npz"):
         with zipfile.ZipFile(path) as file:
             header = file.read("__metadata__.npy")

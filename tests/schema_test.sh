@@ -1,6 +1,6 @@
 #!/bin/sh
-# The schemas in data/schema: those made from tables are what the tables say, and every document that
-# attn writes fits its own: sh schema_test.sh ATTN MAKE_SCHEMA. Exit code 77: skipped.
+# The schemas in data/schema: those made from tables match the tables, and every document that attn
+# writes fits its own: sh schema_test.sh ATTN MAKE_SCHEMA. Exit code 77: skipped.
 set -eu
 attn=$(realpath "$1")
 make_schema=$(realpath "$2")

@@ -1,4 +1,3 @@
-// What the command line says; see args.hpp.
 #include "cli/args/args.hpp"
 
 #include <algorithm>

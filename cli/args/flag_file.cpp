@@ -1,4 +1,3 @@
-// Flags in a file; see flag_file.hpp.
 #include "cli/args/flag_file.hpp"
 
 #include <algorithm>
@@ -21,10 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-/// As the command line would spell it; nothing for what cannot be spelled.
+/// The command line's form; empty for values without one.
 std::optional<std::string> spelled_value(const json& value) {
     if (value.is_string()) return value.get<std::string>();
-    // 1e3 is the whole number 1000, as in a request.
+    // 1e3 is the integer 1000, as in a request.
     constexpr double exact = 0x1p53;
     if (value.is_number_float() && std::floor(value.get<double>()) == value.get<double>() &&
         std::abs(value.get<double>()) <= exact &&
@@ -126,9 +125,9 @@ private:
         const auto shared =
             std::find_if(program_.options.begin(), program_.options.end(), is_named);
         const bool is_shared = shared != program_.options.end() && (shared->use & as_flag) != 0;
-        // What all commands share is meant where a command has another flag of the same name.
+        // The shared option takes precedence over a command's flag of the same name.
         if (own != command_.own.end() && !(is_for_all && is_shared)) return &*own;
-        // The environment's format is meant for one answer, not for the lines of a batch.
+        // The environment's format is for single answers, not for the lines of a batch.
         const bool is_for_modes =
             is_for_all && command_.mode == nullptr && is_shared && (shared->use & in_explain) == 0;
         if (is_shared && takes(command_, *shared) && !is_for_modes) return &*shared;
@@ -138,9 +137,9 @@ private:
             std::string flag = "--" + key;
             std::replace(flag.begin(), flag.end(), '_', '-');
             throw Error(ErrorKind::usage, place + ": " + key,
-                        is_mode
-                            ? "no flag; expected attn " + std::string(command_.name) + " to say it"
-                            : unknown_flag(program_, command_, flag));
+                        is_mode ? "not a flag; expected attn " + std::string(command_.name) +
+                                      " to select it"
+                                : unknown_flag(program_, command_, flag));
         }
         if (key == config_option.key)
             throw Error(ErrorKind::usage, place,

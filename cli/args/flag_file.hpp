@@ -1,4 +1,4 @@
-// Flags in a file: a JSON object, as --config and the environment's ATTN_CONFIG name it.
+// Flags in a file: a JSON object, named by --config or the environment variable ATTN_CONFIG.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace attn::cli {
 
-/// The flags of a file for a command, in the order of the file. Keys are those of a request, with
-/// the command's own; a path of an operand starts from the file's folder. What only other commands
-/// have is passed over where the environment names the file, since that one is for all commands.
-/// Errors: kind io, input; kind usage with the key's place, for keys that no command has, or not
-/// this one, and for values that no flag has.
+/// The flags of a file for a command, in the order of the file. Keys are those of a request and of
+/// the command; paths of operands are relative to the file's folder. Keys of other commands are
+/// ignored if the environment names the file, since that file is for all commands. Errors: kind io,
+/// input; kind usage at the key, for keys that no command has, or not this one, and for invalid
+/// values.
 std::vector<Given> read_flag_file(const std::string& path, Giver giver, const Program& program,
                                   const CommandRow& command);
 

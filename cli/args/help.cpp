@@ -1,4 +1,3 @@
-// Pages of help; see help.hpp.
 #include "cli/args/help.hpp"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::size_t help_column = 30, short_help_column = 24, widest_page = 100;
 
-/// A flag and what it does, in two columns; a long flag has a line of its own.
+/// A flag and its description, in two columns; a long flag has a separate line.
 std::string entry(const std::string& flag, std::string_view help, std::size_t at,
                   std::size_t columns) {
     std::string line = "  " + flag;
@@ -36,7 +35,7 @@ std::string entry(const std::string& flag, std::string_view help, std::size_t at
     return line + io::wrapped(help, columns, column, column) + '\n';
 }
 
-/// Paragraphs are parted by empty lines; one that begins with a blank stays as it is.
+/// Paragraphs are separated by empty lines; one that begins with a blank is not wrapped.
 std::string paragraphs(std::string_view text, std::size_t columns) {
     std::string page;
     while (!text.empty()) {
@@ -66,7 +65,7 @@ std::string usage_line(const CommandRow& command) {
            " [FLAGS]\n";
 }
 
-/// What the words are.
+/// The description of the words.
 std::string words_of(const CommandRow& command, std::size_t columns) {
     if (command.input != nullptr) return "\n" + entry("INPUT", command.input, 9, columns);
     const std::string_view usage = command.usage;
@@ -80,7 +79,7 @@ std::vector<ShownOption> shown_options(const Program& program, const CommandRow&
     return shown;
 }
 
-/// "-s, --seed N", without the names of a long choice and the other spelling of a boolean.
+/// "-s, --seed N", without the names of a long choice and the other form of a boolean.
 std::string short_spelling(const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
     const std::string argument = argument_of(option), flag = letter + flag_of(option);
@@ -122,9 +121,8 @@ std::string program_page(const Program& program, std::size_t columns) {
         page += entry(std::string(command->name), command->summary, command_column, columns);
     return page + "\n" +
            io::wrapped(
-               "attn COMMAND -h shows the flags of every day, attn COMMAND --help all of "
-               "them; attn help lists pages on formats, models and more; attn --version "
-               "(-V) says what this is.",
+               "attn COMMAND -h shows the common flags, attn COMMAND --help all of them; attn help "
+               "lists pages on formats, models and more; attn --version (-V) shows the version.",
                columns) +
            "\n";
 }
@@ -163,7 +161,7 @@ std::string full_page(const Program& program, const CommandRow& command, std::si
     }
     page += "\nHelp:\n" +
             entry(spelling_of(config_option), config_option.help, help_column, columns) +
-            entry("-h", "the flags of every day", help_column, columns) +
+            entry("-h", "the common flags", help_column, columns) +
             entry("--help", "this page", help_column, columns);
     return page + (*command.ending == 0 ? "" : "\n" + paragraphs(command.ending, columns));
 }

@@ -9,14 +9,14 @@
 
 namespace attn::cli {
 
-/// What stands in every command.
+/// The flags of every command.
 extern const Option config_option;
 
-/// An option that a command takes, and its words there.
+/// An option of a command, and its help there.
 struct ShownOption {
     const Option* option;
     std::string help;
-    const char* group;  ///< null where the command's help does not show it
+    const char* group;  ///< null if the command's help does not show it
 };
 
 /// Its own first, then those of the table.
@@ -25,8 +25,7 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
 /// `attn`, `attn -h` and `attn --help`: the commands.
 std::string program_page(const Program& program, std::size_t columns);
 
-/// `attn COMMAND -h`: what it does, the flags of every day and examples; at most 24 lines of 80
-/// columns.
+/// `attn COMMAND -h`: its summary, the common flags and examples; at most 24 lines of 80 columns.
 std::string short_page(const Program& program, const CommandRow& command, std::size_t columns);
 
 /// `attn COMMAND --help`: every flag by group, with its default.

@@ -1,4 +1,3 @@
-// What an option's row says in words; see option.hpp.
 #include "cli/args/option.hpp"
 
 #include <algorithm>
@@ -49,8 +48,8 @@ std::string help_of(const Option& option) {
 
 std::string expected_of(const Option& option) {
     const auto* choice = std::get_if<Choice>(&option.field);
-    const std::string said = option.limits.expected;
-    return choice != nullptr && said.empty() ? listed(names_of(*choice)) : said;
+    const std::string expected = option.limits.expected;
+    return choice != nullptr && expected.empty() ? listed(names_of(*choice)) : expected;
 }
 
 std::string listed(const std::vector<std::string_view>& names) {

@@ -1,5 +1,5 @@
-// What is known of an option, in one row: its flag, its key, its place in a request, its limits and
-// its help. Commands have rows of their own beside the table of options.
+// An option in one row: its flag, its key, its field of a request, its limits and its help.
+// Commands have their own rows besides the table of options.
 #pragma once
 
 #include <cstddef>
@@ -26,23 +26,23 @@ constexpr Modes in(Mode mode) {
 
 constexpr Modes every_mode = (1u << mode_rows.size()) - 1;
 
-/// What an option is for, one bit each.
+/// The uses of an option, one bit each.
 enum Use : unsigned {
-    as_key = 1,        ///< may stand in a request document
-    as_flag = 2,       ///< may stand on the command line of a mode
-    in_config = 4,     ///< is part of `config`, unless the next two say otherwise:
-    of_draws = 8,      ///< not where the weights are given
-    of_model = 16,     ///< only where the weights are given
-    as_saved = 32,     ///< is taken over from what attn wrote beside weights
-    of_heads = 64,     ///< ... unless other heads are asked for
-    in_batch = 128,    ///< may be a default of a batch: not what is written once for all records
-    in_explain = 256,  ///< has a meaning where a question is told: not the form of arrays
-    in_files = 512,    ///< says how a file is read, by commands that only look at files too
+    as_key = 1,        ///< is allowed in a request document
+    as_flag = 2,       ///< is allowed on the command line of a mode
+    in_config = 4,     ///< is part of `config`, subject to the next two:
+    of_draws = 8,      ///< not if weights are given
+    of_model = 16,     ///< only if weights are given
+    as_saved = 32,     ///< is read from attn's metadata of weights
+    of_heads = 64,     ///< ... unless other heads are given
+    in_batch = 128,    ///< may be a default of a batch, unlike outputs for all records
+    in_explain = 256,  ///< has a meaning in explanations, unlike the form of arrays
+    in_files = 512,    ///< affects reading files, also for commands that only read files
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 
-/// Where a request keeps an option's value; the type says which values there are. An empty
-/// optional is a value that is not said.
+/// The field of a request for an option's value; its type determines the values. An empty optional
+/// is not given.
 template <class T>
 using Kept = T& (*)(Request&);
 
@@ -51,16 +51,16 @@ using TensorShapes = std::map<std::string, std::string>;
 
 /// One of several names.
 struct Choice {
-    std::string_view (*name)(std::size_t place);  ///< in help's order; empty behind the last
+    std::string_view (*name)(std::size_t place);  ///< in the order of help; empty after the last
     void (*choose)(Request&, std::size_t place) = nullptr;
-    std::string_view (*chosen)(const Request&) = nullptr;  ///< empty where it is not said
+    std::string_view (*chosen)(const Request&) = nullptr;  ///< empty if not given
     bool has_default = false;                              ///< the first name
 };
 
-/// An array: the path of a file that is kept by the option's key, or a request's member.
+/// An array: the path of a file, stored by the option's key, or a request's member.
 struct Operand {};
 
-/// Flags of one command, which reads them itself: a text, or nothing behind the flag.
+/// Flags of one command, which reads them itself: a string, or no value.
 struct Word {};
 struct Switch {};
 
@@ -71,7 +71,7 @@ using Field = std::variant<
     Kept<std::vector<std::string>>, Kept<std::vector<std::uint64_t>>,
     Kept<std::vector<std::int64_t>>, Kept<std::vector<double>>, Kept<std::optional<TensorShapes>>>;
 
-/// Of a number, or of each number of a list. Whole numbers say what is expected by themselves.
+/// Limits of a number, or of each number of a list. Errors of integers state the limits themselves.
 struct Limits {
     double lowest = 0, highest = std::numeric_limits<double>::infinity();
     const char* expected = "";
@@ -81,17 +81,17 @@ struct Limits {
 struct Option {
     const char* key;         ///< in a request; the flag has '-' for '_'
     const char* group = "";  ///< in help
-    Modes modes = 0;         ///< where it may stand
+    Modes modes = 0;         ///< where it is allowed
     Field field = Word{};
     Limits limits = {};
     const char* argument = "";  ///< the placeholder in help; none for a choice or a boolean
-    const char* help = "";      ///< ends with the default, which a choice adds by itself
+    const char* help = "";      ///< ends with the default, except for a choice, where it is added
     unsigned use = everywhere;
-    Modes on_in = 0;  ///< where the default is true: help shows --no-NAME
+    Modes on_in = 0;  ///< if the default is true: help shows --no-NAME
     char letter = 0;  ///< the short flag
 };
 
-/// Whether its values are of this type, said or not.
+/// Whether its values are of this type, given or not.
 template <class T>
 bool keeps(const Option& option) {
     return std::holds_alternative<Kept<T>>(option.field) ||
@@ -112,23 +112,23 @@ inline bool names_file(const Option& option) {
 std::string flag_name(const Option& option);
 std::string flag_of(const Option& option);
 
-/// The names of a choice, in help's order.
+/// The names of a choice, in the order of help.
 std::vector<std::string_view> names_of(const Choice& choice);
 
 /// "a|b|c" for a choice.
 std::string argument_of(const Option& option);
 std::string help_of(const Option& option);
 
-/// What an error of a command's own flag says was expected: the limits' words, or "a, b or c".
+/// The expected value in an error of a command's own flag: the text of the limits, or "a, b or c".
 std::string expected_of(const Option& option);
 
 /// "a, b or c".
 std::string listed(const std::vector<std::string_view>& names);
 
-/// The names of all modes, as an error lists them.
+/// The names of all modes, for errors.
 std::string listed_modes();
 
-/// One of a table of names, for flags of one command: nothing of a request is chosen.
+/// One of a table of names, for flags of one command: no field of a request.
 template <const auto& names>
 constexpr Choice choice_among{
     [](std::size_t i) { return i < names.size() ? names[i].second : std::string_view(); }};

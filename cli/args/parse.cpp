@@ -1,4 +1,4 @@
-// argv as CLI11 reads it; see parse.hpp. Nothing else knows CLI11.
+// The only file that uses CLI11.
 #include "cli/args/parse.hpp"
 
 #include <unistd.h>
@@ -23,14 +23,14 @@ namespace {
 
 struct AddedFlag {
     const Option* option;
-    const CLI::Option* flag;  // null where no word can mean it
+    const CLI::Option* flag;  // null if no word can mean it
 };
 
 bool takes_no_value(const Option& option) {
     return is_boolean(option) || std::holds_alternative<Switch>(option.field);
 }
 
-/// Whether one of these words may be a flag of this option, whatever else it may be.
+/// Whether one of these words may be a flag of this option.
 bool may_be_named(const Option& option, const std::vector<std::string_view>& dashed) {
     const std::string name = flag_name(option);
     return std::any_of(dashed.begin(), dashed.end(), [&](std::string_view word) {
@@ -42,8 +42,8 @@ bool may_be_named(const Option& option, const std::vector<std::string_view>& das
     });
 }
 
-/// The last of a flag that is given more than once wins, so that aliases and scripts can set
-/// defaults. Both spellings of a boolean are one flag to CLI11, which keeps no order between two.
+/// The last value of a repeated flag wins, so that aliases and scripts can set defaults. Both forms
+/// of a boolean are one flag for CLI11, which keeps no order between two flags.
 const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
     const std::string flag = letter + flag_of(option);
@@ -56,8 +56,8 @@ const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     return added;
 }
 
-/// All flags of the command; to CLI11, whose time grows with the square of their number, those
-/// alone that the words may name.
+/// All flags of the command. CLI11 gets only those that the words may name, since its time is
+/// quadratic in their number.
 std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const Program& program,
                                  const std::vector<std::string>& words) {
     std::vector<std::string_view> dashed;
@@ -80,15 +80,15 @@ std::string text_of(const AddedFlag& added) {
     return std::holds_alternative<Switch>(added.option->field) ? "" : text;
 }
 
-/// Behind `--` every word is a name, whatever it begins with. CLI11 would take it for a flag.
-void settle_names(std::vector<std::string>& words) {
+/// After `--` every word is a name. CLI11 would take some for flags.
+void escape_names(std::vector<std::string>& words) {
     const auto mark = std::find(words.begin(), words.end(), "--");
     if (mark == words.end()) return;
     for (auto name = words.erase(mark); name != words.end(); ++name)
         if (name->starts_with('-') && *name != "-") name->insert(0, "./");
 }
 
-/// What CLI11 would take for something else: `--seed= 5` for a value, `-seed` for -s with a value.
+/// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value.
 void check_words(const std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
     for (const std::string& word : words) {
         if (word.starts_with("--") && word.ends_with("="))
@@ -100,7 +100,7 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
             for (const AddedFlag& added : flags)
                 if (takes_no_value(*added.option) &&
                     (flag == flag_of(*added.option) || flag == "--no-" + flag_name(*added.option)))
-                    throw Error(ErrorKind::usage, flag, "stands with a value; expected none");
+                    throw Error(ErrorKind::usage, flag, "has a value; expected none");
         }
         if (!word.starts_with('-') || word.starts_with("--")) continue;
         if (equals == 2)
@@ -118,9 +118,9 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
 [[noreturn]] void fail_mismatch(std::string text) {  // "--seed: 1 required N missing", "causal ..."
     if (!text.starts_with('-')) text.insert(0, "--");
     const bool has_value = text.find("override") != std::string::npos;
-    throw Error(ErrorKind::usage, text.substr(0, text.find_first_of(": ")),
-                has_value ? "stands with a value; expected none"
-                          : "is without its value; expected one after it");
+    throw Error(
+        ErrorKind::usage, text.substr(0, text.find_first_of(": ")),
+        has_value ? "has a value; expected none" : "is without its value; expected one after it");
 }
 
 const CommandRow* find_command(const Program& program, std::string_view name) {
@@ -149,7 +149,7 @@ std::vector<Given> all_given(Args& args, const std::vector<AddedFlag>& flags) {
     return given;
 }
 
-/// The last of each, by the order of the tables, which is that of what is checked first.
+/// The last of each, in the order of the tables, which is the order of checks.
 std::vector<Given> last_of_each(const std::vector<Given>& all,
                                 const std::vector<AddedFlag>& flags) {
     std::vector<Given> given;
@@ -162,7 +162,7 @@ std::vector<Given> last_of_each(const std::vector<Given>& all,
     return given;
 }
 
-/// What stands before any command.
+/// Words before any command.
 bool is_for_program(Args& args, const std::vector<std::string>& words, std::size_t columns) {
     const std::string first = words.empty() ? "" : words[0];
     const bool asks_help = first == "-h" || first == "--help";
@@ -191,20 +191,20 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     if (args.command == nullptr)
         throw Error(ErrorKind::usage, io::shortened(words[0]), unknown_command(program, words[0]));
     words.erase(words.begin());
-    settle_names(words);
+    escape_names(words);
 
     CLI::App app;
     app.allow_extras();
     app.set_help_flag("-h");
     app.set_help_all_flag("--help");
-    // The one word of a command that takes no others. Those of the rest remain as they stand:
-    // CLI11 2.1 hands them over in another order where flags stand before them.
+    // The only word of a command that takes one. Other words keep their order: CLI11 2.1 returns
+    // them in a different order if flags precede them.
     const CLI::Option* const input =
         args.command->input != nullptr ? app.add_option("INPUT") : nullptr;
     const std::vector<AddedFlag> flags = add_flags(app, *args.command, program, words);
     check_words(words, flags);
     try {
-        std::reverse(words.begin(), words.end());  // as CLI11 takes them
+        std::reverse(words.begin(), words.end());  // in CLI11's form
         app.parse(std::move(words));
     } catch (const CLI::CallForHelp&) {
         args.message = short_page(program, *args.command, columns);

@@ -1,4 +1,3 @@
-// Unknown words; see unknown.hpp.
 #include "cli/args/unknown.hpp"
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 namespace attn::cli {
 namespace {
 
-/// What PyTorch, ONNX, transformers, FlashAttention and others call an option, in small letters
-/// with '_', a blank on either side of each.
+/// Names of options in PyTorch, ONNX, transformers, FlashAttention and others, in lower case with
+/// '_', with a blank before and after each.
 struct OtherNames {
     std::string_view key;
     std::string_view names;
@@ -71,7 +70,7 @@ constexpr OtherNames other_names[] = {
     {"jobs", " workers num_workers parallel "},
 };
 
-/// Words of elsewhere that stand for several options, for a choice, or for none.
+/// Words of other programs that mean several options, a choice, or none.
 struct Explained {
     std::string_view names;
     const char* words;
@@ -81,38 +80,39 @@ constexpr Explained explained[] = {
     {" bias use_bias add_bias attention_bias qkv_biases ",
      "--qkv-bias adds biases to the projections; --no-out-bias leaves out that of the output"},
     {" out ", "-o FILE writes the result there; --d-out N is the width of the context vectors"},
-    {" json csv tsv npy npz ndjson table torch safe_tensors ", "--format says it: --format json"},
-    {" jsonl ", "--format ndjson is one document a line"},
+    {" json csv tsv npy npz ndjson table torch safe_tensors ",
+     "use --format, such as --format json"},
+    {" jsonl ", "--format ndjson writes one document per line"},
     {" output_dim out_dim out_features ", "--d-out N is the width of the context vectors"},
     {" dim d_model hidden_size hidden_dim hidden width size embed model_dim features ",
-     "--d-out N is the width of the context vectors; that of the inputs is their own"},
+     "--d-out N is the width of the context vectors; the input determines its own width"},
     {" head_dim head_size d_head dim_head head_width ",
      "--d-out N is the width of all heads together: heads times a head's"},
-    {" d_in input_dim in_features ", "it is the input's own width; --d-out N is the output's"},
+    {" d_in input_dim in_features ", "it is the width of the input; --d-out N is the output's"},
     {" d_key dim_k key_dim kdim ", "--d-k N is the width of queries and keys"},
     {" d_value dim_v value_dim vdim ", "--d-v N is the width of values"},
-    {" batch_size batches ", "it is the input's own: (batch, tokens, d_in)"},
+    {" batch_size batches ", "the input determines it: (batch, tokens, d_in)"},
     {" seq_len seqlen sequence_length length n_tokens num_tokens ",
-     "it is the input's own: (tokens, d_in)"},
+     "the input determines it: (tokens, d_in)"},
     {" batch_first ", "inputs are (batch, tokens, d_in) always"},
     {" need_weights output_attentions return_weights return_attention weights_only ",
      "the attention weights are written anyway; --emit attention_weights writes them alone"},
     {" all everything intermediates ", "--emit all writes every array"},
     {" input inputs file input_file x data matrix ",
-     "the input is a word of its own: attn MODE FILE, or - for standard input"},
+     "the input is an argument without a flag: attn MODE FILE, or - for standard input"},
     {" no_causal non_causal bidirectional full ",
      "attn self, cross and sdpa do not mask; attn multihead has --no-causal"},
     {" sliding_window sliding_window_size ",
      "--window LEFT counts the keys before the query: a window of N keys is --window N-1"},
     {" temperature temp ", "--scale S multiplies the scores (default 1/sqrt(d_k))"},
     {" verbose v debug vv ", "attn explain MODE shows every step, attn --version the version"},
-    {" quiet q silent ", "attn says nothing but its answer; 2>/dev/null hides its notes"},
+    {" quiet q silent ", "attn prints only its result; 2>/dev/null hides its notes"},
     {" version ", "attn --version shows it"},
     {" device cuda gpu cpu mps ", "attn computes on the processor; --threads N, --kernel NAME"},
-    {" float64 double fp64 float32 float fp32 ", "--dtype float32 or float64 says it"},
+    {" float64 double fp64 float32 float fp32 ", "use --dtype float32 or float64"},
     {" half fp16 float16 bf16 bfloat16 ", "types are --dtype float32 and float64"},
-    {" color colour no_color ", "the environment's NO_COLOR and CLICOLOR_FORCE say it"},
-    {" force overwrite y yes ", "a file that is there is replaced anyway"},
+    {" color colour no_color ", "use the environment variables NO_COLOR and CLICOLOR_FORCE"},
+    {" force overwrite y yes ", "existing files are replaced anyway"},
     {" dry_run n ", "attn batch has --dry-run"},
     {" norm layer_norm layernorm prenorm ", "--pre-norm applies the model's norm"},
 };
@@ -137,7 +137,7 @@ constexpr Explained commands_elsewhere[] = {
     {" complete completions ", "attn completion"},
 };
 
-/// In small letters, with '_', between blanks.
+/// In lower case, with '_', between blanks.
 std::string as_listed(std::string_view word) {
     std::string text(word.substr(0, 64));
     for (char& c : text)
@@ -181,7 +181,7 @@ std::string have(const std::string& owners, const std::string& what) {
     return owners + (owners.find(" and ") == std::string::npos ? " has " : " have ") + what;
 }
 
-/// What stands in for an option where a mode lacks it.
+/// Alternatives to an option that a mode lacks.
 struct StandIn {
     std::string_view key;
     Modes modes;
@@ -200,21 +200,21 @@ const Option* find_anywhere(const Program& program, std::string_view key) {
     return nullptr;
 }
 
-/// The command's own, or one of the table that it takes.
+/// The command's own option, or one of the table that it takes.
 const Option* find_taken(const Program& program, const CommandRow& command, std::string_view key) {
     if (const Option* option = option_of(command.own, key)) return option;
     const Option* const option = option_of(program.options, key);
     return option != nullptr && takes(command, *option) ? option : nullptr;
 }
 
-/// Where to have an option that a command does not take; or empty.
+/// The commands that have an option that this one does not take; or empty.
 std::string elsewhere(const Program& program, const CommandRow& command, const Option& option) {
     if (command.mode != nullptr && option.modes != 0) return where_else(option, command.mode->mode);
     const std::string owners = owners_of(program, option);
     return owners.empty() ? owners : have(owners, "it");
 }
 
-/// Of the flags that the command takes, or of all others; with its dashes, or empty.
+/// The nearest of the flags that the command takes, or of all others; with its dashes, or empty.
 std::string nearest(const Program& program, const CommandRow& command, const std::string& meant,
                     bool is_negated, bool here) {
     std::vector<std::string> names;
@@ -229,7 +229,7 @@ std::string nearest(const Program& program, const CommandRow& command, const std
     return near.empty() ? near : (is_negated ? "--no-" : "--") + near;
 }
 
-/// What is near to an unknown flag, here or elsewhere.
+/// The nearest match of an unknown flag, here or elsewhere.
 std::string nearest_flag(const Program& program, const CommandRow& command,
                          const std::string& meant, bool is_negated) {
     const std::string near = nearest(program, command, meant, is_negated, true);
@@ -241,7 +241,7 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     return have(owners_of(program, *option_of(program.options, key)), far);
 }
 
-/// Whether it is meant as the negation of another flag, not as one whose own name begins so.
+/// Whether it is the negation of another flag, not a flag whose name begins so.
 bool is_negation(const Program& program, const std::string& bare) {
     if (!bare.starts_with("no-") && !bare.starts_with("no_")) return false;
     std::vector<std::string> names;
@@ -278,7 +278,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         return is_negated && is_boolean(option) ? "--no-" + flag_name(option) : flag_of(option);
     };
 
-    // A flag of another command, or one that is spelled in another way.
+    // A flag of another command, or one with a different spelling.
     const std::string listed_word = as_listed(meant);
     const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
     if (const Option* known = find_anywhere(program, key); known != nullptr && !is_letter) {
@@ -289,7 +289,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
                         ? " has no negation; leave it out"
                         : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
-        // `--head` of explain is rather a slip in --heads.
+        // `--head` of explain is more likely a typo of --heads.
         const bool is_own = known->modes == 0 || (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();

@@ -1,5 +1,5 @@
-// What to say of a word that is not known: what is meant by it where it comes from another program,
-// else the nearest that is known, else where the known ones are listed. Never a guess that is far.
+// Messages for unknown words: the equivalent of another program's word, else the nearest known
+// word, else the place where the known ones are listed. Never a distant guess.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
 
 std::string unknown_command(const Program& program, const std::string& word);
 
-/// Of a request's key, in a mode that knows these.
+/// For a request's key, in a mode that has these.
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known);
 
-/// Where to have what this option does, for a mode that lacks it: "attn multihead has it".
+/// The alternative to this option, for a mode that lacks it: "attn multihead has it".
 std::string where_else(const Option& option, Mode mode);
 
 /// The names of a table of modes, "multihead, cross and sdpa".

@@ -1,4 +1,3 @@
-// `attn compare A B`; see compare.hpp.
 #include "cli/compare/compare.hpp"
 
 #include <unistd.h>
@@ -31,10 +30,10 @@
 namespace attn::cli {
 namespace {
 
-/// 0.43 stands for the float32 nearest to it, where float32 numbers were written.
+/// 0.43 means the nearest float32, if float32 numbers were written.
 void round_text(ResultFile& side, const ResultFile& other) {
-    const std::optional<Dtype> beside = other.is_text ? std::nullopt : other.dtype;
-    const std::optional<Dtype> dtype = side.dtype ? side.dtype : beside;
+    const std::optional<Dtype> other_dtype = other.is_text ? std::nullopt : other.dtype;
+    const std::optional<Dtype> dtype = side.dtype ? side.dtype : other_dtype;
     if (!side.is_text || !dtype) return;
     for (ResultArray& array : side.arrays)
         for (double& value : array.values) value = row_of(*dtype).round(value);
@@ -42,9 +41,9 @@ void round_text(ResultFile& side, const ResultFile& other) {
 
 struct Row {
     std::string name;
-    const ResultArray* a = nullptr;  // null where that side has no such array
+    const ResultArray* a = nullptr;  // null if that side has no such array
     const ResultArray* b = nullptr;
-    std::optional<Difference> difference;  // empty where the shapes differ
+    std::optional<Difference> difference;  // empty if the shapes differ
 
     bool equal() const { return difference && difference->outside == 0; }
 };
@@ -62,7 +61,7 @@ const ResultArray* find_in(const ArraysByName& arrays, const std::string& name) 
     return found == arrays.end() ? nullptr : found->second;
 }
 
-/// Text holds floats where the other side does, and then the nearest one is meant.
+/// Text holds floats if the other side does: each number then means the nearest float.
 const Array<double>* rounding_errors_of(const ResultFile& side, const ResultArray& array,
                                         const ResultFile& other_side, const ResultArray& other) {
     if (!array.rounding_errors) return nullptr;
@@ -94,7 +93,7 @@ std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Toleran
             list += (list.empty() ? "" : ", ") + array.name;
         constexpr std::size_t longest = 400;
         throw Error(ErrorKind::usage, several.place,
-                    "several arrays beside one: " + io::shortened(list, longest) +
+                    "several arrays compared with one: " + io::shortened(list, longest) +
                         "; expected one, named as in " + several.place + ":NAME");
     }
     if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
@@ -142,7 +141,7 @@ std::string shapes_of(const Row& row) {
     return a == b ? a : a + " and " + b;
 }
 
-/// As many as there are names for them; empty where the shapes differ.
+/// One per name; empty if the shapes differ.
 std::vector<std::string> numbers_of(const Row& row) {
     if (!row.difference) return std::vector<std::string>(7);
     const Difference& d = *row.difference;
@@ -151,12 +150,12 @@ std::vector<std::string> numbers_of(const Row& row) {
             std::to_string(d.outside)};
 }
 
-/// Cells of what a row is, and of its numbers; a header first.
+/// Cells with a row's name, and with its numbers; a header first.
 struct Table {
     io::Cells rows{{"array", "shape", "verdict"}}, numbers;
 };
 
-/// A line for each array.
+/// One line per array.
 std::string wide_text(const Table& table) {
     io::Cells cells = table.rows;
     for (std::size_t i = 0; i < cells.size(); ++i)
@@ -216,7 +215,7 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
             const Difference& d = *row.difference;
             entry["max_abs"] = d.max_abs;
             entry["mean_abs"] = d.mean_abs;
-            entry["max_rel"] = d.max_rel;  // null where it is infinite
+            entry["max_rel"] = d.max_rel;  // null if it is infinite
             entry["max_ulp"] = d.max_ulp;
             entry["worst"] = d.worst;
             entry["nonfinite_mismatches"] = d.nonfinite_mismatches;
@@ -231,7 +230,7 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 
 namespace {
 
-/// Both are opened, and what they need is added up, before either is read.
+/// Both are opened, and their memory is added up, before either is read.
 std::pair<ResultFile, ResultFile> read_both(const CompareRequest& request, ThreadPool& workers) {
     const io::InputFile a = io::open_input_file(request.a), b = io::open_input_file(request.b);
     require_memory(bytes_to_read(a, false) + bytes_to_read(b, false), b.place,

@@ -1,4 +1,4 @@
-// `attn compare A B`: how far two results, or two arrays, are apart.
+// `attn compare A B`: how far two results, or two arrays, differ.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace attn::cli {
 struct CompareRequest {
     std::string a, b;  ///< paths, or - for standard input
     Tolerance tolerance;
-    std::optional<Dtype> dtype;  ///< empty: as the results say, else float32
+    std::optional<Dtype> dtype;  ///< empty: that of the results, else float32
     bool json = false;
     io::CsvStyle csv;
 };
 
-/// Writes the comparison to standard output; true where every array of each side has a partner
-/// within the tolerance whose shape is the same, but for leading axes of length 1. A note says
-/// where such axes differ. How files of CSV were read goes to `notes`, which may hold empty
-/// strings. Errors: kinds input and io.
+/// Writes the comparison to standard output; true if every array of each side has a counterpart
+/// within the tolerance with the same shape, except for leading axes of length 1. A note reports
+/// such axes. Notes on how CSV files were read go to `notes`, which may hold empty strings. Errors:
+/// kinds input and io.
 bool compare(const CompareRequest& request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

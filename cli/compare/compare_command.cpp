@@ -1,4 +1,4 @@
-// `attn compare`: it computes nothing and has flags of its own.
+// `attn compare`: it computes nothing and has its own flags.
 #include "cli/compare/compare_command.hpp"
 
 #include <string>
@@ -53,7 +53,7 @@ constexpr Option compare_options[] = {
      .argument = "X",
      .help = "the same relative to B, added to it (default 0)"},
     {.key = "ulp",
-     .limits = {.expected = "a whole number from 0"},
+     .limits = {.expected = "an integer from 0"},
      .argument = "N",
      .help = "units in the last place that count as equal (default 0)"},
     {.key = "dtype",
@@ -72,7 +72,7 @@ constexpr Option compare_options[] = {
 
 constexpr CommandRow compare_command{
     .name = "compare",
-    .summary = "how far two results are apart, array by array",
+    .summary = "how far two results differ, array by array",
     .note = "; exit code 1 where they differ",
     .examples =
         "  attn compare tokens.json tokens.csv --atol 1e-6 --ulp 4\n"

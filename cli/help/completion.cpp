@@ -1,4 +1,3 @@
-// Words and flags for shells; see completion.hpp.
 #include "cli/help/completion.hpp"
 
 #include <algorithm>
@@ -43,7 +42,7 @@ std::vector<CompletedFlag> completed_flags(const Program& program, const Command
         flags.push_back(completed(*shown.option, shown.help));
     flags.push_back(completed(config_option, config_option.help));
     flags.push_back({{"--help"}, ValueKind::none, "", "", "every flag"});
-    flags.push_back({{"-h"}, ValueKind::none, "", "", "the flags of every day"});
+    flags.push_back({{"-h"}, ValueKind::none, "", "", "the common flags"});
     return flags;
 }
 

@@ -1,4 +1,4 @@
-// What a shell completes: the words and flags of every command, from the tables.
+// The completions of a shell: the words and flags of every command, from the tables.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace attn::cli {
 
-/// What may stand behind a flag.
+/// The kinds of values of a flag.
 enum class ValueKind { none, word, arrays, file, other };
 
 struct CompletedFlag {
     std::vector<std::string> spellings;  ///< with their dashes: "--output", "-o"
     ValueKind kind;
-    std::string values;    ///< of a word: those that there are, between blanks
+    std::string values;    ///< of a word: all of them, between blanks
     std::string argument;  ///< the placeholder of help
     std::string help;      ///< without its default
 };
@@ -24,7 +24,7 @@ struct CompletedFlag {
 /// All flags that a command takes, its own first.
 std::vector<CompletedFlag> completed_flags(const Program& program, const CommandRow& command);
 
-/// What the command's first word may be, between blanks; empty where it is a file.
+/// The values of the command's first word, between blanks; empty if it is a file.
 std::string completed_words(const Program& program, const CommandRow& command);
 
 /// The arrays that --emit and the like take, between blanks.

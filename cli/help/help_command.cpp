@@ -53,7 +53,7 @@ std::string list_of_all(const Program& program, std::size_t columns) {
     return page;
 }
 
-/// A command's flags, and behind them the page of the same name.
+/// A command's flags, followed by the page of the same name.
 std::string page_of(const Program& program, const std::string& name, std::size_t columns) {
     const CommandRow* const command = find_command(program, name);
     const Topic* const topic = find_topic(name);
@@ -78,9 +78,9 @@ int run_help(const Args& args, Request&) {
     std::string page;
     if (args.has("man")) {
         if (!words.empty())
-            throw Error(
-                ErrorKind::usage, "--man",
-                "beside " + io::shortened(words[0]) + "; expected no topic: it holds them all");
+            throw Error(ErrorKind::usage, "--man",
+                        "given with " + io::shortened(words[0]) +
+                            "; expected no topic, since it contains all");
         page = man_page(*args.program);
     } else {
         page = words.empty() ? list_of_all(*args.program, columns)

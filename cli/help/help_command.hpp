@@ -1,4 +1,4 @@
-// `attn help` and `attn completion`: what the program says of itself.
+// `attn help` and `attn completion`: the program's documentation.
 #pragma once
 
 #include "cli/args/args.hpp"

@@ -1,4 +1,3 @@
-// attn.1; see man_page.hpp.
 #include "cli/help/man_page.hpp"
 
 #include <string_view>
@@ -18,12 +17,12 @@ std::string bold_line(std::string_view text) {
     return ".B " + roff_text(text) + '\n';
 }
 
-/// A paragraph behind a tag.
+/// A paragraph after a tag.
 std::string tagged(std::string_view tag, std::string_view words) {
     return ".TP\n" + bold_line(tag) + roff_line(roff_text(words));
 }
 
-/// "multihead, cross, sdpa", where it is not every mode.
+/// "multihead, cross, sdpa", unless it is every mode.
 std::string modes_of(const Program& program, const Option& option) {
     std::string names;
     bool is_everywhere = true;
@@ -79,7 +78,7 @@ std::string man_page(const Program& program) {
     for (const CommandRow* command : program.commands)
         if (command->mode == nullptr && !command->own.empty()) page += own_flags(program, *command);
     page += ".SS all commands\n" + tagged(spelling_of(config_option), config_option.help) +
-            tagged("-h", "the flags of every day") + tagged("--help", "every flag");
+            tagged("-h", "the common flags") + tagged("--help", "every flag");
     page += page_section("FILES", "formats") + page_section("ENVIRONMENT", "environment") +
             page_section("EXIT STATUS", "exit-codes") + section("EXAMPLES");
     page += roff_code(program.examples);

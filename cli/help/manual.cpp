@@ -1,5 +1,4 @@
-// The manual by its topics; see manual.hpp. The pages themselves are made texts by
-// cli/manual/embed_manual.cmake.
+// cli/manual/embed_manual.cmake embeds the pages.
 #include "cli/help/manual.hpp"
 
 #include <algorithm>

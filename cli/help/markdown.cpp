@@ -1,4 +1,3 @@
-// Pages as blocks; see markdown.hpp.
 #include "cli/help/markdown.hpp"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
-/// "| a | b |"; a bar behind a backslash belongs to its cell.
+/// "| a | b |"; a bar after a backslash belongs to its cell.
 std::vector<std::string> cells_of(std::string_view line) {
     std::vector<std::string> cells;
     std::string cell;
@@ -84,14 +83,14 @@ private:
     }
 
     bool is_code_ = false;
-    bool is_open_ = false;  ///< whether a line may go on with the last block
+    bool is_open_ = false;  ///< whether a line may continue the last block
 };
 
 std::string bare(std::string_view text) {
     return std::string(text);
 }
 
-/// A sign alone, such as -, would be lost among words.
+/// A single sign, such as -, would be lost among words.
 std::string plain_code(std::string_view code) {
     const bool is_word =
         code.find(' ') == std::string_view::npos &&
@@ -99,7 +98,7 @@ std::string plain_code(std::string_view code) {
     return is_word ? std::string(code) : '`' + std::string(code) + '`';
 }
 
-/// "[text](target)" at the start of `text`: its parts, and its length; 0 where there is none.
+/// "[text](target)" at the start of `text`: its parts, and its length; 0 if there is none.
 struct Link {
     std::string_view words{}, target{};
     std::size_t length = 0;

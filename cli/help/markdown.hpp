@@ -1,4 +1,4 @@
-// The part of Markdown that the manual's pages are written in.
+// The subset of Markdown used by the manual.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace attn::cli {
 
-/// What stands between empty lines, or one item of a list.
+/// The text between empty lines, or one item of a list.
 struct Block {
     enum class Kind { heading, paragraph, item, table, code };
     Kind kind;
@@ -18,10 +18,10 @@ struct Block {
     std::vector<std::vector<std::string>> rows{};  ///< of a table; the first is its header
 };
 
-/// Headings, paragraphs, lists of one level, tables and fenced code, in their order.
+/// Headings, paragraphs, lists of one level, tables and fenced code, in order.
 std::vector<Block> blocks_of(std::string_view page);
 
-/// How marks of a text are written.
+/// The output of marks in a text.
 struct Marks {
     std::string (*code)(std::string_view);
     std::string (*bold)(std::string_view);
@@ -29,7 +29,7 @@ struct Marks {
 };
 
 /// The text with `code`, **bold** and [links](page.md) written by `marks`; a link to a page of the
-/// manual says how to open it.
+/// manual shows how to open it.
 std::string marked(std::string_view text, const Marks& marks);
 
 /// For places without styles: code of several words stays between backticks, the rest is bare.

@@ -1,4 +1,3 @@
-// Text and blocks in man's macros; see roff.hpp.
 #include "cli/help/roff.hpp"
 
 #include <algorithm>
@@ -17,7 +16,8 @@ std::string bold_code(std::string_view code) {
     return bold(roff_text(code));
 }
 
-/// A row's first cell is a tag, the others stand behind it; of three and more with their headers.
+/// A row's first cell is a tag, followed by the others; with their headers if there are three or
+/// more.
 std::string table_roff(const Block& table) {
     std::string out;
     const std::vector<std::string>& headers = table.rows[0];

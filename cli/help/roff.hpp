@@ -6,13 +6,14 @@
 
 namespace attn::cli {
 
-/// The text with roff's own signs escaped; a hyphen is a minus, so that flags can be copied.
+/// The text with roff's special characters escaped; a hyphen is a minus, so that flags can be
+/// copied.
 std::string roff_text(std::string_view text);
 
-/// Text of roff as a line that is no request.
+/// Text of roff as a line that is not a request.
 std::string roff_line(std::string text);
 
-/// Lines that stay as they are.
+/// Lines that are not filled.
 std::string roff_code(std::string_view code);
 
 /// Text with Markdown's marks: code and bold are bold.

@@ -1,4 +1,3 @@
-// Blocks in lines; see text_page.hpp.
 #include "cli/help/text_page.hpp"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ using io::display_width;
 constexpr std::size_t widest_text = 100;
 constexpr std::size_t between_columns = 2;
 
-/// How many bytes of `text` fit into so many columns: at least one character.
+/// The number of bytes of `text` that fit into this many columns: at least one character.
 std::size_t fitting(std::string_view text, std::size_t columns) {
     const auto next = [&](std::size_t at) {
         for (++at; at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;) ++at;
@@ -48,7 +47,7 @@ Lines lines_of(const std::string& text, std::size_t columns) {
     return lines;
 }
 
-/// The first line stands behind `start`, the others below its end.
+/// The first line follows `start`, the others are below its end.
 std::string behind(const std::string& start, const std::string& text, std::size_t columns) {
     const std::size_t indent = display_width(start);
     std::string out;
@@ -70,8 +69,8 @@ std::size_t longest_word(std::string_view text) {
 /// A table of plain texts, each row as long as the first.
 using Cells = std::vector<Lines>;
 
-/// Widths of the columns, so that the table is as low as may be; empty where the longest words do
-/// not find place beside each other.
+/// Widths of the columns that minimise the height of the table; empty if the longest words do not
+/// fit side by side.
 std::vector<std::size_t> widths_of(const Cells& rows, std::size_t columns) {
     const std::size_t count = rows[0].size();
     std::vector<std::size_t> widths(count, 0), most(count, 0);
@@ -93,7 +92,7 @@ std::vector<std::size_t> widths_of(const Cells& rows, std::size_t columns) {
         }
         return sum;
     };
-    // What is left goes where it saves most lines for its columns.
+    // Remaining columns go where they save the most lines.
     for (std::size_t left = columns - used; left > 0;) {
         const std::size_t now = height();
         std::size_t best = count, best_step = 0;
@@ -137,7 +136,7 @@ std::string row_text(const Lines& row, const std::vector<std::size_t>& widths) {
     return out;
 }
 
-/// Of each row "- first cell", and below it "header: cell" for the others.
+/// For each row "- first cell", and below it "header: cell" for the others.
 std::string list_text(const Cells& rows, std::size_t columns) {
     std::string out;
     for (std::size_t r = 1; r < rows.size(); ++r) {

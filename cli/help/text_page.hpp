@@ -7,8 +7,8 @@
 
 namespace attn::cli {
 
-/// The page in lines of at most `columns` columns, at least 20; only code is kept as it is. A table
-/// whose columns find no place is a list of its rows.
+/// The page in lines of at most `columns` columns, at least 20; only code is not wrapped. A table
+/// that is too wide becomes a list of its rows.
 std::string text_page(std::string_view markdown, std::size_t columns);
 
 }  // namespace attn::cli

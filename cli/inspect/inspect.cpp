@@ -1,4 +1,3 @@
-// What is in a file; see inspect.hpp.
 #include "cli/inspect/inspect.hpp"
 
 #include <algorithm>
@@ -37,7 +36,7 @@ io::ArrayRules anything() {
     return rules;
 }
 
-/// An array of a text, which takes `bytes` of it.
+/// An array in text, of which it takes `bytes`.
 io::StoredArray array_of_text(const std::string& name, const io::NumberArray& read,
                               std::size_t bytes) {
     io::StoredArray array;
@@ -48,7 +47,7 @@ io::StoredArray array_of_text(const std::string& name, const io::NumberArray& re
     return array;
 }
 
-/// "result" of "attn.result/1"; empty for a schema that is not attn's.
+/// "result" of "attn.result/1"; empty for a schema of another program.
 std::string kind_of_schema(const nlohmann::json& schema) {
     for (std::string_view name : schemas::all)
         if (schema == name) return std::string(name.substr(5, name.find('/') - 5));
@@ -56,9 +55,9 @@ std::string kind_of_schema(const nlohmann::json& schema) {
 }
 
 bool is_request_key(const std::string& key) {
-    static constexpr std::array<std::string_view, 2> beside{"mode", "inputs"};
+    static constexpr std::array<std::string_view, 2> other_keys{"mode", "inputs"};
     const Option* option = find_option(key);
-    return std::find(beside.begin(), beside.end(), key) != beside.end() ||
+    return std::find(other_keys.begin(), other_keys.end(), key) != other_keys.end() ||
            (option != nullptr && (option->use & as_key) != 0);
 }
 
@@ -85,7 +84,7 @@ std::string kind_of_object(const io::JsonDocument& document) {
     return "arrays";
 }
 
-/// null where there is none that a request may have.
+/// null if a request cannot have it.
 nlohmann::json id_in(const io::JsonDocument& document) {
     const io::JsonMember* const member = document.find("id");
     if (member == nullptr || document.holds_array(*member) || document.holds_object(*member))
@@ -121,7 +120,7 @@ public:
         if (may_be_model()) {
             io::ArrayFile all{found_.file, found_.arrays, metadata_};
             all.index_names();
-            // What was piped in cannot be opened again.
+            // Piped input cannot be opened again.
             const bool is_lasting = path.file != "-" && io::file_id(path.file);
             inspect_model(found_, all, is_lasting ? path.file : "", path.array, request_.layer);
         }
@@ -134,7 +133,7 @@ public:
     }
 
 private:
-    /// A model's folder, or its config, stands for its weights.
+    /// A model's folder or config leads to its weights.
     std::string weights_path() const {
         const std::string& path = request_.path;
         if (io::last_part(path) != "config.json" || io::is_folder(path))
@@ -144,7 +143,7 @@ private:
         return path;
     }
 
-    /// A JSON file of weights may hold what a request may hold too, such as a mask.
+    /// A JSON file of weights may have members that a request may have too, such as a mask.
     bool may_be_model() const {
         const auto holds = [&](std::string_view name) {
             return members_.contains(name) ||
@@ -218,7 +217,7 @@ private:
             name, document.read_array(member, anything(), &workers_), member.end - member.begin));
     }
 
-    /// What is wrong with its keys. A record's mode is needed to know.
+    /// The error in its keys. A record's mode is required for that.
     void check_request(const io::InputFile& file) {
         if (file.document->find("mode") == nullptr) return;
         Request request;
@@ -239,7 +238,7 @@ private:
                (option->modes & in(mode)) != 0;
     }
 
-    /// One array, of CSV with its header and labels.
+    /// One array; for CSV with its header and labels.
     void take_one(const io::InputFile& file) {
         found_.kind = "array";
         io::NumberArray read;
@@ -256,7 +255,7 @@ private:
         found_.arrays.push_back(array_of_text("", read, file.source->text.size()));
     }
 
-    /// Requests or results, one a line.
+    /// Requests or results, one per line.
     void take_lines(const io::Source& source) {
         found_.kind = "lines";
         std::map<std::string, std::size_t> kinds;
@@ -280,7 +279,7 @@ private:
             {"count", count}, {"kinds", kinds}, {"first_id", first_id}, {"last_id", last_id}});
     }
 
-    /// The one array that FILE:NAME names.
+    /// The array named in FILE:NAME.
     void pick(const std::string& name) {
         std::vector<io::StoredArray>& all = found_.arrays;
         const std::string list = io::list_of(all);

@@ -1,4 +1,4 @@
-// `attn inspect`: it computes nothing and has flags of its own.
+// `attn inspect`: it computes nothing and has its own flags.
 #include "cli/inspect/inspect_command.hpp"
 
 #include <unistd.h>
@@ -47,7 +47,7 @@ constexpr Option inspect_options[] = {
      .help = "for people or for programs (default table)",
      .letter = 'f'},
     {.key = "layer",
-     .limits = {.expected = "a whole number from 0"},
+     .limits = {.expected = "an integer from 0"},
      .argument = "N",
      .help = "layer of a model to look at (default the first)"},
 };
@@ -56,7 +56,7 @@ constexpr Option inspect_options[] = {
 
 constexpr CommandRow inspect_command{
     .name = "inspect",
-    .summary = "what is in a file: arrays, a request, a result or a model",
+    .summary = "the contents of a file: arrays, a request, a result or a model",
     .examples =
         "  attn inspect tokens.npz\n"
         "  attn inspect models/gpt2 --layer 3\n"

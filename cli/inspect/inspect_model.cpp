@@ -1,4 +1,4 @@
-// What a model's file holds, as --weights takes it; see inspect.hpp.
+// The contents of a model's file, as --weights reads it.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -29,7 +29,8 @@ Mode mode_for(const io::ArrayFile& file, const ModelLayer& layer) {
     return file.find(layer.full("mask")) != nullptr ? Mode::causal : Mode::self;
 }
 
-/// What the file and its config fix beside the defaults, by the keys of a request.
+/// The settings that the file and its config determine, besides the defaults, by the keys of a
+/// request.
 ordered_json fixed_settings(const Request& request) {
     Request untold;
     untold.settings.mode = request.settings.mode;
@@ -43,7 +44,7 @@ ordered_json fixed_settings(const Request& request) {
     return fixed;
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 std::string shell_word(const std::string& text) {
     constexpr std::string_view plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+:=@%-";
@@ -78,7 +79,7 @@ public:
     }
 
 private:
-    /// The layer of that number, else the first.
+    /// The layer with that number, else the first.
     const ModelLayer& choose(std::optional<std::uint64_t> number) {
         std::stable_sort(
             layers_.begin(), layers_.end(),
@@ -87,11 +88,11 @@ private:
         const auto fits = [&](const ModelLayer& layer) { return layer.number == number; };
         const auto chosen = std::find_if(layers_.begin(), layers_.end(), fits);
         if (chosen != layers_.end()) return *chosen;
-        io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // says which there are
+        io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // lists the layers
         throw Error(ErrorKind::usage, "--layer", "no such layer in " + file_.name);
     }
 
-    /// What the names and shapes say.
+    /// What the names and shapes determine.
     void describe(const ModelLayer& layer) {
         const io::LayerWidths widths = io::layer_widths(file_, layer);
         std::set<std::size_t> numbers;
@@ -107,7 +108,7 @@ private:
             model_["vocab_size"] = words->shape[0];
     }
 
-    /// Files that hold the attention alone have none.
+    /// Files with only the attention have none.
     bool has_norm(const ModelLayer& layer) const {
         const std::string module = layer.beside(layer.family->norm) + ".";
         return !layer.family->norm.empty() &&

@@ -1,4 +1,4 @@
-// What is in a file, for people; see inspect.hpp.
+// The contents of a file as text.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -28,7 +28,7 @@ std::string shown_value(const ordered_json& value) {
     return io::one_line(io::shortened(text, longest_value));
 }
 
-/// The end of a name says more than its start.
+/// The end of a name is more informative than its start.
 std::string fitted_name(const std::string& name, std::size_t columns) {
     std::string text = io::one_line(name);
     constexpr std::size_t longest_character = 4;
@@ -82,7 +82,7 @@ public:
     }
 
 private:
-    /// "name  word, word,": at most as wide as the place, further lines below the first word.
+    /// "name  word, word,": at most as wide as available, further lines below the first word.
     void add_words(const std::string& name, const std::vector<std::string>& words) {
         constexpr std::size_t indent = 14;
         std::string line = name;
@@ -102,7 +102,7 @@ private:
         text_ += line + "\n";
     }
 
-    /// A long list is not all shown: its file says the rest.
+    /// A long list is shortened: its file has the rest.
     void add_list(const std::string& name, const std::vector<std::string>& list) {
         constexpr std::size_t most = 24;
         if (list.empty()) return;
@@ -143,7 +143,7 @@ private:
         return io::shortened(text, longest_value);
     }
 
-    /// Of a model the tensors of the layer; the document for programs lists all of them.
+    /// For a model, the tensors of the layer; the JSON document lists all of them.
     void add_arrays() {
         std::set<std::string> wanted;
         if (found_.model != nullptr)
@@ -171,14 +171,14 @@ private:
     }
 
     void fit_names(io::Cells& cells) const {
-        std::size_t beside = 0;
+        std::size_t used = 0;
         for (std::size_t column = 1; column < cells[0].size(); ++column) {
             std::size_t width = 0;
             for (const auto& row : cells) width = std::max(width, io::display_width(row[column]));
-            beside += width + 2;
+            used += width + 2;
         }
         constexpr std::size_t least = 12;
-        const std::size_t room = std::max(least, columns_ - std::min(columns_, beside));
+        const std::size_t room = std::max(least, columns_ - std::min(columns_, used));
         for (auto& row : cells) row[0] = fitted_name(row[0], room);
     }
 

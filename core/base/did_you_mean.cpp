@@ -1,4 +1,3 @@
-// What was probably meant; see did_you_mean.hpp.
 #include "core/base/did_you_mean.hpp"
 
 #include <algorithm>
@@ -30,14 +29,14 @@ std::string plain(std::string_view word) {
     return text;
 }
 
-/// Whether `part` is one or more of the words that '-' joins to `whole`.
+/// Whether `part` is one or more of the words that make up `whole`, separated by '-'.
 bool is_made_of(const std::string& whole, const std::string& part) {
     return part.size() > 3 && ("-" + whole + "-").find("-" + part + "-") != std::string::npos;
 }
 
-/// One slip in a short name, another for every four letters of a longer one; a letter by itself is
-/// near to nothing.
-std::size_t most_edits(std::size_t letters) {
+/// One edit in a short name, another for every four letters of a longer one; none in a single
+/// letter.
+std::size_t max_edits(std::size_t letters) {
     return letters < 2 ? 0 : std::max<std::size_t>(1, letters / 4);
 }
 
@@ -47,10 +46,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     const std::string meant = plain(word);
     const bool is_long = meant.size() > 3;
     std::string best;
-    std::pair<std::size_t, std::size_t> nearest{most_edits(meant.size()) + 1, 0};
+    std::pair<std::size_t, std::size_t> nearest{max_edits(meant.size()) + 1, 0};
     for (const std::string& candidate : candidates) {
         const std::string known = plain(candidate);
-        // "weights" is rather a piece of a name than a slip.
+        // "weights" is more likely a part of a name than a typo.
         const std::size_t edits = distance(meant, known);
         std::size_t d = edits;
         if (is_made_of(meant, known)) d = std::min<std::size_t>(d, 2);

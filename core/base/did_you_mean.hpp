@@ -1,5 +1,4 @@
-// What was probably meant: the known word nearest to a mistyped one, the head counts near a wrong
-// one.
+// Suggestions: the known word nearest to a mistyped one, the valid head counts near a wrong one.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +8,13 @@
 
 namespace attn {
 
-/// The candidate nearest to `word`: the fewest edits (insert, delete, replace, swap neighbours),
-/// whatever the case, - and _ alike; one that contains the word is one edit away, one that the word
-/// is made of two. The first of equals. Empty where every candidate is far: more than one edit,
-/// or a fourth of the letters.
+/// The candidate with the fewest edits (insert, delete, replace, swap neighbours) from `word`; case
+/// is ignored, and - equals _. A candidate that contains the word counts as one edit, one that the
+/// word contains as two. Ties go to the first. Empty if all are farther than one edit or a fourth
+/// of the letters.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is none.
+/// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is not one.
 std::string nearest_divisors(std::uint64_t width, std::uint64_t heads);
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// How far two arrays are apart; see difference.hpp.
 #include "core/base/difference.hpp"
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 namespace attn {
 namespace {
 
-/// Numbers in order as integers in order: negative ones are counted down from zero.
+/// Maps numbers to integers in the same order: negative ones count down from zero.
 template <class T>
 std::int64_t ordinal(T value) {
     using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
@@ -47,13 +46,13 @@ double error_at(const ComparedArray& array, std::size_t i) {
     return array.rounding_errors == nullptr ? 0 : array.rounding_errors->data()[i];
 }
 
-/// (x - y) + error, where an integer error is not 0 rounded once: Knuth's TwoSum gives what x - y
-/// loses, and for integers below 2^65 that and the errors are integers which add exactly.
+/// (x - y) + error; if the integer error is not 0, rounded once. Knuth's TwoSum gives the rounding
+/// error of x - y; for integers below 2^65 it and the errors are integers whose sum is exact.
 double add_error(double x, double y, double error) {
-    const double apart = x - y;
-    if (error == 0) return apart;
-    const double subtracted = x - apart;
-    return apart + ((x - (apart + subtracted)) + (subtracted - y) + error);
+    const double difference = x - y;
+    if (error == 0) return difference;
+    const double subtracted = x - difference;
+    return difference + ((x - (difference + subtracted)) + (subtracted - y) + error);
 }
 
 }  // namespace
@@ -70,16 +69,16 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
             ++d.outside;
             continue;
         }
-        const double apart = std::abs(add_error(x, y, error_at(a, i) - error_at(b, i)));
+        const double difference = std::abs(add_error(x, y, error_at(a, i) - error_at(b, i)));
         const std::uint64_t ulp = ulp_distance(x, y, t.dtype);
-        sum += apart;
+        sum += difference;
         ++finite;
-        if (apart > d.max_abs && d.nonfinite_mismatches == 0) worst = i;
-        d.max_abs = std::max(d.max_abs, apart);
-        if (apart != 0) d.max_rel = std::max(d.max_rel, apart / std::abs(y));
+        if (difference > d.max_abs && d.nonfinite_mismatches == 0) worst = i;
+        d.max_abs = std::max(d.max_abs, difference);
+        if (difference != 0) d.max_rel = std::max(d.max_rel, difference / std::abs(y));
         d.max_ulp = std::max(d.max_ulp, ulp);
         const bool excused = t.ulp != 0 && ulp <= t.ulp;
-        if (apart > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
+        if (difference > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
     }
     d.mean_abs = finite == 0 ? 0 : sum / static_cast<double>(finite);
     d.worst = index_of(worst, a.values);

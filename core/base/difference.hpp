@@ -1,4 +1,4 @@
-// How far two arrays are apart.
+// The difference of two arrays.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace attn {
 
-/// What still counts as equal: |a - b| <= atol + rtol |b|, or, where `ulp` is not 0, a distance of
-/// at most so many numbers of the type.
+/// Elements are equal if |a - b| <= atol + rtol |b|, or, if `ulp` is not 0, if at most that many
+/// units in the last place lie between them.
 struct Tolerance {
     double atol = 0, rtol = 0;
     std::uint64_t ulp = 0;
@@ -18,7 +18,7 @@ struct Tolerance {
     Dtype dtype = Dtype::float32;  ///< the type whose units in the last place are counted
 };
 
-/// Numbers to compare: values, plus where integers do not fit float64 their rounding errors.
+/// Numbers to compare: values, with the rounding errors of integers that float64 cannot hold.
 struct ComparedArray {
     const Array<double>& values;
     const Array<double>* rounding_errors = nullptr;  ///< of the same size; null: all 0
@@ -37,7 +37,7 @@ struct Difference {
     std::uint64_t outside = 0;               ///< elements beyond the tolerance, mismatches included
 };
 
-/// The shapes must be equal, but for leading axes of length 1; indices are those of `a`.
+/// The shapes must be equal except for leading axes of length 1; indices are those of `a`.
 /// Differences of integers are exact, then rounded to float64.
 Difference difference(const ComparedArray& a, const ComparedArray& b, const Tolerance& tolerance);
 

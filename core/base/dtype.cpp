@@ -1,4 +1,3 @@
-// The number types that a layer computes in; see dtype.hpp.
 #include "core/base/dtype.hpp"
 
 namespace attn {

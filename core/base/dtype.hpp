@@ -1,4 +1,4 @@
-// The number types that a layer computes in: one row each.
+// The types of a layer's computation, one row each.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct DtypeRow {
     Dtype dtype;
     std::string_view name;
     std::size_t size;          ///< bytes of a number
-    unsigned digits;           ///< decimals that tell any two numbers of [-1, 1] apart
+    unsigned digits;           ///< decimals that distinguish any two numbers of [-1, 1]
     std::string_view largest;  ///< the largest finite number as its shortest decimal
     double least;              ///< the smallest normal one
     double (*round)(double);   ///< to the nearest number of the type
@@ -40,7 +40,7 @@ constexpr const DtypeRow& row_of(Dtype dtype) {
 }
 static_assert(std::all_of(dtype_rows.begin(), dtype_rows.end(),
                           [](const DtypeRow& row) { return &row == &row_of(row.dtype); }),
-              "rows stand in the order of their types");
+              "rows are in the order of their types");
 
 inline constexpr Names<Dtype, dtype_rows.size()> dtype_names = [] {
     Names<Dtype, dtype_rows.size()> names{};
@@ -55,7 +55,7 @@ inline constexpr Names<Dtype, dtype_rows.size()> dtype_names = [] {
 template <class T>
 inline constexpr Dtype dtype_of = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
 
-/// function(T{0}), T being the type that numbers of this dtype are computed in.
+/// function(T{0}), T being the type of computation of this dtype.
 template <class Function>
 decltype(auto) for_dtype(Dtype dtype, const Function& function) {
     return dtype == Dtype::float32 ? function(float{0}) : function(double{0});

@@ -9,8 +9,8 @@ namespace attn {
 
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
-/// An error that the person at the keyboard can mend. `where()` is a flag or a place in a file;
-/// `what()` is "what was found; what was expected".
+/// An error that the user can fix. `where()` is a flag or a location in a file; `what()` is "what
+/// was found; what was expected".
 class Error : public std::runtime_error {
 public:
     Error(ErrorKind kind, std::string where, const std::string& message)
@@ -20,7 +20,7 @@ public:
     const std::string& where() const noexcept { return where_; }
 
 private:
-    /// what() is a C string, which a zero byte of a hostile name would cut.
+    /// what() is a C string, which a zero byte in a hostile name would truncate.
     static std::string without_zeros(std::string text) {
         for (std::size_t at = 0; (at = text.find('\0', at)) != std::string::npos;)
             text.replace(at, 1, "\\x00");
@@ -31,8 +31,8 @@ private:
     std::string where_;
 };
 
-/// An error whose `where()` is the bare key of a setting or operand (`heads`), as core knows it;
-/// cli turns it into the flag or the key of a request that set it.
+/// An error whose `where()` is the bare key of a setting or operand (`heads`). cli replaces it by
+/// the flag or the key of the request that set it.
 class SettingError : public Error {
     using Error::Error;
 };

@@ -1,4 +1,4 @@
-// Memory that nothing uses.
+// Returns unused memory to the system.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +8,9 @@
 
 namespace attn {
 
-/// Gives the system what is free in the heap: glibc keeps blocks of some MiB each for the next ones
-/// like them, which then may not come. Other C libraries give large blocks back by themselves.
+/// Returns free memory of the heap to the system. glibc keeps blocks of several MiB for later
+/// allocations of the same size, which may never come. Other C libraries return large blocks on
+/// their own.
 inline void return_free_memory() {
 #if defined(__GLIBC__)
     (void)malloc_trim(0);

@@ -1,4 +1,5 @@
-// A function to call and not to keep: std::function without its memory, and without its header.
+// A non-owning reference to a callable: std::function without its allocation, and without its
+// header.
 #pragma once
 
 #include <utility>
@@ -8,7 +9,7 @@ namespace attn {
 template <class Signature>
 class FunctionRef;
 
-/// What it is made from must live as long; an object, not a bare function.
+/// The callable must outlive it, and be an object, not a bare function.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
 public:

@@ -1,4 +1,3 @@
-// Large memory; see memory.hpp.
 #include "core/base/memory.hpp"
 
 #include <sys/mman.h>
@@ -13,7 +12,7 @@
 namespace attn {
 namespace {
 
-/// Of the program itself, and what is not worth a look at the limits.
+/// The program itself, and requests that are too small to be worth a check.
 constexpr double of_program = 0x1p24;
 
 thread_local std::size_t sharers = 1;
@@ -56,7 +55,7 @@ namespace {
 
 constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 
-/// Where alignment gains nothing, and an aligned allocation costs more than the work.
+/// Below this size alignment gains nothing, and an aligned allocation costs more than the work.
 constexpr std::size_t small = 1024;
 
 std::align_val_t alignment_of(std::size_t bytes) {
@@ -69,7 +68,7 @@ void* allocate_numbers(std::size_t bytes) {
     if (bytes <= small) return ::operator new(bytes);
     void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)
-    // Advice only: where it is not taken, pages are small.
+    // Advice only: if it is ignored, pages are small.
     if (bytes >= 2 * large_page)
         (void)madvise(data, bytes / large_page * large_page, MADV_HUGEPAGE);
 #endif

@@ -1,5 +1,5 @@
-// Large memory: what this machine has none for is refused before it starts; what it has is asked
-// for in large pages.
+// Large memory: requests beyond the limit are refused before the work starts; others use large
+// pages.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace attn {
 
-/// Throws a SettingError of kind input where `bytes` beside the program's own are more than the
-/// program may use (memory_limit.hpp); `where` is the key of what asks for so much. Throws
-/// BeyondShare where they are more than this thread's share only.
+/// Throws a SettingError of kind input if `bytes` plus the program's own memory exceed the limit
+/// (memory_limit.hpp); `where` is the key that requires the memory. Throws BeyondShare if they
+/// exceed only this thread's share.
 void require_memory(double bytes, const std::string& where, const std::string& purpose);
 
-/// What a thread works on needs more than its share: it must be begun again alone.
+/// A thread's work needs more than its share: it must be restarted with the whole memory.
 struct BeyondShare {};
 
-/// While it lives, this thread may use one of so many equal parts of the memory. One at a time.
+/// During its lifetime this thread may use one of so many equal parts of the memory. Not nested.
 class MemoryShare {
 public:
     explicit MemoryShare(std::size_t parts);
@@ -28,8 +28,8 @@ public:
     static bool is_part();
 };
 
-/// Memory that starts at a multiple of 64 bytes, and from a few MiB on at a large page, which is
-/// asked for: touching fresh memory is then several times as fast.
+/// Memory aligned to 64 bytes, and from a few MiB on to a large page, which is requested: touching
+/// fresh memory is then several times as fast.
 void* allocate_numbers(std::size_t bytes);
 void free_numbers(void* data, std::size_t bytes) noexcept;
 
@@ -45,7 +45,7 @@ struct NumberAllocator {
     friend bool operator==(const NumberAllocator&, const NumberAllocator&) { return true; }
 };
 
-/// Numbers of such memory that are not set to anything.
+/// Uninitialised numbers in such memory.
 template <class T>
 class AlignedArray {
 public:
@@ -54,7 +54,7 @@ public:
     AlignedArray& operator=(const AlignedArray&) = delete;
     ~AlignedArray() { free_numbers(data_, count_ * sizeof(T)); }
 
-    /// Room for at least `count` numbers; what was there is lost where it grows.
+    /// Makes space for at least `count` numbers; growing discards the contents.
     void reserve(std::size_t count) {
         if (count <= count_) return;
         free_numbers(std::exchange(data_, nullptr), std::exchange(count_, 0) * sizeof(T));

@@ -1,4 +1,3 @@
-// How much memory this program may use; see memory_limit.hpp.
 #include "core/base/memory_limit.hpp"
 
 #include <sys/resource.h>
@@ -15,15 +14,15 @@ void lower(MemoryLimit& limit, double bytes, const char* words) {
     if (bytes < limit.bytes) limit = {bytes, words};
 }
 
-/// What a file of a control group says; "max" and a file that is not there say nothing.
+/// The limit in a file of a control group; none for "max" or a missing file.
 void lower_by_file(MemoryLimit& limit, const std::string& path) {
     std::ifstream file(path);
     double bytes = 0;
     if (file >> bytes) lower(limit, bytes, "this container may use");
 }
 
-/// Of a group and of all that it lies in, up to the mount. A path from outside the mount begins
-/// with "/..": then the mount itself is what is known.
+/// The least limit of a group and its ancestors, up to the mount. A path outside the mount begins
+/// with "/..": then only the mount itself is known.
 void lower_by_groups(MemoryLimit& limit, const std::string& mount, std::string path) {
     if (path.starts_with("/..")) path.clear();
     for (;;) {

@@ -1,4 +1,3 @@
-// MT19937 and its jumps; see mt19937.hpp.
 #include "core/base/mt19937.hpp"
 
 #include <algorithm>
@@ -57,7 +56,7 @@ const std::vector<std::size_t>& distances() {
     return found;
 }
 
-/// Words that are reduced together, between zeros.
+/// Words that are reduced together, padded with zeros.
 constexpr std::size_t block_words = 8;
 using Folded = std::array<std::uint64_t, 1 + block_words + 2>;
 
@@ -70,7 +69,7 @@ void add_shifted(Polynomial& to, const Folded& block, std::size_t shift) {
 }
 
 /// The remainder by the characteristic polynomial. Its second highest power is 623 below the
-/// highest, so that what a block of 512 bits is replaced by lies below it.
+/// highest, so the replacement of a block of 512 bits is below the block.
 void reduce(Polynomial& p) {
     for (std::size_t first = p.size(); first > residue_words;) {
         first -= block_words;
@@ -84,7 +83,7 @@ void reduce(Polynomial& p) {
     for (std::size_t d : distances()) add_shifted(p, block, degree - d);
 }
 
-/// The bits of `word` at the even places.
+/// Spreads the bits of `word` to the even positions.
 std::uint64_t spread(std::uint32_t word) {
     std::uint64_t x = word;
     x = (x | x << 16) & 0x0000ffff0000ffff;
@@ -101,7 +100,7 @@ void square(Polynomial& p, bool times_x) {
         p[2 * i] = spread(static_cast<std::uint32_t>(word));
         p[2 * i + 1] = spread(static_cast<std::uint32_t>(word >> 32));
     }
-    if (times_x)  // no odd power is there, so none is carried
+    if (times_x)  // there are no odd powers, so none is carried
         for (std::uint64_t& word : p) word <<= 1;
     reduce(p);
 }
@@ -117,10 +116,10 @@ Polynomial power_of_x(std::uint64_t exponent) {
     return p;
 }
 
-/// The compilers' own vectors: they do not see by themselves that sums can stay in registers.
+/// Vector types of the compilers, which do not keep the sums in registers otherwise.
 using FourWords [[gnu::vector_size(16)]] = std::uint32_t;
 
-/// Puts into `words` the sum over `powers` of the words from sequence[power] on, a part at a time.
+/// Stores in `words` the sum over `powers` of the words from sequence[power] on, in parts.
 void add_up(const std::vector<std::uint32_t>& sequence, const std::vector<std::size_t>& powers,
             std::span<std::uint32_t, state_words> words) {
     constexpr std::size_t vectors = 12, part = 4 * vectors;
@@ -139,9 +138,9 @@ void add_up(const std::vector<std::uint32_t>& sequence, const std::vector<std::s
     }
 }
 
-/// The first states of the seeds that were asked for last. A batch asks for one seed again and
-/// again, or for seed after seed: then the next ones are made along with it, as the steps of one
-/// chain wait for each other and those of several chains do not.
+/// Caches the initial states of recent seeds. A batch uses one seed repeatedly, or consecutive
+/// seeds. Consecutive ones are computed together, since the steps of one chain depend on each other
+/// and those of several chains do not.
 template <std::size_t size>
 class SeededStates {
 public:
@@ -218,7 +217,7 @@ void Mt19937::make_more() {
 }
 
 void Mt19937::skip(std::uint64_t count) {
-    if (count >= least_jump) {
+    if (count >= min_jump) {
         Mt19937Words words = next_words();
         jump(words, count);
         *this = Mt19937(words, 0);

@@ -8,19 +8,19 @@
 
 namespace attn {
 
-/// Words n to n + 623 of the sequence whose tempered words are the outputs: a state from which all
-/// that follow are made.
+/// Words n to n + 623 of the sequence whose tempered words are the outputs: the state that
+/// determines all later ones.
 using Mt19937Words = std::array<std::uint32_t, 624>;
 
-/// Makes of words n to n + 623 the words n + count to n + count + 623, in O(log count): the
-/// sequence satisfies a linear recurrence over bits, so that stepping is multiplying by x modulo
-/// its characteristic polynomial. Takes as long as some million steps do.
-/// Source: Haramoto, Matsumoto, Nishimura, Panneton & L'Ecuyer 2008, "Efficient jump ahead for
-/// F2-linear random number generators".
+/// Advances words n to n + 623 to words n + count to n + count + 623, in O(log count): the sequence
+/// satisfies a linear recurrence over bits, so that stepping is multiplying by x modulo its
+/// characteristic polynomial. Takes as long as about a million steps. Source: Haramoto, Matsumoto,
+/// Nishimura, Panneton & L'Ecuyer 2008, "Efficient jump ahead for F2-linear random number
+/// generators".
 void jump(std::span<std::uint32_t, 624> words, std::uint64_t count);
 
 /// MT19937 (Matsumoto & Nishimura 1998) with the seeding of their init_genrand: the outputs of
-/// std::mt19937, made many at a time by loops that compilers vectorise.
+/// std::mt19937, computed in blocks by loops that compilers vectorise.
 class Mt19937 {
 public:
     explicit Mt19937(std::uint32_t seed);
@@ -33,7 +33,7 @@ public:
         return outputs_[next_++];
     }
 
-    /// Passes over `count` outputs: steps where they are few, else jumps.
+    /// Skips `count` outputs: by steps if they are few, otherwise by a jump.
     void skip(std::uint64_t count);
 
     /// Those of the next 624 outputs.
@@ -41,11 +41,11 @@ public:
 
 private:
     static constexpr std::size_t block_size = std::tuple_size_v<Mt19937Words>;
-    /// Of a block: a small layer draws few numbers and should not wait for more.
+    /// Less than a block: a small layer draws few numbers and should not compute more.
     static constexpr std::size_t part_size = block_size / 6;
 
     /// Fewer steps take less time than a jump.
-    static constexpr std::uint64_t least_jump = std::uint64_t{1} << 21;
+    static constexpr std::uint64_t min_jump = std::uint64_t{1} << 21;
 
     /// Words [first, end) of the next block's state.
     void twist(std::size_t first, std::size_t end);

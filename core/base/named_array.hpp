@@ -1,4 +1,4 @@
-// Arrays with a name and names for their axes, whole or made while they are read.
+// Arrays with a name and named axes, complete or computed while they are read.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace attn {
 
 using AnyArray = std::variant<Array<float>, Array<double>, Array<std::int64_t>>;
 
-/// An array that is computed while it is read, because it is too large to be kept.
+/// An array that is computed while it is read, because it is too large for memory.
 template <class T>
 struct RowStream {
     std::vector<std::size_t> shape;
@@ -29,11 +29,11 @@ struct NamedArray {
     std::string name;
     AnyArray values;
     std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
-    std::optional<AnyStream> stream{};   ///< instead of values, where it is there
+    std::optional<AnyStream> stream{};   ///< instead of values, if not null
 };
 
-/// Hands the numbers on in pieces, each an Array of their type, in row-major order: all of the
-/// values, or what a stream makes step by step, which uses it up.
+/// Passes the elements on in pieces in row-major order, each an Array of their type: all values, or
+/// the rows of the stream, which it consumes.
 template <class Use>
 void for_each_piece(const NamedArray& array, const Use& use) {
     if (!array.stream) return std::visit(use, array.values);

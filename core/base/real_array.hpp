@@ -11,12 +11,12 @@
 
 namespace attn {
 
-/// Numbers that are kept in the type in which they will be computed, so that large ones are there
-/// once. By default of rank 0 and without numbers.
+/// An array in the type of its computation, so that large arrays exist only once. By default of
+/// rank 0 and without elements.
 class RealArray {
 public:
     RealArray() = default;
-    // NOLINTNEXTLINE(google-explicit-constructor): either type may stand for it
+    // NOLINTNEXTLINE(google-explicit-constructor): implicit from either type
     RealArray(Array<float> numbers) : numbers_(std::move(numbers)) {}
     // NOLINTNEXTLINE(google-explicit-constructor)
     RealArray(Array<double> numbers) : numbers_(std::move(numbers)) {}
@@ -28,14 +28,14 @@ public:
     std::size_t shape(std::size_t axis) const { return shape()[axis]; }
     std::size_t dimension() const { return shape().size(); }
 
-    /// Of all numbers, in bytes.
+    /// The size of all elements, in bytes.
     double bytes() const {
         return std::visit(
             []<class T>(const Array<T>& x) { return sizeof(T) * static_cast<double>(x.size()); },
             numbers_);
     }
 
-    /// The numbers, which must be of this type.
+    /// The elements, which must be of this type.
     template <class T>
     const Array<T>& in() const {
         return std::get<Array<T>>(numbers_);
@@ -45,7 +45,8 @@ public:
         return std::get<Array<T>>(numbers_);
     }
 
-    /// The numbers as T, those of the other type rounded to the nearest. None are left here.
+    /// The elements as T; those of the other type are rounded to the nearest. Leaves the array
+    /// empty.
     template <class T>
     Array<T> take() {
         RealArray taken = std::exchange(*this, {});
@@ -56,7 +57,7 @@ private:
     std::variant<Array<double>, Array<float>> numbers_;
 };
 
-/// Each number rounded to the dtype.
+/// Rounds each element to the dtype.
 inline RealArray as_reals(Array<double> numbers, Dtype dtype) {
     RealArray reals(std::move(numbers));
     return for_dtype(dtype, [&]<class T>(T) -> RealArray { return reals.take<T>(); });

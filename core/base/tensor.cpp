@@ -1,4 +1,3 @@
-// Shapes: as messages show them, and where their axes turn; see tensor.hpp.
 #include "core/base/tensor.hpp"
 
 namespace attn {

@@ -15,9 +15,9 @@
 
 namespace attn {
 
-/// Numbers of a shape, in memory of their own. `Shape` holds a size for each axis: an array of
-/// sizes where the rank is fixed, else a vector. By default no axes and no numbers, as what was
-/// moved from; a shape without axes has one number.
+/// A tensor that owns its elements. `Shape` holds a size for each axis: an array if the rank is
+/// fixed, otherwise a vector. A default-constructed or moved-from tensor has no axes and no
+/// elements; a shape without axes has one element.
 template <class T, class Shape>
 class ShapedArray {
 public:
@@ -34,14 +34,14 @@ public:
     }
     ~ShapedArray() = default;
 
-    /// The numbers are not set to anything: large memory is touched once, by who fills it.
+    /// The elements are uninitialised: large memory is touched once, by the code that fills it.
     static ShapedArray from_shape(const Shape& shape) {
         std::size_t size = 1;
         for (std::size_t length : shape) size *= length;
         return ShapedArray(shape, size);
     }
 
-    /// The same numbers as another type, or with the other kind of shape, of the same rank.
+    /// The same elements as another type, or with the other kind of shape, of the same rank.
     template <class U, class OtherShape>
     explicit ShapedArray(const ShapedArray<U, OtherShape>& other)
         : ShapedArray(shape_as(other.shape()), other.size()) {
@@ -49,7 +49,7 @@ public:
                        [](U value) { return static_cast<T>(value); });
     }
 
-    /// The numbers of another array, in its memory, under as large a shape.
+    /// Takes the elements of another array, in its memory, with a shape of the same size.
     template <class OtherShape>
     ShapedArray(ShapedArray<T, OtherShape>&& other, const Shape& shape)
         : shape_(shape), size_(std::exchange(other.size_, 0)) {
@@ -81,7 +81,7 @@ public:
 
     void fill(T value) { std::fill_n(data(), size_, value); }
 
-    /// Other axes for the same numbers.
+    /// Changes the axes, keeping the elements.
     void reshape(Shape shape) { shape_ = std::move(shape); }
 
     friend bool operator==(const ShapedArray& a, const ShapedArray& b) {
@@ -124,7 +124,7 @@ private:
     AlignedArray<T> numbers_;
 };
 
-/// Any rank, as arrays come in and go out.
+/// Any rank: the type of inputs and outputs.
 template <class T>
 using Array = ShapedArray<T, std::vector<std::size_t>>;
 
@@ -143,14 +143,14 @@ using Tensor4 = ShapedArray<T, std::array<std::size_t, 4>>;
 /// "(2, 6, 3)".
 std::string shape_text(const std::vector<std::size_t>& shape);
 
-/// How many axes, from the last but one on, row `row` of an array is the first of; with `next` 1,
-/// is the last of. Rows are runs of the last axis: these are the brackets that open before one or
-/// close after it.
+/// The number of axes, from the last but one on, that start at row `row`; with `next` 1, that end
+/// there. Rows are runs of the last axis: these are the brackets that open before a row or close
+/// after it.
 std::size_t axes_that_turn(const std::vector<std::size_t>& shape, std::size_t row,
                            std::size_t next);
 
-/// Where rows of heads lie: row r of head h of batch entry b starts at
-/// data + b * batch + h * head + r * row.
+/// The layout of rows of heads: row r of head h of batch entry b starts at data + b * batch + h *
+/// head + r * row.
 template <class T>
 struct HeadRows {
     T* data;

@@ -1,4 +1,3 @@
-// Threads that are started once and share out pieces of work; see thread_pool.hpp.
 #include "core/base/thread_pool.hpp"
 
 #include <atomic>
@@ -25,7 +24,7 @@ struct ThreadPool::Team {
         for (std::thread& thread : threads) thread.join();
     }
 
-    /// Wakes the others for the next piece of work, or for the end.
+    /// Wakes the other threads for the next piece of work, or to exit.
     void call() {
         calls.fetch_add(1, std::memory_order_release);
         calls.notify_all();
@@ -40,7 +39,7 @@ struct ThreadPool::Team {
         }
     }
 
-    /// Work comes in quick succession, so a thread looks on for some microseconds before it sleeps.
+    /// Work comes in quick succession, so a thread spins for some microseconds before it sleeps.
     template <class Value>
     static void wait_while(std::atomic<Value>& value, Value old) {
         for (int i = 0; i < 1000; ++i) {
@@ -58,9 +57,9 @@ struct ThreadPool::Team {
 #endif
     }
 
-    /// Items that are left, taken one by one. Who takes one holds the caller back until it is done,
-    /// so `work` and `items` are those of the call at hand; a thread that comes late, as its
-    /// processor was busy with others, finds none and holds nobody back.
+    /// Takes the remaining items one by one. The caller waits for every taken item, so `work` and
+    /// `items` belong to the current call. A thread that wakes late finds no items and delays
+    /// nobody.
     void take_items(std::size_t worker) {
         for (std::size_t left = untaken.load(std::memory_order_acquire); left != 0;) {
             if (!untaken.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;

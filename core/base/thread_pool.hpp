@@ -1,4 +1,4 @@
-// Threads that are started once and share out pieces of work.
+// Threads that are started once and share pieces of work.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace attn {
 
-/// The calling thread and, from the first call of `run` with more than one item on, up to
-/// `threads` - 1 others, which live as long as the object. Not for use by several threads at once.
+/// The calling thread and up to `threads` - 1 others, which start at the first call of `run` with
+/// more than one item and live as long as the object. Not thread-safe.
 class ThreadPool {
 public:
-    /// 0: as many as the machine has processors.
+    /// 0: the number of processors.
     explicit ThreadPool(std::size_t threads = 0);
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -20,12 +20,12 @@ public:
 
     std::size_t threads() const { return threads_; }
 
-    /// As the constructor; the others are let go.
+    /// As the constructor; ends the previous threads.
     void set_threads(std::size_t threads);
 
-    /// Calls work(item, worker) once for each item from 0 to items - 1, handed out in that order;
-    /// `worker` is below threads(), and calls with the same worker never overlap. Returns when all
-    /// are done; an exception of `work` comes out here, and items not yet begun are left.
+    /// Calls work(item, worker) once for each item from 0 to items - 1, in that order; `worker` is
+    /// below threads(), and calls with the same worker never overlap. Returns when all are done.
+    /// Rethrows an exception of `work`, and skips items that have not begun.
     void run(std::size_t items, FunctionRef<void(std::size_t item, std::size_t worker)> work);
 
 private:
@@ -34,7 +34,8 @@ private:
     std::unique_ptr<Team> team_;
 };
 
-/// work(item) for each item from 0 to items - 1 on these workers; without any, by the caller.
+/// Calls work(item) for each item from 0 to items - 1 on these workers; without workers, in the
+/// caller.
 template <class Work>
 void share(ThreadPool* workers, std::size_t items, const Work& work) {
     if (workers != nullptr && items > 1)

@@ -1,4 +1,4 @@
-// Threads, as many as the machine gives.
+// Threads, limited by the machine.
 #pragma once
 
 #if defined(__linux__)
@@ -28,8 +28,8 @@ inline std::size_t processors() {
     return count;
 }
 
-/// While it lives, threads start with stacks of at most 2 MiB: 8 MiB for each of many threads would
-/// be taken from a limited address space. Other systems' stacks are small already.
+/// During its lifetime, threads start with stacks of at most 2 MiB: with many threads, 8 MiB each
+/// would exhaust a limited address space. On other systems the default is small.
 class SmallStacks {
 public:
 #if defined(__GLIBC__)
@@ -58,14 +58,14 @@ private:
 #endif
 };
 
-/// Up to `count` threads, each of which calls its copy of work(i), i from 0 on. Where the machine
-/// gives no more threads, or no memory for one, there are fewer, which do the same work.
+/// Starts up to `count` threads, each of which calls its copy of work(i), i from 0 on. If the
+/// system provides no more threads or memory, there are fewer, which do the same work.
 template <class Work>
 std::vector<std::thread> start_threads(std::size_t count, const Work& work) {
     std::vector<std::thread> threads;
     [[maybe_unused]] const SmallStacks small;
     try {
-        threads.reserve(count);  // a thread that has started must find its place
+        threads.reserve(count);  // a thread that has started must find its element
         for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
     } catch (const std::exception&) {
     }

@@ -1,4 +1,3 @@
-// The exponentials of a row; see torch_math.hpp.
 #include "core/base/torch_math.hpp"
 
 namespace attn {

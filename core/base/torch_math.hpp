@@ -1,5 +1,5 @@
-// PyTorch's float arithmetic where its order and rounding show in the printed digits: products, and
-// the exponentials of a softmax and their sum, as its x86-64 CPU kernels compute them.
+// PyTorch's float arithmetic whose order and rounding affect the printed digits: products, and the
+// exponentials of a softmax and their sum, as its x86-64 CPU kernels compute them.
 //
 // Measured: the softmax has the bits of PyTorch 2.13 with ATEN_CPU_CAPABILITY=avx2 and of 1.13, in
 // float32 and in float64, for rows of 1 to 20000 keys of every magnitude
@@ -49,7 +49,7 @@ T softmax_sum(const T* row, std::size_t length) {
     return lane[0];
 }
 
-/// x 2^exponent by two factors, since 2^exponent itself may lie outside T. The first step is exact.
+/// x 2^exponent by two factors, since 2^exponent may be out of T's range. The first step is exact.
 template <class T, class Bits>
 T times_power_of_two(T x, int exponent) {
     constexpr int bias = std::numeric_limits<T>::max_exponent - 1;
@@ -61,10 +61,10 @@ T times_power_of_two(T x, int exponent) {
     return x * power(half) * power(exponent - half);
 }
 
-/// e^x within one unit in the last place: x = q ln 2 + s, a polynomial in s, times 2^q.
-/// 0 below -1000, +Infinity where e^x is more than the largest float64.
-/// Source: SLEEF's exp with error bound 1.0 ULP, which PyTorch's vector type calls; its order of
-/// the polynomial, pairs of pairs, shows in the last bit.
+/// e^x within one unit in the last place: x = q ln 2 + s, a polynomial in s, times 2^q. 0 below
+/// -1000, +Infinity where e^x is more than the largest float64. Source: SLEEF's exp with error
+/// bound 1.0 ULP, which PyTorch's vector type calls; its order of evaluation, pairs of pairs,
+/// affects the last bit.
 [[gnu::always_inline]] inline double torch_exp(double x) {
     if (std::isnan(x)) return x;
     if (x < -1000.0) return 0.0;
@@ -85,7 +85,7 @@ T times_power_of_two(T x, int exponent) {
 }
 
 /// e^x within one unit in the last place: x = q ln 2 + s, a polynomial of degree 7 in s, times 2^q.
-/// 0 below -104, +Infinity above 100, so every float32 underflow and overflow lies inside.
+/// 0 below -104, +Infinity above 100, so all of float32's underflow and overflow is covered.
 /// Source: SLEEF's expf with error bound 1.0 ULP, which PyTorch's vector type calls.
 [[gnu::always_inline]] inline float torch_exp(float x) {
     if (std::isnan(x)) return x;

@@ -1,4 +1,4 @@
-// PyTorch's CPU random stream; see torch_random.hpp for the source of every formula.
+// torch_random.hpp gives the source of every formula.
 #include "core/base/torch_random.hpp"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ T NormalStream<T>::element(std::uint64_t index) {
         for (; drawn_ <= index; ++drawn_) value = static_cast<T>(generator_.normal());
         return value;
     }
-    // Where count is no multiple of 16, PyTorch fills the last 16 places a second time, from 16
-    // fresh uniforms drawn after all the others.
+    // If count is not a multiple of 16, PyTorch fills the last 16 elements a second time, from 16
+    // fresh uniforms drawn after all others.
     const std::uint64_t ragged = count_ % block_size;
     const bool in_tail = ragged != 0 && index >= count_ - block_size;
     const std::uint64_t offset = in_tail ? index - (count_ - block_size) : index % block_size;

@@ -29,7 +29,7 @@ public:
         return (high << 32) | draw32();
     }
 
-    /// Throws away `count` 32-bit draws, in at most some milliseconds.
+    /// Skips `count` 32-bit draws, in at most a few milliseconds.
     void skip(std::uint64_t count) { engine_.skip(count); }
 
     /// `torch.rand(1)` in T: 24 random bits for float (one draw32), 53 for double (one draw64).
@@ -62,18 +62,18 @@ private:
     std::optional<double> spare_normal_;
 };
 
-/// torch.randn(count) read from the front, without storing what is not wanted: rows of a large
-/// nn.Embedding cost the memory of those rows. Values are standard normals in T; float32 values
-/// agree with PyTorch's vectorised x86 builds within 2e-6, float64 values to libm's last bit.
+/// torch.randn(count) read from the front, without storing skipped elements: rows of a large
+/// nn.Embedding take only their own memory. Values are standard normals in T; float32 values agree
+/// with PyTorch's vectorised x86 builds within 2e-6, float64 values to libm's last bit.
 template <class T>
 class NormalStream {
 public:
-    /// Starts where `generator` stands; `count` is the size of the whole tensor.
+    /// Starts at the position of `generator`; `count` is the size of the whole tensor.
     NormalStream(TorchGenerator generator, std::uint64_t count)
         : generator_(generator), count_(count) {}
 
-    /// Writes elements [first, first + out.size()) of the tensor. Calls must come in rising order
-    /// and may not overlap; first + out.size() <= count.
+    /// Writes elements [first, first + out.size()) of the tensor. Calls must be in increasing order
+    /// and must not overlap; first + out.size() <= count.
     void read(std::uint64_t first, std::span<T> out);
 
 private:
@@ -107,7 +107,7 @@ public:
     static constexpr std::uint32_t modulus = 0x7fffffff;
     static constexpr std::uint32_t multiplier = 1132489760;
 
-    /// The element i places on is x powers[i] mod modulus.
+    /// The element i steps ahead is x powers[i] mod modulus.
     static const std::array<std::uint32_t, 65> powers;
 
 private:

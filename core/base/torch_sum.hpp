@@ -1,5 +1,5 @@
-// PyTorch's tensor.sum along one axis of a contiguous array, which adds in another order than its
-// softmax does.
+// PyTorch's tensor.sum along one axis of a contiguous array, which adds in a different order than
+// its softmax.
 //
 // Measured: the bits of PyTorch 2.13 on x86-64, with AVX2 and with AVX-512.
 // Source: aten/src/ATen/native/cpu/SumKernel.cpp.
@@ -12,7 +12,7 @@
 
 namespace attn {
 
-/// As many numbers as a vector of 32 bytes holds.
+/// The number of elements in a vector of 32 bytes.
 template <class T>
 inline constexpr std::size_t vector_lanes = 32 / sizeof(T);
 
@@ -48,7 +48,7 @@ ColumnSums<T> cascade_sum(const T* x, std::size_t rows, std::size_t stride, std:
     return sums[0];
 }
 
-/// The same by four sums that take the rows in turn; rows left over go to the first.
+/// The same with four sums that take the rows in turn; remaining rows go to the first.
 template <class T>
 ColumnSums<T> interleaved_sum(const T* x, std::size_t rows, std::size_t stride,
                               std::size_t columns) {
@@ -63,8 +63,8 @@ ColumnSums<T> interleaved_sum(const T* x, std::size_t rows, std::size_t stride,
     return sums;
 }
 
-/// x.sum(dim=-1) of one row: the row's vectors are added as rows, then what is left over and the
-/// lanes are added in order.
+/// x.sum(dim=-1) of one row: the row's vectors are added as rows, then the remainder and the lanes
+/// are added in order.
 template <class T>
 T tensor_sum(const T* row, std::size_t length) {
     const std::size_t lanes = length < vector_lanes<T> ? 1 : vector_lanes<T>;
@@ -77,7 +77,8 @@ T tensor_sum(const T* row, std::size_t length) {
 }
 
 /// x.sum(dim=0) of (rows, columns). Columns are taken in whole blocks of four vectors, or of four
-/// where they do not fill a vector, and the rest otherwise; a single column is a row to PyTorch.
+/// columns if they do not fill a vector, the rest individually; PyTorch treats a single column as a
+/// row.
 template <class T>
 void sum_over_rows(const T* x, std::size_t rows, std::size_t columns, T* sums) {
     if (columns == 1) {

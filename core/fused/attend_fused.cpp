@@ -1,5 +1,5 @@
-// The operator by a fused kernel: cuts the question into tiles of queries, says for each which keys
-// its lanes see, and shares the tiles out among threads. See attend_fused.hpp.
+// Divides the question into tiles of queries, determines the keys visible to each lane, and
+// distributes the tiles over threads.
 #include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 template <class T>
 class FusedRun {
 public:
-    /// `rows_in_order`: tiles come in the order of the rows of (batch, heads, q_len).
+    /// `rows_in_order`: tiles are in the order of the rows of (batch, heads, q_len).
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
              const FusedOutputs<T>& out, ThreadPool& workers, bool rows_in_order)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), workers_(workers),
@@ -31,14 +31,14 @@ public:
           group_(all_.group()), by_rows_(all_.by_rows()), grid_(all_.grid()),
           dropout_(call.dropout, sizes_, call.first_query, *kernel.draws),
           steps_(steps_taken(call, call.biases.size())), folds_scale_(!queries_leave_range()),
-          biases_(call.biases.size()), desks_(workers.threads()) {
+          biases_(call.biases.size()), states_(workers.threads()) {
         if (!step_beyond_kernels(call).empty())
             throw std::logic_error("a step of the scores that fused kernels do not have");
         for (std::size_t i = 0; i < biases_.size(); ++i)
             biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
-        for (Desk& desk : desks_) {
-            dropout_.reserve(desk.keep);
-            desk.unwanted.reserve(d_v());
+        for (WorkerState& state : states_) {
+            dropout_.reserve(state.keep);
+            state.discarded.reserve(d_v());
         }
     }
 
@@ -55,7 +55,7 @@ public:
             for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item) {
                 const bool is_last = item + 1 == ends[run];
                 const std::size_t next = item + (is_last ? workers_.threads() : 1);
-                attend_item(first + item, first + next, desks_[worker]);
+                attend_item(first + item, first + next, states_[worker]);
             }
         });
     }
@@ -69,12 +69,12 @@ public:
     }
 
 private:
-    /// What one worker works with: a place for each of the tiles that it computes together.
-    struct Desk {
-        kernels::Tile<T> tiles[kernels::tiles_together];
-        std::vector<kernels::Step<T>> steps[kernels::tiles_together];
-        TilePlan plans[kernels::tiles_together];
-        AlignedArray<T> scratch, weights, unwanted;
+    /// One worker's state, with an element for each of the tiles that it computes together.
+    struct WorkerState {
+        kernels::Tile<T> tiles[kernels::max_tiles_per_item];
+        std::vector<kernels::Step<T>> steps[kernels::max_tiles_per_item];
+        TilePlan plans[kernels::max_tiles_per_item];
+        AlignedArray<T> scratch, weights, discarded;
         TileKeep keep;
     };
 
@@ -101,11 +101,11 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
-    /// What the scale leaves for the soft cap to divide by is divided with it.
+    /// The soft cap's division is folded into the scale.
     double divisor() const { return call_.softcap == 0 ? 1 : call_.softcap; }
 
-    /// Whether what queries are multiplied by, or a query's number times that, would overflow or
-    /// lose digits as a subnormal one.
+    /// Whether the factor of the queries, or a query's element times the factor, would overflow or
+    /// be subnormal.
     bool queries_leave_range() const {
         const double factor = std::abs(call_.scale / divisor());
         const auto is_normal = [](double x) {
@@ -113,7 +113,8 @@ private:
                    x <= static_cast<double>(std::numeric_limits<T>::max());
         };
         if (!is_normal(factor)) return true;
-        constexpr std::size_t piece = std::size_t{1} << 18;  // less is not worth waking others for
+        constexpr std::size_t piece = std::size_t{1}
+                                      << 18;  // less does not justify waking other threads
         const std::size_t count = call_.query.size();
         std::atomic<bool> leave = false;
         workers_.run((count + piece - 1) / piece, [&](std::size_t i, std::size_t) {
@@ -126,17 +127,17 @@ private:
         return leave;
     }
 
-    /// `next`: what this worker is likely to get then.
-    void attend_item(std::size_t item, std::size_t next, Desk& desk) {
+    /// `next`: the item that this worker probably gets next.
+    void attend_item(std::size_t item, std::size_t next, WorkerState& state) {
         const TileRange range = grid_.tiles_of(item);
-        for (std::size_t i = 0; i < range.count; ++i) describe(range.first + i, i, desk);
-        describe_next(next, desk.tiles[range.count - 1]);
-        if (range.count == kernels::tiles_together)
-            entries_.attend(desk.tiles, range.count);
+        for (std::size_t i = 0; i < range.count; ++i) fill_tile(range.first + i, i, state);
+        fill_next(next, state.tiles[range.count - 1]);
+        if (range.count == kernels::max_tiles_per_item)
+            entries_.attend(state.tiles, range.count);
         else
-            for (std::size_t i = 0; i < range.count; ++i) entries_.attend(desk.tiles + i, 1);
+            for (std::size_t i = 0; i < range.count; ++i) entries_.attend(state.tiles + i, 1);
         for (std::size_t i = 0; i < range.count; ++i)
-            write_sums(grid_.place(range.first + i), desk.tiles[i]);
+            write_sums(grid_.place(range.first + i), state.tiles[i]);
     }
 
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile) {
@@ -145,8 +146,8 @@ private:
             parts_.set_sum(row_of(place, l), place.part, tile.shift[l], tile.sum[l]);
     }
 
-    /// What the next item begins with.
-    void describe_next(std::size_t next, kernels::Tile<T>& tile) const {
+    /// The start of the next item, to prefetch.
+    void fill_next(std::size_t next, kernels::Tile<T>& tile) const {
         if (grid_.parts > 1 || next >= grid_.items()) return;
         const TilePlace place = grid_.place(grid_.tiles_of(next).first);
         if (place.queries == grid_.lanes)
@@ -156,15 +157,15 @@ private:
         tile.next_keys = std::min(sizes_.keys, kernels::block_keys);
     }
 
-    /// Where the keys and values begin that a tile looks at, in rows of (batch, heads, kv_len).
+    /// The first row of a tile's keys and values, in rows of (batch, heads, kv_len).
     std::size_t first_key_row(const TilePlace& place) const {
         return (place.batch * call_.key.shape(1) + place.first_head / group_) * sizes_.keys;
     }
 
-    /// The i-th of the tiles at a desk.
-    void describe(std::size_t number, std::size_t i, Desk& desk) {
+    /// Fills the i-th tile of a worker.
+    void fill_tile(std::size_t number, std::size_t i, WorkerState& state) {
         const TilePlace place = grid_.place(number);
-        kernels::Tile<T>& tile = desk.tiles[i];
+        kernels::Tile<T>& tile = state.tiles[i];
         tile.lanes = place.heads * place.queries;
         tile.kv_len = sizes_.keys;
         tile.d_k = d_k();
@@ -180,10 +181,10 @@ private:
         tile.by_rows = by_rows_;
         tile.query_factor = folds_scale_ ? static_cast<T>(call_.scale / divisor()) : T{1};
         tile.folded_steps = folds_scale_ ? 1 : 0;
-        describe_keys(place, tile, desk.plans[i]);
-        tile.keep = dropout_.keep(place, desk.plans[i].seen(), desk.keep);
+        fill_keys(place, tile, state.plans[i]);
+        tile.keep = dropout_.keep(place, state.plans[i].seen(), state.keep);
 
-        std::vector<kernels::Step<T>>& steps = desk.steps[i];
+        std::vector<kernels::Step<T>>& steps = state.steps[i];
         steps.resize(steps_.size());
         tile.steps = steps.data();
         tile.step_count = steps.size();
@@ -193,17 +194,17 @@ private:
         }
         tile.weights[0] = nullptr;
         tile.scores[0] = nullptr;
-        for (std::size_t l = 0; l < kernels::most_lanes; ++l)
-            describe_lane(place, std::min(l, tile.lanes - 1), l, tile, steps, desk.unwanted.data());
+        for (std::size_t l = 0; l < kernels::max_lanes; ++l)
+            fill_lane(place, std::min(l, tile.lanes - 1), l, tile, steps, state.discarded.data());
 
         const std::size_t scratch = all_.scratch();
-        desk.scratch.reserve(scratch * grid_.together);
-        desk.weights.reserve(all_.weights_space(out_.weights != nullptr));
-        tile.scratch = desk.scratch.data() + scratch * i;
-        tile.weights_room = desk.weights.data();
+        state.scratch.reserve(scratch * grid_.tiles_per_item);
+        state.weights.reserve(all_.weights_space(out_.weights != nullptr));
+        tile.scratch = state.scratch.data() + scratch * i;
+        tile.weights_buffer = state.weights.data();
     }
 
-    void describe_keys(const TilePlace& place, kernels::Tile<T>& tile, TilePlan& plan) const {
+    void fill_keys(const TilePlace& place, kernels::Tile<T>& tile, TilePlan& plan) const {
         const KeyRange keys = grid_.parts == 1
                                   ? KeyRange{0, sizes_.keys}
                                   : KeyRange{place.part * part_keys,
@@ -214,8 +215,8 @@ private:
     }
 
     /// Lane l works on the tile's row `row`.
-    void describe_lane(const TilePlace& place, std::size_t row, std::size_t l,
-                       kernels::Tile<T>& tile, std::vector<kernels::Step<T>>& steps, T* unwanted) {
+    void fill_lane(const TilePlace& place, std::size_t row, std::size_t l, kernels::Tile<T>& tile,
+                   std::vector<kernels::Step<T>>& steps, T* discarded) {
         const std::size_t head = place.first_head + row / place.queries;
         const std::size_t query = place.first_query + row % place.queries;
         const std::size_t asked = call_.first_query + query;
@@ -226,8 +227,7 @@ private:
         const ScoreRow scores{call_,        call_.scale, call_.biases.data(),
                               sizes_.heads, d_k(),       place.batch,
                               head,         asked,       tile.position[l]};
-        for (std::size_t i = 0; i < steps_.size(); ++i)
-            describe_step(steps_[i], scores, l, steps[i]);
+        for (std::size_t i = 0; i < steps_.size(); ++i) fill_step(steps_[i], scores, l, steps[i]);
         const std::size_t written = (at - out_.first_row) * sizes_.keys;
         if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
         if (out_.scores != nullptr && place.part == 0) tile.scores[l] = out_.scores + written;
@@ -237,11 +237,11 @@ private:
         else if (to.data != nullptr)
             tile.context[l] = to.data + place.batch * to.batch + head * to.head + query * to.row;
         else
-            tile.context[l] = unwanted;
+            tile.context[l] = discarded;
     }
 
-    void describe_step(const StepUse& use, const ScoreRow& scores, std::size_t l,
-                       kernels::Step<T>& step) const {
+    void fill_step(const StepUse& use, const ScoreRow& scores, std::size_t l,
+                   kernels::Step<T>& step) const {
         if (use.step.number != nullptr) step.number[l] = static_cast<T>(use.step.number(scores));
         if (step.kind != kernels::StepKind::bias) return;
         const Broadcast& bias = call_.biases[use.index];
@@ -272,7 +272,7 @@ private:
                     const double sink =
                         call_.sink.empty() ? no_sink : static_cast<T>(call_.sink[h]);
                     const T logsumexp =
-                        parts_.join(row, sink, to.data + b * to.batch + h * to.head + q * to.row);
+                        parts_.merge(row, sink, to.data + b * to.batch + h * to.head + q * to.row);
                     if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp;
                 }
     }
@@ -290,11 +290,11 @@ private:
     std::vector<StepUse> steps_;
     bool folds_scale_;
     std::vector<std::vector<T>> biases_;
-    std::vector<Desk> desks_;
-    RowParts<T> parts_;
+    std::vector<WorkerState> states_;
+    KeySplits<T> parts_;
 };
 
-/// Weights or scores, some tiles at a time.
+/// Weights or scores, a few tiles at a time.
 template <class T>
 class StreamedWeights {
 public:

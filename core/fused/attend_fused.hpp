@@ -10,10 +10,10 @@
 
 namespace attn {
 
-/// Arrays that are written in the same pass where they are wanted: null where they are not.
+/// Arrays that are written in the same pass if requested; null if not.
 template <class T>
 struct FusedOutputs {
-    HeadRows<T> context;     ///< data null: not wanted
+    HeadRows<T> context;     ///< data null: not requested
     T* weights = nullptr;    ///< (batch, heads, q_len, kv_len), after dropout
     T* scores = nullptr;     ///< (batch, heads, q_len, kv_len), unscaled
     T* logsumexp = nullptr;  ///< (batch, heads, q_len)
@@ -21,17 +21,16 @@ struct FusedOutputs {
         0;  ///< of (batch * heads * q_len): the row that weights and scores start at
 };
 
-/// What attend() computes, to rounding: each row's error is at most twice that of plain arithmetic
-/// in T. Blocked weights are exactly 0. Needs memory for O(threads * kv_len) numbers besides the
-/// outputs. The answer does not depend on the number of threads, nor on the kernel among those with
-/// a fused multiply-add. mask_method must be neg_inf.
-/// Errors: std::bad_alloc.
+/// Equals attend() up to rounding: each row's error is at most twice that of plain arithmetic in T.
+/// Masked weights are exactly 0. Requires memory for O(threads * kv_len) elements besides the
+/// outputs. The result does not depend on the number of threads, and is the same for all kernels
+/// with a fused multiply-add. mask_method must be neg_inf. Errors: std::bad_alloc.
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, ThreadPool& workers);
 
 /// The weights of a question, or its scores, computed a few MiB at a time while they are read. Not
-/// for dropout head by head over several batch entries, whose draws are in another order.
+/// for dropout head by head over several batch entries, whose draws have a different order.
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,

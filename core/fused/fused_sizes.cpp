@@ -1,4 +1,3 @@
-// The sizes of a fused run; see fused_sizes.hpp.
 #include "core/fused/fused_sizes.hpp"
 
 #include <algorithm>
@@ -11,16 +10,16 @@ namespace {
 
 constexpr std::size_t few_rows = 512;
 
-/// Queries of one key head up to which rows are computed one by one: fewer do not fill a vector.
+/// Up to this many queries per key head, rows are computed one by one: they do not fill a vector.
 constexpr std::size_t row_by_row = 4;
 
-/// Several tiles where keys and values outgrow the cache and enough items are left to share out.
-std::size_t tiles_together(const FusedSizes& s, const TileGrid& grid) {
+/// Several tiles if keys and values exceed the cache and enough items remain for all threads.
+std::size_t choose_tiles_per_item(const FusedSizes& s, const TileGrid& grid) {
     constexpr std::size_t items_per_thread = 4;
     const bool many = outgrow_cache(static_cast<double>(s.sizes.keys) *
                                     static_cast<double>((s.d_k + s.d_v) * s.element));
-    const bool enough = grid.tiles() >= kernels::tiles_together * items_per_thread * s.threads;
-    return grid.parts == 1 && many && enough ? kernels::tiles_together : 1;
+    const bool enough = grid.tiles() >= kernels::max_tiles_per_item * items_per_thread * s.threads;
+    return grid.parts == 1 && many && enough ? kernels::max_tiles_per_item : 1;
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ TileGrid FusedSizes::grid() const {
     if (few && !grid.in_order && !weights && sizes.keys >= 2 * part_keys)
         grid.parts = (sizes.keys + part_keys - 1) / part_keys;
     if (!grid.in_order && !weights && !scores && !by_rows())
-        grid.together = tiles_together(*this, grid);
+        grid.tiles_per_item = choose_tiles_per_item(*this, grid);
     return grid;
 }
 
@@ -61,12 +60,12 @@ double FusedSizes::working_bytes(bool masked) const {
     const TileGrid grid = this->grid();
     const double of_tiles =
         number(element) * number(scratch()) + TilePlan::bytes(sizes.keys, vector_lanes, masked);
-    const double of_worker = number(grid.together) * of_tiles +
+    const double of_worker = number(grid.tiles_per_item) * of_tiles +
                              number(element) * (number(weights_space(weights)) + number(d_v));
     const double of_parts =
         grid.parts == 1
             ? 0
-            : RowParts<char>::numbers(sizes.batch * sizes.heads * sizes.queries, grid.parts, d_v) *
+            : KeySplits<char>::numbers(sizes.batch * sizes.heads * sizes.queries, grid.parts, d_v) *
                   number(element);
     const double of_draws = drops ? number(threads) * TileDropout::bytes(sizes.keys) : 0;
     return number(std::min(threads, grid.items())) * of_worker + of_parts + of_draws;

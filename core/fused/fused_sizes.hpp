@@ -1,5 +1,5 @@
-// The sizes of a fused run, known before its numbers are: how it is cut, and the memory that it
-// works with. The run allocates by these functions and the estimate of a plan adds them up.
+// The sizes of a fused run, known in advance: its division into tiles and its working memory. The
+// run allocates by these functions, and the estimate of a plan adds them up.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace attn {
 
-/// Keys of one part, where rows are too few to keep all threads busy: then parts of rows are
-/// computed apart and joined. A multiple of a block.
+/// Keys of one split, used if there are too few rows to keep all threads busy: then key splits are
+/// computed separately and merged. A multiple of a block.
 inline constexpr std::size_t part_keys = 32 * kernels::block_keys;
 
 struct FusedSizes {
@@ -19,7 +19,7 @@ struct FusedSizes {
     std::size_t lanes, vector_lanes;  ///< of a whole tile, and of one vector
     std::size_t threads;
     bool drops, head_by_head;  ///< dropout
-    bool rows_in_order;        ///< tiles come in the order of the rows of (batch, heads, q_len)
+    bool rows_in_order;        ///< tiles are in the order of the rows of (batch, heads, q_len)
     bool weights, scores;      ///< are written
 
     /// Heads that share their keys.
@@ -34,7 +34,7 @@ struct FusedSizes {
     std::size_t scratch() const;
     std::size_t weights_space(bool writes_weights) const;
 
-    /// Bytes of all workers at their work. `masked`: a mask decides key by key.
+    /// Bytes of all workers while they compute. `masked`: a mask decides key by key.
     double working_bytes(bool masked) const;
 };
 

@@ -1,4 +1,3 @@
-// Projections by a fused kernel; see project_fused.hpp.
 #include "core/fused/project_fused.hpp"
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 namespace attn {
 namespace {
 
-/// Rows of x that one piece of work multiplies: as many as lie well in a second-level cache, whole
+/// Rows of x that one piece of work multiplies: as many as fit in a second-level cache, in whole
 /// tiles of rows for every kernel.
 template <class T>
 std::size_t rows_at_once(std::size_t d_in) {

@@ -1,4 +1,4 @@
-// Rows of which each part of the keys is computed apart, and how the parts become one.
+// Rows computed in key splits, and their merge.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace attn {
 /// A sink that adds nothing.
 inline constexpr double no_sink = -std::numeric_limits<double>::infinity();
 
-/// ln of the sum of e^score, where the sum is of e^(score - shift); -Infinity where it is empty.
+/// ln of the sum of e^score, given the sum of e^(score - shift); -Infinity if it is empty.
 template <class T>
 T logsumexp_of(double shift, double sum) {
     return sum == 0 ? -std::numeric_limits<T>::infinity() : static_cast<T>(shift + std::log(sum));
@@ -20,7 +20,7 @@ T logsumexp_of(double shift, double sum) {
 
 /// Contexts (rows, parts, d_v), and the shift and sum of each, see kernels::Tile.
 template <class T>
-class RowParts {
+class KeySplits {
 public:
     void reserve(std::size_t rows, std::size_t parts, std::size_t d_v) {
         parts_ = parts;
@@ -31,7 +31,7 @@ public:
         context_.resize(d_v);
     }
 
-    /// What is reserved.
+    /// The elements that are reserved.
     static double numbers(std::size_t rows, std::size_t parts, std::size_t d_v) {
         return static_cast<double>(rows) * static_cast<double>(parts) *
                static_cast<double>(d_v + 2);
@@ -46,8 +46,8 @@ public:
         sums_[row * parts_ + part] = sum;
     }
 
-    /// Writes the context of the whole row, d_v numbers; the row's logsumexp.
-    T join(std::size_t row, double sink, T* to) {
+    /// Writes the context of the whole row, d_v elements; returns the row's logsumexp.
+    T merge(std::size_t row, double sink, T* to) {
         const T* shifts = shifts_.data() + row * parts_;
         const T* sums = sums_.data() + row * parts_;
         double shift = sink;
@@ -72,7 +72,7 @@ public:
 private:
     std::size_t parts_ = 1, d_v_ = 0;
     std::vector<T> contexts_, shifts_, sums_;
-    std::vector<double> context_;  // of the row at hand
+    std::vector<double> context_;  // of the current row
 };
 
 }  // namespace attn

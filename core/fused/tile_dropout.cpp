@@ -1,4 +1,3 @@
-// Dropout for tiles of queries; see tile_dropout.hpp.
 #include "core/fused/tile_dropout.hpp"
 
 #include <algorithm>
@@ -22,10 +21,10 @@ std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
     return matrix * dropout_.q_len + first_query_ + place.first_query;
 }
 
-void TileDropout::reserve(TileKeep& room) const {
+void TileDropout::reserve(TileKeep& buffer) const {
     if (!drops()) return;
-    room.keys.resize(words() * 64);
-    room.rows.resize(kernels::most_lanes * words());
+    buffer.keys.resize(words() * 64);
+    buffer.rows.resize(kernels::max_lanes * words());
 }
 
 std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {
@@ -39,31 +38,31 @@ std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t thread
 }
 
 const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
-                                       TileKeep& room) const {
+                                       TileKeep& buffer) const {
     if (!drops()) return nullptr;
-    if (streams_.empty()) return room.keys.data();  // zeros
+    if (streams_.empty()) return buffer.keys.data();  // zeros
     const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
     const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
     const std::uint64_t decisions = drawn_rows_before(place) * sizes_.keys + first;
     const std::size_t head = streams_.size() > 1 ? place.first_head : 0;
-    if (!room.stream || room.first_head != head || room.decisions > decisions) {
-        room.stream = streams_[head];
-        room.first_head = head;
-        room.decisions = 0;
+    if (!buffer.stream || buffer.first_head != head || buffer.decisions > decisions) {
+        buffer.stream = streams_[head];
+        buffer.first_head = head;
+        buffer.decisions = 0;
     }
     for (std::size_t row = 0; row < place.queries; ++row) {
         const std::uint64_t wanted = decisions + row * sizes_.keys;
-        room.stream->skip(wanted - room.decisions);
-        room.stream->next(room.rows.data() + row * words() + first_word, count);
-        room.decisions = wanted + count;
+        buffer.stream->skip(wanted - buffer.decisions);
+        buffer.stream->next(buffer.rows.data() + row * words() + first_word, count);
+        buffer.decisions = wanted + count;
     }
     for (std::size_t w = first_word; w < end_word; ++w) {
-        std::uint64_t* block = room.keys.data() + w * 64;
+        std::uint64_t* block = buffer.keys.data() + w * 64;
         for (std::size_t row = 0; row < 64; ++row)
-            block[row] = row < place.queries ? room.rows[row * words() + w] : 0;
+            block[row] = row < place.queries ? buffer.rows[row * words() + w] : 0;
         transpose_bits(block);
     }
-    return room.keys.data();
+    return buffer.keys.data();
 }
 
 }  // namespace attn

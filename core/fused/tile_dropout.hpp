@@ -10,37 +10,37 @@
 
 namespace attn {
 
-/// One worker's room for the decisions of a tile, and the stream that it draws them from.
+/// One worker's buffer for the decisions of a tile, and the stream that it draws them from.
 struct TileKeep {
     std::vector<std::uint64_t> rows, keys;
     std::optional<KeepBits> stream;
     std::size_t first_head = 0;   ///< where each head has a stream
-    std::uint64_t decisions = 0;  ///< passed of the stream
+    std::uint64_t decisions = 0;  ///< drawn or skipped in the stream
 };
 
-/// Decisions are drawn for the tile at hand only, so memory is O(kv_len) a worker. Each worker
-/// draws from a stream of its own, which passes over the tiles of others.
+/// Decisions are drawn for the current tile only, so memory is O(kv_len) per worker. Each worker
+/// draws from its own stream, which skips the tiles of others.
 class TileDropout {
 public:
     /// `first_query` is the number of drawn rows of each matrix before the first that is computed.
     TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
                 const kernels::Draws& draws);
 
-    /// Makes the room that `keep` needs.
-    void reserve(TileKeep& room) const;
+    /// Reserves the buffer that `keep` needs.
+    void reserve(TileKeep& buffer) const;
     static double bytes(std::size_t keys) {
-        constexpr std::size_t words_a_key = 1 + kernels::most_lanes / 64;
+        constexpr std::size_t words_a_key = 1 + kernels::max_lanes / 64;
         return static_cast<double>(keys) * words_a_key * sizeof(std::uint64_t);
     }
 
-    /// The ends of runs of the `tiles` that are best given to one worker each, in order, since what
-    /// others draw is passed over: long ones first, so that all workers end together.
+    /// The ends of runs of `tiles` that are best given to one worker each, in order, since skipping
+    /// the draws of others takes time. Long runs come first, so that all workers end together.
     std::vector<std::size_t> runs(std::size_t tiles, std::size_t threads) const;
 
-    /// Bit l of word k: lane l keeps key k, one of `seen`. Null where nothing is dropped.
-    const std::uint64_t* keep(const TilePlace& place, KeyRange seen, TileKeep& room) const;
+    /// Bit l of word k: lane l keeps key k, one of `seen`. Null if nothing is dropped.
+    const std::uint64_t* keep(const TilePlace& place, KeyRange seen, TileKeep& buffer) const;
 
-    /// What a kept weight is multiplied by: PyTorch divides ones by 1 - p in T.
+    /// The factor of kept weights: PyTorch divides ones by 1 - p in T.
     template <class T>
     double kept_value() const {
         if (!drops() || dropout_.p == 1) return 1;
@@ -55,7 +55,7 @@ private:
     const Dropout& dropout_;
     TileSizes sizes_;
     std::size_t first_query_;
-    std::vector<KeepBits> streams_;  // one; mkl head by head: one a head
+    std::vector<KeepBits> streams_;  // one; mkl head by head: one per head
 };
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// Tiles of queries and the keys that they see; see tile_plan.hpp.
 #include "core/fused/tile_plan.hpp"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ std::size_t TileGrid::tiles() const {
 }
 
 std::size_t TileGrid::items_per_head() const {
-    return (query_blocks() * parts + together - 1) / together;
+    return (query_blocks() * parts + tiles_per_item - 1) / tiles_per_item;
 }
 
 std::size_t TileGrid::items() const {
@@ -25,9 +24,9 @@ std::size_t TileGrid::items() const {
 }
 
 TileRange TileGrid::tiles_of(std::size_t item) const {
-    const std::size_t of_head = item % items_per_head() * together;
+    const std::size_t of_head = item % items_per_head() * tiles_per_item;
     return {item / items_per_head() * query_blocks() * parts + of_head,
-            std::min(together, query_blocks() * parts - of_head)};
+            std::min(tiles_per_item, query_blocks() * parts - of_head)};
 }
 
 TilePlace TileGrid::place(std::size_t tile) const {
@@ -85,7 +84,7 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block, 
     }
     if (none) return;
     if (all) return strips_.push_back({block.first_key, block.keys, 0, vectors_, nullptr, true});
-    // For all keys at once, so that it does not move: strips point into it.
+    // Allocated for all keys at once, since strips point into it.
     if (seen_.size() < end) seen_.resize(end);
     std::uint64_t* seen = seen_.data() + block.first_key;
     std::fill_n(seen, block.keys, lanes_);
@@ -97,8 +96,8 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block, 
     cut_block(block);
 }
 
-/// Strips of the block with the vectors of lanes that see anything of them. Along a diagonal each
-/// strip of as many keys as a vector has lanes drops one vector.
+/// Strips of the block, with the vectors of lanes that have visible keys in them. Along a diagonal,
+/// each strip of as many keys as a vector has lanes drops one vector.
 void TilePlan::cut_block(const Block& block) {
     const std::size_t before = strips_.size();
     const std::size_t end = block.first_key + block.keys;

@@ -1,4 +1,4 @@
-// How a question is cut into tiles of queries, and which keys each tile must look at.
+// The division of a question into tiles of queries, and the keys of each tile.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct TilePlace {
     std::size_t part;  ///< of the keys
 };
 
-/// Whether a head's keys and values, of `bytes` in all, are too many for most second caches, so
-/// that tiles share them while they are there.
+/// Whether a head's keys and values, of `bytes` in total, exceed most second-level caches, so that
+/// tiles share each block.
 constexpr bool outgrow_cache(double bytes) {
     return bytes > 0x1p20;
 }
@@ -38,13 +38,14 @@ struct TileGrid {
     std::size_t lanes = 0, heads_per_tile = 1, parts = 1;
     bool in_order = false;      ///< rows in the order of dropout's draws
     bool head_by_head = false;  ///< that order has the heads before the batch
-    std::size_t together = 1;   ///< tiles of one head that are one item of work; parts is 1 then
+    std::size_t tiles_per_item =
+        1;  ///< tiles of one head that are one item of work; parts is 1 then
 
     std::size_t tiles() const;
     std::size_t items() const;
     TileRange tiles_of(std::size_t item) const;
     /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
-    /// see the most keys, and heavy tiles at the end would leave threads idle.
+    /// attend to the most keys, and large tiles at the end would leave threads idle.
     TilePlace place(std::size_t tile) const;
 
 private:
@@ -53,19 +54,20 @@ private:
     std::size_t items_per_head() const;
 };
 
-/// The strips of one tile, see kernels::Strip. Blocks of keys that no lane sees are left out.
+/// The strips of one tile, see kernels::Strip. Blocks of keys that are masked for all lanes are
+/// left out.
 class TilePlan {
 public:
     /// `first_query` is the index that the mask gives to query row 0; `keys` starts at a multiple
-    /// of block_keys. `by_rows`: blocks are not cut, so that sums along a row are the same whatever
-    /// a vector holds.
+    /// of block_keys. `by_rows`: blocks are not divided, so that sums along a row do not depend on
+    /// the size of a vector.
     void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
               std::size_t vector_lanes, bool by_rows);
 
     const std::vector<kernels::Strip>& strips() const { return strips_; }
 
-    /// What a plan of so many keys takes, about. `masked`: a mask decides key by key, and cuts
-    /// every block.
+    /// The approximate memory of a plan for so many keys. `masked`: a mask decides key by key, and
+    /// divides every block.
     static double bytes(std::size_t keys, std::size_t vector_lanes, bool masked) {
         const auto count = static_cast<double>(keys);
         const double strips =
@@ -88,7 +90,7 @@ private:
     bool by_rows_ = false;
     std::uint64_t lanes_ = 0;  // a bit for each
     std::vector<kernels::Strip> strips_;
-    std::vector<std::uint64_t> seen_;  // of each key, where not all lanes see its block
+    std::vector<std::uint64_t> seen_;  // per key, if its block is not visible to all lanes
 };
 
 }  // namespace attn

@@ -11,7 +11,7 @@ struct Words : PlainWords<Vector> {
     static Vector twisted(Vector word, Vector successor, Vector ahead) {
         const __m512i top = _mm512_set1_epi32(INT32_MIN), one = _mm512_set1_epi32(1);
         const __mmask16 is_odd = _mm512_test_epi32_mask(__m512i(successor), one);
-        // The successor but for its top bit.
+        // The successor except for its top bit.
         const __m512i y = _mm512_ternarylogic_epi32(__m512i(word), __m512i(successor), top, 0xe4);
         const __m512i if_even = __m512i(ahead ^ (Vector(y) >> 1));
         const __m512i matrix = _mm512_set1_epi32(static_cast<int>(0x9908b0df));

@@ -1,5 +1,4 @@
-// The table of fused kernels; see dispatch.hpp. A kernel for other processors is a header with its
-// vectors, a file for each type and a row here.
+// A kernel for another processor is a header with its vectors, a file for each type and a row here.
 #include "core/kernels/dispatch.hpp"
 
 namespace attn::kernels {
@@ -25,7 +24,7 @@ bool always() {
     return true;
 }
 
-/// For processors of another family than the program is built for.
+/// Kernels for processors of another family than the build's.
 bool never() {
     return false;
 }

@@ -8,13 +8,13 @@
 
 namespace attn::kernels {
 
-/// Every kernel there is, the same names on every machine, a faster one after a slower.
+/// All kernels, with the same names on every machine, from the slowest to the fastest.
 std::span<const Kernel> all();
 
-/// The kernels that this processor can run, the fastest last.
+/// The kernels that this processor supports, the fastest last.
 const std::vector<const Kernel*>& supported();
 
-/// Of a kernel that runs here.
+/// The kernel must be supported by this processor.
 template <class T>
 const Entries<T>& entries_of(const Kernel& kernel) {
     if constexpr (sizeof(T) == sizeof(float))

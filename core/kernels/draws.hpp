@@ -1,9 +1,10 @@
 // The generators of dropout and the decisions made from them, in vectors of 32-bit words; see
 // kernel.hpp.
 //
-// What an instruction set gives is `Words`: its vector, of the compilers' own type; of two vectors
-// in a row, `even`, the words at even places, and `last_three`, those from the first one's last
-// three on; `below` and `equal`, bit l of which compares lane l of words below 2^31.
+// An instruction set provides `Words`: its vector, of the compilers' vector type; for two
+// consecutive vectors `even`, the words at even positions, and `last_three`, the vector that starts
+// at the last three words of the first; `below` and `equal`, bit l of which compares lane l of
+// words below 2^31.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -11,12 +12,12 @@
 namespace attn::kernels {
 namespace {
 
-/// What needs no instructions of its own.
+/// The part that needs no special instructions.
 template <class V>
 struct PlainWords {
     using Vector = V;
 
-    /// A word of the next block from the word in its place, its successor and the one 397 ahead.
+    /// A word of the next block from the word at its position, its successor and the one 397 ahead.
     static V twisted(V word, V successor, V ahead) {
         const V y = (word & 0x80000000u) | (successor & 0x7fffffffu);
         return ahead ^ (y >> 1) ^ (-(successor & 1) & 0x9908b0dfu);
@@ -47,9 +48,9 @@ struct DrawsBy {
         store(Words::twisted(load(words), load(words + 1), ahead), words);
     }
 
-    /// In place. A word is made from those 0, 1 and 397 places ahead. The last of these are new
-    /// ones from the place 227 behind on, put together from whole vectors, as what was just stored
-    /// is slow to load at another place.
+    /// In place. A word is computed from those 0, 1 and 397 positions ahead. From position 227 on,
+    /// the last of these is a new word, 227 positions back. These are assembled from whole vectors,
+    /// since recently stored data is slow to load at another alignment.
     static void step(std::uint32_t* words, std::size_t blocks) noexcept {
         constexpr std::size_t ahead = 397, behind = (draw_words - ahead) / lanes * lanes;
         static_assert(draw_words - ahead == behind + 3);
@@ -68,7 +69,7 @@ struct DrawsBy {
 
     static std::uint32_t tempered_word(std::uint32_t word) { return tempered(V{} + word)[0]; }
 
-    /// Only the high halves are looked at, unless one is just the limit's.
+    /// Only the high halves are compared, unless one equals the limit's.
     static void keep_mt19937(const std::uint32_t* words, std::uint64_t limit,
                              std::uint64_t* bits) noexcept {
         const V limits = V{} + static_cast<std::uint32_t>(limit >> 32);

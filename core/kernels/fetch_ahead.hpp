@@ -1,4 +1,4 @@
-// What a tile asks the caches for before it is needed.
+// Prefetching: the data that a tile requests before it is needed.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -6,22 +6,22 @@
 namespace attn::kernels {
 namespace {
 
-/// Asks for a row's cache lines ahead of their use, for reading or for writing.
+/// Prefetches a row's cache lines, for reading or for writing.
 template <bool writes = false, class T>
 inline void prefetch_row(const T* row, std::size_t length) {
     for (std::size_t i = 0; i < length; i += 64 / sizeof(T))
         __builtin_prefetch(row + i, writes ? 1 : 0, 2);
 }
 
-/// While a block of keys is computed, the keys and values of the tile's next block, or those that a
-/// tile to come begins with; and, spread over its blocks, the rows that are waited for at the end
-/// of a tile and at the start of the next one. Row by row: many at once would hold up other loads.
+/// While a block of keys is computed, prefetches the keys and values of the tile's next block, or
+/// of the first block of a later tile. Over its blocks it also spreads the rows needed at the end
+/// of the tile and at the start of the next one. Row by row: many at once would delay other loads.
 template <class T>
 class FetchAhead {
 public:
     explicit FetchAhead(const Tile<T>& tile) : t_(tile) {}
 
-    /// Tiles that are computed together ask for a share of each block.
+    /// Tiles that are computed together prefetch a share of each block each.
     void start(std::size_t share, std::size_t shares) {
         share_ = share;
         shares_ = shares;
@@ -47,7 +47,7 @@ public:
         keys_ = t_.kv_len - key < block_keys ? t_.kv_len - key : block_keys;
     }
 
-    /// Keys [first, end) of the block at hand are about to be computed.
+    /// Keys [first, end) of the current block are about to be computed.
     void rows(std::size_t first, std::size_t end) const {
         const std::size_t begin = share_ * block_keys;
         std::size_t last = (begin + end) / shares_;

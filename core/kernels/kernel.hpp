@@ -1,9 +1,9 @@
-// What the fused kernels are given and what they offer: plain structs, one table of entry points.
+// The interface of the fused kernels: plain structs and a table of entry points.
 //
 // Files compiled for wider instruction sets include this file, tile_attention.hpp and one vector
-// header and nothing else: an inline function shared with other files could be kept by the linker
-// in its wide form and crash an older processor. So there are no functions and no library types
-// here.
+// header and nothing else: the linker could keep the wide version of an inline function shared with
+// other files, which would crash an older processor. So this file has no functions and no library
+// types.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace attn::kernels {
 
-/// A tile holds at most this many queries, one a lane and one bit a lane in masks.
-inline constexpr std::size_t most_lanes = 64;
+/// The most queries of a tile, one per lane, with one bit per lane in masks.
+inline constexpr std::size_t max_lanes = 64;
 
 /// Keys are taken in blocks that start at multiples of this. It is the same for every instruction
-/// set, so that sums are made in the same order.
+/// set, so that the order of summation is the same.
 inline constexpr std::size_t block_keys = 128;
 
 /// Sums of a block's weights in each lane: the keys k, k + 8, k + 16 and so on are one.
 inline constexpr std::size_t partial_sums = 8;
 
-/// Weights, and their sums, are kept this many times as large, so that the smallest stay clear of
-/// subnormal numbers and products with the smallest values lose no digits.
+/// Weights and their sums are scaled by this factor, so that the smallest are not subnormal and
+/// products with the smallest values lose no digits.
 inline constexpr double weight_unit = 0x1p20;
 
 /// weight_unit 2^(i / 8).
@@ -39,8 +39,8 @@ struct Strip {
     bool ends_block;
 };
 
-/// What can happen to a score between the product and the softmax. Each kind has a form for tiles,
-/// one for rows and a plain one, side by side in kernels/score_steps.hpp.
+/// The steps on a score between the product and the softmax. Each kind has a form for tiles, one
+/// for rows and a plain one, next to each other in kernels/score_steps.hpp.
 enum class StepKind {
     scale,    ///< score * number / divisor
     softcap,  ///< number * tanh(score / number)
@@ -52,10 +52,10 @@ enum class StepKind {
 template <class T>
 struct Step {
     StepKind kind;
-    T number[most_lanes];
-    /// In tiles and rows the soft cap's division is done with the scale: the cap, or 1.
+    T number[max_lanes];
+    /// Tiles and rows divide by the soft cap together with the scale: the cap, or 1.
     T divisor;
-    const T* row[most_lanes];
+    const T* row[max_lanes];
     std::size_t key_step;  ///< 0 or 1
 };
 
@@ -66,12 +66,12 @@ struct Tile {
     std::size_t lanes, kv_len, d_k, d_v;
     bool by_rows;  ///< very few lanes: row by row
 
-    const T* query[most_lanes];  ///< rows of d_k
-    const T *key, *value;        ///< row k starts at k * stride
+    const T* query[max_lanes];  ///< rows of d_k
+    const T *key, *value;       ///< row k starts at k * stride
     std::size_t key_stride, value_stride;
 
-    /// What a tile to come begins with, for the caches: as many queries as lanes, and the keys and
-    /// values of a block; null, and 0 keys, where none is known.
+    /// The start of a later tile, to prefetch: as many queries as lanes, and the keys and values of
+    /// a block; null, and 0 keys, if there is none.
     const T *next_query, *next_key, *next_value;
     std::size_t next_keys;
 
@@ -80,34 +80,34 @@ struct Tile {
 
     const Step<T>* steps;  ///< in the order in which they are applied, the scale first
     std::size_t step_count;
-    /// Queries are multiplied by this before the product, which does the first `folded_steps` steps
-    /// for all scores at once: the scale, unless that would take queries out of T's normal numbers.
+    /// Queries are multiplied by this before the product, which applies the first `folded_steps`
+    /// steps to all scores at once: the scale, unless queries would leave T's normal range.
     T query_factor;
-    std::size_t folded_steps;             ///< 0 or 1
-    std::ptrdiff_t position[most_lanes];  ///< of the lane's query among the keys
+    std::size_t folded_steps;            ///< 0 or 1
+    std::ptrdiff_t position[max_lanes];  ///< of the lane's query among the keys
 
     bool has_sink;
-    T sink[most_lanes];  ///< a logit that joins the sum
+    T sink[max_lanes];  ///< a logit added to the sum
 
     const std::uint64_t* keep;  ///< dropout: bit l of word k; null: none
-    double kept_value;          ///< what a kept weight is multiplied by
+    double kept_value;          ///< the factor of kept weights
 
-    T* context[most_lanes];  ///< rows of d_v
-    T* weights[most_lanes];  ///< rows of kv_len; weights[0] null: not wanted
-    T* scores[most_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
-    /// Of each lane: sum over keys of e^(score - shift), and the sink's; 0 where there is neither.
-    T shift[most_lanes], sum[most_lanes];
+    T* context[max_lanes];  ///< rows of d_v
+    T* weights[max_lanes];  ///< rows of kv_len; weights[0] null: not wanted
+    T* scores[max_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
+    /// Per lane: the sum of e^(score - shift) over keys and the sink; 0 if there are neither.
+    T shift[max_lanes], sum[max_lanes];
 
     /// scratch_size(...) elements, aligned to 64 bytes; row by row row_scratch_size(...).
     T* scratch;
     /// weights_size(...) elements, row by row block_keys; tiles that are computed together share
     /// it.
-    T* weights_room;
+    T* weights_buffer;
 };
 
-/// Tiles of one head that are computed together, block by block, so that its keys and values come
-/// from beyond the second cache once for all of them.
-inline constexpr std::size_t tiles_together = 4;
+/// Tiles of one head that are computed together, block by block, so that its keys and values are
+/// loaded into the second-level cache once for all of them.
+inline constexpr std::size_t max_tiles_per_item = 4;
 
 /// Elements of scratch of a tile of `lanes` lanes: queries, context, shift, sum and peak, and
 /// partial sums.
@@ -115,10 +115,10 @@ constexpr std::size_t scratch_size(std::size_t lanes, std::size_t d_k, std::size
     return lanes * (d_k + d_v + 3 + partial_sums);
 }
 
-/// The same of a tile that goes row by row: one query, in whole vectors.
+/// The same for a tile computed row by row: one query, in whole vectors.
 constexpr std::size_t row_scratch_size(std::size_t d_k) {
-    constexpr std::size_t most_parts = 16;  // see row_attention.hpp
-    return (d_k + most_parts - 1) / most_parts * most_parts;
+    constexpr std::size_t max_parts = 16;  // see row_attention.hpp
+    return (d_k + max_parts - 1) / max_parts * max_parts;
 }
 
 /// The weights of a block, or of all keys where weights are written, with a shift for each of their
@@ -141,8 +141,7 @@ struct Panel {
     std::size_t out_stride;
 };
 
-/// Of some numbers' absolute values: the largest, and the least above 0; 0 and infinite where there
-/// is none.
+/// The largest of the absolute values, and the least above 0; 0 and infinite if there is none.
 template <class T>
 struct Magnitudes {
     T least, most;
@@ -154,7 +153,7 @@ template <class T>
 struct Entries {
     std::size_t lanes;         ///< queries of a whole tile, and columns of a panel
     std::size_t vector_lanes;  ///< of one vector
-    void (*attend)(Tile<T>* tiles, std::size_t count) noexcept;  ///< 1 or tiles_together
+    void (*attend)(Tile<T>* tiles, std::size_t count) noexcept;  ///< 1 or max_tiles_per_item
     void (*project)(const Panel<T>&) noexcept;
     /// packed[i][r] = factor * rows[r][i] for i below `length`; rows past `count` repeat the last.
     void (*pack)(const T* const* rows, std::size_t count, std::size_t length, T factor,
@@ -162,16 +161,16 @@ struct Entries {
     Magnitudes<T> (*magnitudes)(const T* numbers, std::size_t count) noexcept;
 };
 
-/// Words of a block of MT19937, and room behind them.
+/// Words of a block of MT19937, and the padding after them.
 inline constexpr std::size_t draw_words = 624, draw_slack = 16;
 
 /// The generators of dropout. The same bits from every instruction set.
 struct Draws {
-    /// Words n to n + 623 of MT19937's sequence, untempered, become those `blocks` times 624 on.
-    /// Behind them is room for draw_slack words, aligned to 64 bytes as they are.
+    /// Advances words n to n + 623 of MT19937's sequence, untempered, by `blocks` times 624. They
+    /// are aligned to 64 bytes and followed by space for draw_slack words.
     void (*step)(std::uint32_t* words, std::size_t blocks) noexcept;
     /// Bit i % 64 of bits[i / 64], i below 312: the 53 low bits of outputs 2 i, the high half, and
-    /// 2 i + 1 are below `limit`, at most 2^53. The words have that room too.
+    /// 2 i + 1 are below `limit`, at most 2^53. The words have the same padding.
     void (*keep_mt19937)(const std::uint32_t* words, std::uint64_t limit,
                          std::uint64_t* bits) noexcept;
     /// Bit i of 64: first * powers[i] mod (2^31 - 1) is below `limit`, for factors from 1 to
@@ -180,7 +179,7 @@ struct Draws {
                        std::uint64_t* bits) noexcept;
 };
 
-/// One instruction set. Null where the program is built for processors that do not have it.
+/// One instruction set. Null if the program is built for processors of another family.
 struct Kernel {
     const char* name;
     bool (*runs_here)();

@@ -1,4 +1,4 @@
-// Functions of vectors: the exponential in the units that the softmax keeps, and tanh.
+// Functions of vectors: the exponential in the softmax's weight units, and tanh.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -18,19 +18,19 @@ inline V polynomial(V x, V leading, typename V::Scalar next, Coefficients... res
     return polynomial(x, V::fma(leading, x, V::set(next)), rest...);
 }
 
-/// weight_unit e^x. x is cut at the nearest multiple of ln 2 / 8 (float64: of ln 2), so that what
-/// is left is exact where the processor multiplies and adds in one rounding. 0 for x = -Infinity
-/// and wherever e^x would be subnormal; NaN for NaN and +Infinity. Relative error of the
-/// polynomials before rounding: 2.7e-8 for float32, 3.4e-18 for float64 (least maximum, fitted for
-/// their intervals); the table of eighths adds half a unit in the last place.
+/// weight_unit e^x. x is reduced by the nearest multiple of ln 2 / 8 (float64: of ln 2), so that
+/// the remainder is exact with a fused multiply-add. 0 for x = -Infinity and wherever e^x would be
+/// subnormal; NaN for NaN and +Infinity. Relative error of the polynomials before rounding: 2.7e-8
+/// for float32, 3.4e-18 for float64 (least maximum, fitted for their intervals); the table of
+/// eighths adds half a unit in the last place.
 template <class V>
 inline V exponential(V x) {
     using T = typename V::Scalar;
-    // Their bits are so few that times n they are exact in T, and what they leave of ln 2.
+    // They have so few bits that their product with n is exact in T; the remainder of ln 2.
     constexpr T ln2_high = sizeof(T) == 4 ? T(0x1.62ep-1) : T(0x1.62e42fefap-1);
     constexpr T ln2_low = sizeof(T) == 4 ? T(0x1.0bfbe8e7bcd5ep-15) : T(0x1.cf79abc9e3b3ap-40);
-    // Adding so much rounds to multiples of 1/8 (float64: of 1) and leaves their eighths in the
-    // lowest bits. Where it does not, e^x is 0 or infinite.
+    // Adding this rounds to multiples of 1/8 (float64: of 1) and leaves the eighths in the lowest
+    // bits. Where it does not, e^x is 0 or infinite.
     const V rounder = V::set(sizeof(T) == 4 ? T(0x1.8p20) : T(0x1.8p52));
     const V rounded = V::fma(x, V::set(T(1.4426950408889634)), rounder);
     const V n = V::sub(rounded, rounder);
@@ -54,8 +54,8 @@ inline V exponential(V x) {
     }
 }
 
-/// By what sums are multiplied whose shift goes up: e^(from - to); 1 where it goes down, since then
-/// they are 0.
+/// The factor of sums when the shift increases: e^(from - to); 1 when it decreases, since the sums
+/// are then 0.
 template <class V>
 inline V rescaling(V from, V to) {
     using T = typename V::Scalar;

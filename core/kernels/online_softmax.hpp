@@ -1,4 +1,4 @@
-// The softmax along keys that come block by block: exponents and sums of a tile's lanes.
+// The online softmax over blocks of keys: shifts and sums of a tile's lanes.
 #pragma once
 
 #include "core/kernels/math.hpp"
@@ -7,16 +7,16 @@
 namespace attn::kernels {
 namespace {
 
-/// A row's shift starts at 0, where subtracting it costs no digits, and stays while the peak of
-/// each block is at most `highest_rise` above it, and that of the first block that the row sees at
-/// most `lowest_fall` = ln(weight_unit) below; else it becomes the peak. New shifts are rare, and
-/// the largest weight is kept as at least 1 and as at most 2^36.
+/// A row's shift starts at 0, where subtracting it costs no digits. It stays while each block's
+/// peak is at most `highest_rise` above it, and the peak of the row's first visible block at most
+/// `lowest_fall` = ln(weight_unit) below. Otherwise it becomes the peak. New shifts are rare, and
+/// the largest weight stays between 1 and 2^36.
 constexpr double highest_rise = 11, lowest_fall = 13.862943611198906;
 
-/// The shift that a block's peak asks for: the peak where it lies too far above the shift, or below
-/// it while the row has seen nothing yet, so that its sum is 0; else the shift as it is.
+/// The shift after a block with this peak: the peak if it is too far above the shift, or too far
+/// below while the row's sum is still 0; otherwise the current shift.
 template <class V>
-inline V settled_shift(V shift, V peak, V sum) {
+inline V next_shift(V shift, V peak, V sum) {
     using T = typename V::Scalar;
     const V floor = V::where_above(sum, V::set(0), V::set(blocked_score<T>),
                                    V::sub(shift, V::set(T(lowest_fall))));
@@ -25,19 +25,19 @@ inline V settled_shift(V shift, V peak, V sum) {
     return V::where_above(peak, V::set(blocked_score<T>), moved, shift);
 }
 
-/// A lane's sum is kept relative to its shift, e^(score - shift). Lanes never mix: what a lane does
-/// depends on its own scores only.
+/// A lane's sum is relative to its shift, e^(score - shift). Lanes are independent: each depends
+/// only on its own scores.
 template <class V>
 class OnlineSoftmax {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;
 
 public:
-    /// Elements of room that it needs.
+    /// Elements of the buffer that it needs.
     static constexpr std::size_t size = (3 + partial_sums) * L;
 
-    explicit OnlineSoftmax(T* room)
-        : shift_(room), sum_(room + L), peak_(room + 2 * L), block_sum_(room + 3 * L) {}
+    explicit OnlineSoftmax(T* buffer)
+        : shift_(buffer), sum_(buffer + L), peak_(buffer + 2 * L), block_sum_(buffer + 3 * L) {}
 
     void start() {
         for (std::size_t l = 0; l < L; l += W) {
@@ -50,7 +50,8 @@ public:
     T* sum() const { return sum_; }
     /// The block's largest score in each lane.
     T* peak() const { return peak_; }
-    /// Where the weights of a key are added up: several sums a lane, for fewer roundings in a row.
+    /// The sums that a key's weights are added to: several per lane, for fewer consecutive
+    /// roundings.
     T* block_sum(std::size_t key) const { return block_sum_ + key % partial_sums * L; }
 
     void start_block() {
@@ -70,21 +71,21 @@ public:
         }
     }
 
-    /// Whether the shifts of the first lanes may stay as they are, given the block's peaks.
+    /// Whether the first lanes can keep their shifts, given the block's peaks.
     bool holds(std::size_t lanes) const {
         for (std::size_t l = 0; l < lanes; l += W) {
-            const V old = V::load(shift_ + l), next = settled(l);
+            const V old = V::load(shift_ + l), next = next_of(l);
             if (V::any_above(next, old) || V::any_above(old, next)) return false;
         }
         return true;
     }
 
-    /// Gives the first lanes the shifts that their peaks ask for. `scale(lane, factor)` is called
-    /// for vectors of lanes whose earlier results must be scaled too.
+    /// Updates the shifts of the first lanes from their peaks. `scale(lane, factor)` is called for
+    /// vectors of lanes whose earlier results must be scaled too.
     template <class Scale>
-    void settle(std::size_t lanes, Scale scale) {
+    void update(std::size_t lanes, Scale scale) {
         for (std::size_t l = 0; l < lanes; l += W) {
-            const V old = V::load(shift_ + l), next = settled(l);
+            const V old = V::load(shift_ + l), next = next_of(l);
             if (!V::any_above(next, old) && !V::any_above(old, next)) continue;
             next.store(shift_ + l);
             const V factor = rescaling(old, next);
@@ -94,8 +95,8 @@ public:
     }
 
 private:
-    V settled(std::size_t lane) const {
-        return settled_shift(V::load(shift_ + lane), V::load(peak_ + lane), V::load(sum_ + lane));
+    V next_of(std::size_t lane) const {
+        return next_shift(V::load(shift_ + lane), V::load(peak_ + lane), V::load(sum_ + lane));
     }
 
     T *shift_, *sum_, *peak_, *block_sum_;

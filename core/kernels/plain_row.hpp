@@ -1,8 +1,8 @@
 // One row of a tile as plainly as the reference computes it: products in order, then the steps and
 // masks, then the softmax from the row's own largest score, then the values.
 //
-// For rows that the fast paths cannot hold: numbers near the ends of T's range, and infinities and
-// NaN among keys and values. Keys that are blocked are never read.
+// For rows that the fast paths cannot compute: numbers near the limits of T's range, and infinities
+// and NaN among keys and values. Masked keys are never read.
 #pragma once
 
 #include "core/kernels/score_steps.hpp"
@@ -16,12 +16,12 @@ class PlainRow {
     static constexpr std::size_t group = 8;
 
 public:
-    /// `vector_lanes`: lanes of the vectors that the tile's strips count in.
+    /// `vector_lanes`: lanes of the vectors that the tile's strips refer to.
     PlainRow(Tile<T>& tile, std::size_t lane, std::size_t vector_lanes)
         : t_(tile), lane_(lane), vector_(lane / vector_lanes) {}
 
     /// Writes context, weights, shift and sum.
-    // Apart from the fast paths' code, which is slower with it inside.
+    // A separate function: inlined, it slows the fast paths.
     [[gnu::noinline, gnu::cold]] void run() {
         T peak = t_.has_sink ? t_.sink[lane_] : blocked_score<T>;
         bool sees = false;
@@ -64,7 +64,7 @@ private:
         return true;
     }
 
-    /// visit(key, score) for every key that the row sees, in order.
+    /// visit(key, score) for every key visible to the row, in order.
     template <class Visit>
     void each_key(Visit visit) const {
         for (std::size_t i = 0; i < t_.strip_count; ++i) {

@@ -1,4 +1,4 @@
-// The one product that everything is made of, and the packing that it needs.
+// The product that all kernels use, and the packing that it requires.
 //
 // Legend: V a vector of W lanes; R rows and N vectors are one tile of the result in registers.
 #pragma once
@@ -8,8 +8,8 @@
 namespace attn::kernels {
 namespace {
 
-/// The left factor, a[r][s]: rows lie `stride` apart and are read along, or rows lie side by side
-/// and steps are `stride` apart.
+/// The left factor, a[r][s]: rows are `stride` apart and contiguous, or rows are interleaved and
+/// steps are `stride` apart.
 template <class T, bool side_by_side>
 struct Rows {
     const T* start;
@@ -23,8 +23,8 @@ struct Vectors {
     std::size_t stride;
 };
 
-/// What is done with a tile of sums: after begin(row, rows) it starts from start(row, n) and ends
-/// in finish(row, sums). This one writes the sums, added to what is there, to a bias, or to 0.
+/// The target of a tile of sums: after begin(row, rows) a sum starts from start(row, n) and ends in
+/// finish(row, sums). This one writes the sums, starting from the previous contents, a bias, or 0.
 template <class V>
 struct Store {
     using T = typename V::Scalar;
@@ -48,8 +48,8 @@ struct Store {
 };
 
 /// sum_s a[r][s] b[s][n] for the R rows from `row` on and N vectors, added in the order of s, so
-/// that an element does not depend on how the product is cut into tiles.
-// The unrolling is asked for: only then do compilers keep the sums in registers throughout.
+/// that an element does not depend on the division into tiles.
+// Explicit unrolling: only then do compilers keep the sums in registers throughout.
 template <class V, std::size_t R, std::size_t N, class T, bool side_by_side, class Target>
 inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b, std::size_t steps,
                           Target& target) {
@@ -66,7 +66,8 @@ inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b
         V right[N];
 #pragma GCC unroll 16
         for (std::size_t n = 0; n < N; ++n) right[n] = V::load(b.start + n * V::lanes);
-        // Rows side by side lie in another line at each step, which no processor foresees.
+        // Interleaved rows are in another cache line at each step, which processors do not
+        // prefetch.
         if constexpr (side_by_side) __builtin_prefetch(left + 8 * next_step, 0, 3);
 #pragma GCC unroll 16
         for (std::size_t r = 0; r < R; ++r) {
@@ -78,24 +79,24 @@ inline void multiply_tile(std::size_t row, Rows<T, side_by_side> a, Vectors<T> b
     target.finish(row, sum);
 }
 
-/// The most rows of a tile of N vectors: fewer vectors leave registers for more rows, which the
-/// latency of the multiply-add asks for.
+/// The most rows of a tile of N vectors: fewer vectors leave registers for more rows, which hide
+/// the latency of the multiply-add.
 template <class V, std::size_t N>
-constexpr std::size_t most_rows() {
+constexpr std::size_t max_rows() {
     constexpr std::size_t registers = V::tile_rows * V::tile_vectors;
     return registers / N < 2 * V::tile_rows ? registers / N : 2 * V::tile_rows;
 }
 
-/// The next lower height of a tile: below the most rows come powers of two. Every height is code of
-/// its own, and these leave few rows over.
+/// The next lower height of a tile: below the most rows, powers of two. Every height is compiled
+/// separately, and these leave few rows over.
 constexpr std::size_t lower(std::size_t height) {
     std::size_t power = 1;
     while (2 * power < height) power *= 2;
     return power;
 }
 
-/// The height of the next tile where so many rows are left: what is less than two whole tiles is
-/// halved, so that no tile is left with few rows.
+/// The height of the next tile when so many rows remain: less than two whole tiles are halved, so
+/// that no tile has few rows.
 constexpr std::size_t next_height(std::size_t left, std::size_t most) {
     std::size_t height = most;
     if (left > most)
@@ -122,7 +123,7 @@ inline void multiply(std::size_t vectors, std::size_t rows, Rows<T, side_by_side
     if constexpr (N > 1) {
         if (vectors != N) return multiply<V, N - 1>(vectors, rows, a, b, steps, target);
     }
-    constexpr std::size_t most = most_rows<V, N>();
+    constexpr std::size_t most = max_rows<V, N>();
     for (std::size_t row = 0; row < rows;) {
         const std::size_t height = next_height(rows - row, most);
         multiply_rows<V, most, N>(row, height, a, b, steps, target);
@@ -156,8 +157,8 @@ void pack(const T* const* rows, std::size_t count, std::size_t length, T factor,
     }
 }
 
-/// to[r][i] = columns[i][first_lane + r] * factor[r] + 0, for one vector of lanes of which `count`
-/// are wanted: a column of lanes becomes rows. The 0 turns -0 into 0.
+/// to[r][i] = columns[i][first_lane + r] * factor[r] + 0, for one vector of lanes, of which `count`
+/// are used: a column of lanes becomes rows. The 0 turns -0 into 0.
 template <class V, bool once, class T = typename V::Scalar>
 inline void unpack(const T* columns, std::size_t column_stride, std::size_t length, V factor,
                    T* const* to, std::size_t offset, std::size_t count) {
@@ -191,7 +192,7 @@ void project(const Panel<T>& p) noexcept {
     if (p.columns == vectors * W)
         return multiply<V>(vectors, p.rows, Rows<T, false>{p.x, p.x_stride}, weight, p.d_in,
                            Store<V>{p.out, p.out_stride, p.bias, 0});
-    // The last vector reaches past the columns: rows go through a buffer.
+    // The last vector extends past the columns: rows go through a buffer.
     constexpr std::size_t most = 2 * V::tile_rows;
     T buffer[most * L];
     for (std::size_t row = 0; row < p.rows; row += most) {

@@ -1,8 +1,8 @@
-// The fused operator for very few queries, as in decoding: each row by itself, with keys or columns
-// in the lanes, so that keys and values are read as fast as memory gives them.
+// The fused operator for very few queries, as in decoding: each row separately, with keys or
+// columns in the lanes, so that keys and values are read at the speed of memory.
 //
-// A dot product is summed in `parts` sums, as many for every instruction set, that are folded in
-// halves. The rest is as in tile_attention.hpp: weights by a shift, rows out of range by
+// A dot product has `parts` sums, the same number for every instruction set, that are folded in
+// halves. The rest is as in tile_attention.hpp: weights relative to a shift, rows out of range by
 // plain_row.hpp.
 #pragma once
 
@@ -21,12 +21,12 @@ class RowAttention {
     static constexpr std::size_t W = V::lanes;
     static constexpr std::size_t parts = 64 / sizeof(T), vectors_of_parts = parts / W;
     /// Keys whose sums fit registers together.
-    static constexpr std::size_t together = vectors_of_parts == 1 ? W : W < 4 ? W : 4;
+    static constexpr std::size_t keys_at_once = vectors_of_parts == 1 ? W : W < 4 ? W : 4;
 
 public:
     explicit RowAttention(Tile<T>& tile)
         : t_(tile), d_k_((t_.d_k + parts - 1) / parts * parts), query_(tile.scratch),
-          weights_(tile.weights_room) {}
+          weights_(tile.weights_buffer) {}
 
     void run() {
         for (std::size_t row = 0; row < t_.lanes; ++row) {
@@ -71,7 +71,7 @@ private:
         modify_row<V>(t_, s, row, scores);
         if (keeps_weights())
             for (std::size_t k = 0; k < s.keys; ++k) t_.weights[row][s.first_key + k] = scores[k];
-        settle_shift(row, peak_of(scores, s.keys));
+        update_shift(row, peak_of(scores, s.keys));
         sum_ += exponentiate(s, scores);
         if (t_.keep != nullptr)
             for (std::size_t k = 0; k < s.keys; ++k)
@@ -85,12 +85,12 @@ private:
         V dot[W];
         if (k + W <= s.keys) {
 #pragma GCC unroll 16
-            for (std::size_t i = 0; i < W; i += together)
-                dots_together<together>(key + i * t_.key_stride, dot + i);
+            for (std::size_t i = 0; i < W; i += keys_at_once)
+                dot_keys<keys_at_once>(key + i * t_.key_stride, dot + i);
         } else {
             for (std::size_t i = 0; i < W; ++i) dot[i] = V::set(0);
             for (std::size_t i = 0; i < s.keys - k; ++i)
-                dots_together<1>(key + i * t_.key_stride, dot + i);
+                dot_keys<1>(key + i * t_.key_stride, dot + i);
         }
         V::transpose(dot);
 #pragma GCC unroll 8
@@ -100,9 +100,9 @@ private:
         return dot[0];
     }
 
-    /// Sums of the query times each of some keys, folded to one vector a key.
+    /// Sums of the query times several keys, folded to one vector per key.
     template <std::size_t keys>
-    inline void dots_together(const T* key, V* dot) const {
+    inline void dot_keys(const T* key, V* dot) const {
         V sum[keys][vectors_of_parts];
 #pragma GCC unroll 16
         for (std::size_t j = 0; j < keys; ++j)
@@ -150,10 +150,10 @@ private:
         return most;
     }
 
-    void settle_shift(std::size_t row, T peak) {
-        T settled[W], factor[W];
-        settled_shift(V::set(shift_), V::set(peak), V::set(sum_)).store(settled);
-        if (settled[0] == shift_) return;
+    void update_shift(std::size_t row, T peak) {
+        T updated[W], factor[W];
+        next_shift(V::set(shift_), V::set(peak), V::set(sum_)).store(updated);
+        if (updated[0] == shift_) return;
         rescaling(V::set(shift_), V::set(peak)).store(factor);
         shift_ = peak;
         sum_ *= factor[0];
@@ -209,7 +209,7 @@ private:
     void finish_row(std::size_t row) {
         if (t_.has_sink) {
             if (!(sum_ > 0)) shift_ = t_.sink[row];
-            settle_shift(row, t_.sink[row]);
+            update_shift(row, t_.sink[row]);
             T term[W];
             exponential(V::set(t_.sink[row] - shift_)).store(term);
             sum_ += term[0];
@@ -222,7 +222,7 @@ private:
         if (keeps_weights()) write_weights(row, factor);
     }
 
-    /// The row holds scores so far.
+    /// The row still holds scores.
     void write_weights(std::size_t row, T factor) const {
         T* weights = t_.weights[row];
         for (std::size_t k = 0; k < t_.kv_len; k += W) {

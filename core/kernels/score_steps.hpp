@@ -1,9 +1,8 @@
-// What happens to a tile's scores between the product and the softmax: every kind of step in its
-// form for tiles, for rows along keys and for one score.
+// The steps on scores between the product and the softmax: every kind in its form for tiles, for
+// rows along keys and for one score.
 //
-// A switch without a case for a kind is a warning, and so an error where changes are accepted. The
-// forms differ in their roundings: alibi is one fused multiply-add in tiles, two operations in
-// rows.
+// A switch without a case for a kind is a warning, and so an error in CI. The forms differ in their
+// roundings: alibi is one fused multiply-add in tiles, two operations in rows.
 #pragma once
 
 #include "core/kernels/math.hpp"
@@ -16,9 +15,9 @@ constexpr T blocked_score = T(-__builtin_huge_val());
 
 /// The least of the scores above `blocked_score`.
 template <class T>
-constexpr T least_score = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
+constexpr T min_score = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
 
-/// Whether something happens to scores between the product and the softmax, masks apart.
+/// Whether there are steps between the product and the softmax, other than masks.
 template <class T>
 bool has_steps(const Tile<T>& t) {
     return t.step_count > t.folded_steps;
@@ -35,15 +34,16 @@ inline V capped(V score, V cap) {
     return V::mul(cap, tanh(score));
 }
 
-/// Adds an additive mask; -Infinity blocks, whatever the score is.
+/// Adds an additive mask; -Infinity masks whatever the score is.
 template <class V>
 inline V with_bias(V score, V bias) {
     using T = typename V::Scalar;
-    return V::where_above(V::set(least_score<T>), bias, V::set(blocked_score<T>),
+    return V::where_above(V::set(min_score<T>), bias, V::set(blocked_score<T>),
                           V::add(score, bias));
 }
 
-/// The scores of one vector of lanes: the strip's keys lie down the column, a tile's lanes apart.
+/// The scores of one vector of lanes: the strip's keys run down the column, at a distance of a
+/// tile's lanes.
 template <class V>
 struct Column {
     using T = typename V::Scalar;
@@ -106,7 +106,7 @@ inline void apply_to_column(const Step<T>& step, const Tile<T>& t, const Strip& 
     }
 }
 
-/// The steps that are left and the blocking masks, on one vector of lanes.
+/// The remaining steps and the masks, on one vector of lanes.
 template <class V, class T = typename V::Scalar>
 inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& column) {
     for (std::size_t i = t.folded_steps; i < t.step_count; ++i)
@@ -117,7 +117,7 @@ inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& col
         });
 }
 
-/// To the scores of one row, the strip's keys side by side; what lies past them may be anything.
+/// On the scores of one row, the strip's keys contiguous; elements past them are arbitrary.
 template <class V, class T = typename V::Scalar>
 inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, std::size_t row,
                          T* scores) {
@@ -149,7 +149,7 @@ inline void apply_to_row(const Step<T>& step, const Tile<T>& t, const Strip& s, 
     }
 }
 
-/// The steps that are left and the blocking masks, on one row; past the strip's end all is blocked.
+/// The remaining steps and the masks, on one row; past the strip's end everything is masked.
 template <class V, class T = typename V::Scalar>
 inline void modify_row(const Tile<T>& t, const Strip& s, std::size_t row, T* scores) {
     for (std::size_t i = t.folded_steps; i < t.step_count; ++i)
@@ -165,7 +165,7 @@ inline T bias_of(const Step<T>& step, std::size_t lane, std::size_t key) {
     return step.row[lane][key * step.key_step];
 }
 
-/// To one score, as the reference does it.
+/// On one score, as in the reference.
 template <class T>
 inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, std::size_t key,
                        T score) {
@@ -183,7 +183,8 @@ inline T apply_plainly(const Step<T>& step, const Tile<T>& t, std::size_t lane, 
     return score;
 }
 
-/// Every step of one score of the product, whichever queries have done for the fast forms.
+/// Every step on one score of the product, including those that the fast forms fold into the
+/// queries.
 template <class T>
 inline T modified(const Tile<T>& t, std::size_t lane, std::size_t key, T score) {
     for (std::size_t i = 0; i < t.step_count; ++i)

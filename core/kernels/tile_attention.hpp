@@ -1,12 +1,12 @@
 // The fused operator: softmax(scale Q K^T + bias) V over one tile of queries, without the (q, k)
 // weights in memory.
 //
-// Queries lie in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
-// and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read
-// where they lie, one number at a time, and meet all lanes at once; maximum and sum run down the
-// lanes. Weights are e^(score - shift) with a shift a lane that holds for most rows from the start;
-// those below 2^-105 of a row's largest may become 0. Rows that leave T's range on the way are
-// computed again by plain_row.hpp.
+// Queries are in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
+// and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read in
+// place, one number at a time, and applied to all lanes at once; maximum and sum run down the
+// lanes. Weights are e^(score - shift) with a shift per lane that suits most rows from the start;
+// those below 2^-105 of a row's largest may become 0. Rows that leave T's range are recomputed by
+// plain_row.hpp.
 //
 // Sources: Milakov and Gimelshein 2018, arXiv 1805.02867 (the running maximum); Dao et al. 2022,
 // arXiv 2205.14135 (blocks of keys).
@@ -28,16 +28,17 @@ class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
     static constexpr T blocked = blocked_score<T>;
-    /// Of the product for the scores: queries of so many stay in the first cache.
+    /// Rows of the product for the scores: the queries of so many stay in the first-level cache.
     static constexpr std::size_t steps_at_once = (std::size_t{32} << 10) / (L * sizeof(T));
 
 public:
     Attention(Tile<T>& tile)
         : t_(tile), fetch_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
-          softmax_(context_ + t_.d_v * L), weights_(tile.weights_room),
+          softmax_(context_ + t_.d_v * L), weights_(tile.weights_buffer),
           kept_shifts_(weights_ + blocks() * block_keys * L), next_(tile.strips) {}
 
-    /// Block by block, each for all that see it. `count`: of tiles, which differ in their queries.
+    /// Block by block, each for all tiles that it is visible to. The `count` tiles differ in their
+    /// queries.
     static void run(Attention* tiles, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) tiles[i].start(i, count);
         for (std::size_t block; (block = first_block(tiles, count)) != no_block;)
@@ -52,7 +53,7 @@ private:
         return keeps_weights() ? (t_.kv_len + block_keys - 1) / block_keys : 1;
     }
     std::size_t used_vectors() const { return (t_.lanes + W - 1) / W; }
-    /// Lane l's weights of key k, at [k * L + l]; only the block at hand unless all are kept.
+    /// Lane l's weights of key k, at [k * L + l]; only the current block unless all are stored.
     T* weights_of(std::size_t key) const {
         return weights_ + (keeps_weights() ? key : key % block_keys) * L;
     }
@@ -61,7 +62,7 @@ private:
         return {t_.key + key * t_.key_stride, t_.key_stride};
     }
 
-    /// Q K^T as it is, over all keys.
+    /// Q K^T without steps, over all keys.
     void write_scores() {
         pack<V>(t_.query, t_.lanes, t_.d_k, T{1}, query_);
         for (std::size_t key = 0; key < t_.kv_len; key += block_keys) {
@@ -72,8 +73,8 @@ private:
         }
     }
 
-    /// Columns of lanes [key][L] as the rows' elements [key, key + keys), times a factor a lane.
-    /// `once`: they are not read again soon, so they need not go through the caches.
+    /// Columns of lanes [key][L] as the rows' elements [key, key + keys), times a factor per lane.
+    /// `once`: they are not read again soon, so stores may bypass the caches.
     template <bool once>
     void write_rows(T* const* rows, const T* columns, std::size_t key, std::size_t keys,
                     const T* factors) const {
@@ -95,7 +96,7 @@ private:
 
     static constexpr std::size_t no_block = ~std::size_t{0};
 
-    /// Of keys, that it attends to next.
+    /// The next block of keys.
     std::size_t next_block() const {
         return next_ == t_.strips + t_.strip_count ? no_block : next_->first_key / block_keys;
     }
@@ -128,8 +129,8 @@ private:
         }
     }
 
-    /// Weights of a block by the shifts of the blocks before it, without a pass for the maximum;
-    /// false where a shift does not hold.
+    /// Weights of a block with the shifts of earlier blocks, without a pass for the maximum; false
+    /// if a shift is out of range.
     bool guess_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s)
@@ -145,7 +146,7 @@ private:
     struct Weigh {
         const Attention& in;
         const Strip& strip;
-        bool begun;  ///< the first steps' sums lie where the weights will
+        bool begun;  ///< the first steps' sums are where the weights will be
 
         void begin(std::size_t row, std::size_t rows) const {
             const std::size_t key = (strip.first_key + row) % block_keys;
@@ -165,7 +166,7 @@ private:
             for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
                 for (std::size_t n = 0; n < M; ++n) score[r][n].store(tile + r * L + n * W);
-                    // From memory, where registers do not hold scores and sums and constants.
+                    // From memory if registers cannot hold scores, sums and constants.
 #pragma GCC unroll 1
             for (std::size_t n = 0; n < M; ++n)
                 weigh<R>(row, key, first_lane + n * W, tile + n * W);
@@ -215,11 +216,11 @@ private:
                     Weigh<masked>{*this, s, steps != t_.d_k});
     }
 
-    /// Weights of a block step by step: scores, shifts, powers.
+    /// Weights of a block step by step: scores, shifts, exponentials.
     void weigh_block(const Strip* first, const Strip* end) {
         softmax_.start_block();
         for (const Strip* s = first; s != end; ++s) score(*s);
-        settle_shifts();
+        update_shifts();
         for (const Strip* s = first; s != end; ++s) exponentiate(*s);
     }
 
@@ -249,8 +250,8 @@ private:
         }
     }
 
-    void settle_shifts() {
-        softmax_.settle(used_vectors() * W, [&](std::size_t lane, V factor) {
+    void update_shifts() {
+        softmax_.update(used_vectors() * W, [&](std::size_t lane, V factor) {
             for (std::size_t c = 0; c < t_.d_v; ++c) {
                 T* at = context_ + c * L + lane;
                 V::mul(V::load(at), factor).store(at);
@@ -258,7 +259,7 @@ private:
         });
     }
 
-    /// Scores become powers; those of dropped keys leave the sum as it was and then become 0.
+    /// Scores become exponentials; those of dropped keys count in the sum and then become 0.
     void exponentiate(const Strip& s) {
         T* scores = weights_of(s.first_key);
         for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
@@ -284,8 +285,8 @@ private:
                     Store<V>{context, L, context, L});
     }
 
-    /// Bit l: lane l holds a number that is not finite, or its sum is 0: what it sees lies out of
-    /// T's range, or is NaN or infinite, or has met a value that is while it is blocked.
+    /// Bit l: lane l holds a number that is not finite, or its sum is 0. Its inputs are out of T's
+    /// range, NaN or infinite, or a masked value is.
     std::uint64_t lanes_out_of_range() const {
         V zeros[N];  // side by side, as each is a chain
         for (std::size_t v = 0; v < N; ++v)
@@ -305,8 +306,8 @@ private:
         return lanes;
     }
 
-    /// One more term in the sum of every lane, the only one where the lane sees no key: that is
-    /// its shift then.
+    /// One more term in the sum of every lane. If no key is visible to the lane, it is the only
+    /// term and the shift.
     void add_sinks() {
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
             const V sink = V::load(t_.sink + l);
@@ -315,21 +316,22 @@ private:
                            sink)
                 .store(softmax_.shift() + l);
         }
-        settle_shifts();
+        update_shifts();
         for (std::size_t l = 0; l < used_vectors() * W; l += W) {
             const V term = exponential(V::sub(V::load(t_.sink + l), V::load(softmax_.shift() + l)));
             V::add(V::load(softmax_.sum() + l), term).store(softmax_.sum() + l);
         }
     }
 
-    /// Divides by the sums and writes context, weights and sums; then again the rows that are not
-    /// right so.
+    /// Divides by the sums and writes context, weights and sums; then recomputes the rows that are
+    /// out of range.
     void finish() {
         if (t_.has_sink) add_sinks();
         const std::uint64_t again = lanes_out_of_range();
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
-            // The sum of a lane that sees a key is near 1 at least; of the others all is 0 already.
+            // The sum of a lane with a visible key is at least about 1; the others are all 0
+            // already.
             const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
             V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
         }
@@ -375,7 +377,7 @@ private:
     T *query_, *context_;
     OnlineSoftmax<V> softmax_;
     T *weights_, *kept_shifts_;
-    const Strip* next_;  // that is not done yet
+    const Strip* next_;  // not yet computed
 };
 
 template <class V>
@@ -385,9 +387,9 @@ void attend(Tile<typename V::Scalar>* tiles, std::size_t count) noexcept {
         Attention<V> alone(*tiles);
         return Attention<V>::run(&alone, 1);
     }
-    static_assert(tiles_together == 4);
-    Attention<V> together[] = {tiles[0], tiles[1], tiles[2], tiles[3]};
-    Attention<V>::run(together, tiles_together);
+    static_assert(max_tiles_per_item == 4);
+    Attention<V> group[] = {tiles[0], tiles[1], tiles[2], tiles[3]};
+    Attention<V>::run(group, max_tiles_per_item);
 }
 
 template <class V>

@@ -1,6 +1,6 @@
-// Vectors of 16 bytes in the compilers' own vector types: any processor, no fused multiply-add.
+// Vectors of 16 bytes in the compilers' vector types: any processor, no fused multiply-add.
 //
-// Every vector header gives these two types with the same operations; lanes are independent.
+// Every vector header provides these two types with the same operations; lanes are independent.
 #pragma once
 
 #include "core/kernels/kernel.hpp"
@@ -13,7 +13,7 @@ template <class T, class Lanes, class Bits, class Word>
 struct GenericVector {
     using Scalar = T;
     static constexpr std::size_t lanes = 16 / sizeof(T);
-    /// What a tile of the product holds in registers: vectors of lanes, and at most so many rows.
+    /// The size of a tile of the product in registers: vectors of lanes, and the most rows.
     static constexpr std::size_t tile_vectors = 2, tile_rows = 4;
     /// Whether fma rounds once.
     static constexpr bool fuses = false;
@@ -36,8 +36,8 @@ struct GenericVector {
         return r;
     }
     void store(T* p) const { __builtin_memcpy(p, &v, sizeof v); }
-    /// Past the caches, where the processor can and p suits it. Until finish_stores() other threads
-    /// may not see it.
+    /// Bypasses the caches if the processor supports it and p is aligned. Other threads may not see
+    /// it before finish_stores().
     void store_once(T* p) const { store(p); }
     static void finish_stores() {}
     void store_first(T* p, std::size_t count) const {
@@ -48,21 +48,21 @@ struct GenericVector {
     static GenericVector sub(GenericVector a, GenericVector b) { return {a.v - b.v}; }
     static GenericVector mul(GenericVector a, GenericVector b) { return {a.v * b.v}; }
     static GenericVector div(GenericVector a, GenericVector b) { return {a.v / b.v}; }
-    /// a b + c, rounded once where the processor fuses the two; here it is not.
+    /// a b + c, rounded once if the processor has a fused multiply-add; here it is not.
     static GenericVector fma(GenericVector a, GenericVector b, GenericVector c) {
         return {a.v * b.v + c.v};
     }
-    /// fma(a, b, sum). In assembler where there is one instruction for it: compilers read operands
-    /// from memory again at each use, or move sums between registers.
+    /// fma(a, b, sum). In assembler if there is an instruction for it: compilers reload operands
+    /// from memory at each use, or move sums between registers.
     static GenericVector accumulate(GenericVector sum, GenericVector a, GenericVector b) {
         return fma(a, b, sum);
     }
     /// a > b ? a : b, so b where either is NaN.
     static GenericVector max(GenericVector a, GenericVector b) { return where_above(a, b, a, b); }
     static GenericVector abs(GenericVector a) { return from_bits(bits(a) & ~bits(set(T{-0.0}))); }
-    /// a 2^floor(e), where float32's e are multiples of 1/8 and float64's whole. Whatever a is, 0
-    /// where e is below -125 (-1021), which keeps clear of subnormal numbers; from 128 (1024) on
-    /// the result is infinite for a above 0.
+    /// a 2^floor(e), where float32's e are multiples of 1/8 and float64's integers. For any a, 0 if
+    /// e is below -125 (-1021), which avoids subnormal numbers; from 128 (1024) on, the result is
+    /// infinite for a above 0.
     static GenericVector scale(GenericVector a, GenericVector e) {
         const GenericVector most = set(sizeof(T) == 4 ? 128 : 1024);
         const Bits low = biased(where_above(e, most, most, e));

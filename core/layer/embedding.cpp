@@ -1,4 +1,3 @@
-// Text to token vectors; see embedding.hpp.
 #include "core/layer/embedding.hpp"
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 namespace attn {
 namespace {
 
-/// Length in bytes of the white space at the front of `text`, 0 where there is none. The list is
+/// Length in bytes of the white space at the start of `text`, 0 if there is none. The list is
 /// Python's str.isspace: ASCII and its separators, NEL, NBSP and the Unicode spaces.
 std::size_t space_length(std::string_view text) {
     const auto c = static_cast<unsigned char>(text.front());
@@ -32,7 +31,7 @@ Array<T> embed_as(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
     const auto row = [&](std::size_t token) {
         return std::span(result.data() + token * embed_dim, embed_dim);
     };
-    // The stream is read front to back: each distinct row once, in rising order.
+    // The stream is read from start to end: each distinct row once, in increasing order.
     std::map<std::int64_t, std::size_t> first_tokens;
     for (std::size_t token = 0; token < ids.size(); ++token)
         first_tokens.emplace(ids[token], token);
@@ -52,10 +51,9 @@ Words split_words(std::string_view text) {
     std::string word;
     const auto finish = [&] {
         if (word.empty()) return;
-        if (words.tokens.size() == most_words)
-            throw SettingError(
-                ErrorKind::input, "text",
-                "more than " + std::to_string(most_words) + " words; expected fewer");
+        if (words.tokens.size() == max_words)
+            throw SettingError(ErrorKind::input, "text",
+                               "more than " + std::to_string(max_words) + " words; expected fewer");
         words.tokens.push_back(word);
         word.clear();
     };

@@ -14,20 +14,20 @@ namespace attn {
 
 struct Words {
     std::vector<std::string> tokens;  ///< the words in order, commas removed
-    std::vector<std::int64_t> ids;    ///< each word's place in the sorted set of words
-    std::size_t vocabulary = 0;       ///< how many different words there are
+    std::vector<std::int64_t> ids;    ///< each word's index in the sorted set of words
+    std::size_t vocabulary = 0;       ///< the number of distinct words
 };
 
-inline constexpr std::size_t most_words = std::size_t{1} << 21;  ///< of a text
+inline constexpr std::size_t max_words = std::size_t{1} << 21;  ///< of a text
 
-/// `text.replace(',', '').split()`, and ids by sorted(set(words)) in code point order. White
-/// space is what Python's str.split takes for it. `text` must be UTF-8. Errors: kind input, for
-/// more than most_words.
+/// `text.replace(',', '').split()`, and ids by sorted(set(words)) in code point order. White space
+/// is that of Python's str.split. `text` must be UTF-8. Errors: kind input, for more than
+/// max_words.
 Words split_words(std::string_view text);
 
-/// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`:
-/// (ids, embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are kept,
-/// in that type, and nothing of their size besides.
+/// The rows `ids` of nn.Embedding(vocab_size, embed_dim) after manual_seed(seed), in `dtype`: (ids,
+/// embed_dim). The whole table is drawn, so vocab_size matters, but only the rows are stored, in
+/// that type.
 RealArray embed(std::span<const std::int64_t> ids, std::uint64_t vocab_size,
                 std::uint64_t embed_dim, const Seed& seed, Dtype dtype);
 

@@ -1,4 +1,4 @@
-// Heads in and out: packed columns, the heads' own axis, and arrays of any rank.
+// Splitting and concatenating heads: packed columns, a heads axis, and arrays of any rank.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Tensor4<T> row_of_heads(const Tensor4<T>& x, std::size_t row) {
     return picked;
 }
 
-/// The rows of each head of `first`, then those of `second`.
+/// Concatenates the rows of each head of `first` and `second`.
 template <class T>
 Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {
     const std::size_t d = first.shape(3);

@@ -1,5 +1,5 @@
 // Attention layers: projections, heads, operator, output projection. Every function follows the
-// plan, so that a model can go through its blocks with one each.
+// plan, so that a model can use one plan per block.
 #include "core/layer/layer.hpp"
 
 #include <algorithm>
@@ -19,18 +19,18 @@
 namespace attn {
 namespace {
 
-/// Independent heads keep their axis.
+/// Independent heads keep a heads axis.
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
-    const auto keep = [&](ArrayId weight_id, ArrayId bias_id, const Projection<T>& p) {
-        if (recorder.wants(weight_id)) {
+    const auto record = [&](ArrayId weight_id, ArrayId bias_id, const Projection<T>& p) {
+        if (recorder.records(weight_id)) {
             std::vector<std::size_t> shape(p.weight.shape().begin(), p.weight.shape().end());
             if (recorder.axes_of(weight_id).size() < shape.size()) shape.erase(shape.begin());
             Array<T> weight(p.weight);
             weight.reshape(std::move(shape));
             recorder.keep_as_is(weight_id, std::move(weight), p.in_out);
         }
-        if (p.has_bias() && recorder.wants(bias_id)) {
+        if (p.has_bias() && recorder.records(bias_id)) {
             std::vector<std::size_t> shape(p.bias.shape().begin(), p.bias.shape().end());
             if (recorder.axes_of(bias_id).size() < shape.size()) shape.erase(shape.begin());
             Array<T> bias(p.bias);
@@ -38,14 +38,14 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
             recorder.keep_as_is(bias_id, std::move(bias));
         }
     };
-    keep("W_query", "b_query", weights.query);
-    keep("W_key", "b_key", weights.key);
-    keep("W_value", "b_value", weights.value);
-    if (weights.out) keep("W_out", "b_out", *weights.out);
+    record("W_query", "b_query", weights.query);
+    record("W_key", "b_key", weights.key);
+    record("W_value", "b_value", weights.value);
+    if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
-/// Dropout begins where the weights' draws ended, unless it has a generator of its own. Independent
-/// heads each have a dropout of their own.
+/// Dropout continues after the weights' draws, unless it has a separate generator. Independent
+/// heads each have a separate dropout.
 Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     Dropout dropout{plan.dropout.p, plan.dropout.stream, plan.independent_heads(), plan.q_len};
     if (plan.dropout.p == 0) return dropout;
@@ -57,11 +57,11 @@ Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     return dropout;
 }
 
-/// The masks and score steps of the plan. Additive masks are rounded to T, so that what lies beyond
-/// T's range blocks.
+/// The masks and score steps of the plan. Additive masks are rounded to T, so that elements below
+/// T's range mask.
 template <class T>
 void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
-    static_cast<ScoreModifiers&>(call) = plan;
+    static_cast<ScoreSettings&>(call) = plan;
     call.scale = plan.scale;
     call.mask_method = plan.mask_method;
     call.first_query = plan.first_query;
@@ -73,7 +73,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.biases = std::move(masks.biases);
 }
 
-/// What the steps of a layer share.
+/// The state that the steps of a layer share.
 template <class T>
 struct Work {
     const Plan& plan;
@@ -98,15 +98,15 @@ Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
     return plan.rows == plan.q_len ? std::move(queries) : row_of_heads(queries, plan.first_query);
 }
 
-/// (batch, tokens, d_in), after the norm where there is one.
+/// (batch, tokens, d_in), after the norm if there is one.
 template <class T>
 Tensor3<T> tokens_of(const Work<T>& work, Operands& operands) {
     Tensor3<T> x = as_batch(operands.inputs.take<T>());
-    work.recorder.keep("inputs", x);
+    work.recorder.record("inputs", x);
     if (!operands.norm) return x;
     for (std::size_t at = 0; at < x.size(); at += work.plan.d_in)
         normalise(*operands.norm, std::span<T>(x.data() + at, work.plan.d_in));
-    work.recorder.keep("normed_inputs", x);
+    work.recorder.record("normed_inputs", x);
     return x;
 }
 
@@ -132,7 +132,7 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Work<T>& work, const Ope
 }
 
 /// Without projections each head takes its own columns of the input; each independent head is a
-/// layer by itself and takes all of them.
+/// separate layer and takes all of them.
 template <class T>
 Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
     return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
@@ -149,12 +149,12 @@ void make_heads(const Work<T>& work, const Tensor3<T>& x, const Tensor3<T>& sour
         return;
     }
     const std::size_t heads = plan.heads, kv_heads = plan.kv_heads;
-    const auto room = [](const Tensor3<T>& tokens, std::size_t count, std::size_t width) {
+    const auto allocate = [](const Tensor3<T>& tokens, std::size_t count, std::size_t width) {
         return Tensor4<T>::from_shape({tokens.shape(0), count, tokens.shape(1), width});
     };
-    call.query = room(x, heads, plan.d_k);
-    call.key = room(source, kv_heads, plan.d_k);
-    call.value = room(source, kv_heads, plan.d_v);
+    call.query = allocate(x, heads, plan.d_k);
+    call.key = allocate(source, kv_heads, plan.d_k);
+    call.value = allocate(source, kv_heads, plan.d_v);
     const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
                                    {weights->key, kv_heads, rows_of(call.key)},
                                    {weights->value, kv_heads, rows_of(call.value)}};
@@ -170,33 +170,33 @@ void prepend(const Plan& plan, Array<T> past, Tensor4<T>& fresh) {
     fresh = join_rows(unpack(std::move(past), plan, plan.kv_heads, false), fresh);
 }
 
-/// Everything of the call but the queries, keys and values that are there already.
+/// Everything of the call except the queries, keys and values, which are set.
 template <class T>
 void finish_call(const Work<T>& work, Operands& operands, AttentionCall<T>& call) {
     const Plan& plan = work.plan;
     Recorder& recorder = work.recorder;
-    recorder.keep("unrotated_queries", call.query);
-    recorder.keep("unrotated_keys", call.key);
-    // New tokens stand after the cached ones, whose keys were rotated when they were new.
+    recorder.record("unrotated_queries", call.query);
+    recorder.record("unrotated_keys", call.key);
+    // New tokens follow the cached ones, whose keys were rotated when they were new.
     if (!plan.rope.frequencies.empty()) {
         rotate(call.query, plan.rope.pairs, plan.rope.frequencies,
                plan.past_len + plan.first_query);
         rotate(call.key, plan.rope.pairs, plan.rope.frequencies, plan.past_len);
     }
-    recorder.keep("queries", call.query);
-    recorder.keep("keys", call.key);
-    recorder.keep("values", call.value);
+    recorder.record("queries", call.query);
+    recorder.record("keys", call.key);
+    recorder.record("values", call.value);
     if (plan.past_len != 0) {
         prepend(plan, operands.past_key.take<T>(), call.key);
         prepend(plan, operands.past_value.take<T>(), call.value);
     }
-    recorder.keep("present_key", call.key);
-    recorder.keep("present_value", call.value);
+    recorder.record("present_key", call.key);
+    recorder.record("present_value", call.value);
     add_rules(call, plan, operands);
     call.dropout = dropout_of(plan, work.generator);
 }
 
-/// (batch, heads, q_len, d_v). Uses the call up.
+/// (batch, heads, q_len, d_v). Consumes the call.
 template <class T>
 Tensor4<T> attend_apart(const Work<T>& work, AttentionCall<T>& call) {
     const Plan& plan = work.plan;
@@ -206,7 +206,7 @@ Tensor4<T> attend_apart(const Work<T>& work, AttentionCall<T>& call) {
     return context;
 }
 
-/// (batch, q_len, heads * d_v). Uses the call up.
+/// (batch, q_len, heads * d_v). Consumes the call.
 template <class T>
 Tensor3<T> attend_joined(const Work<T>& work, AttentionCall<T>& call) {
     const Plan& plan = work.plan;
@@ -238,9 +238,9 @@ void run_operator(const Work<T>& work, Operands& operands) {
     call.value = unpack(operands.value.take<T>(), plan, plan.kv_heads, plan.packed);
     finish_call(work, operands, call);
     if (plan.packed)
-        work.recorder.keep("context_vectors", attend_joined(work, call));
+        work.recorder.record("context_vectors", attend_joined(work, call));
     else
-        work.recorder.keep("context_vectors", attend_apart(work, call));
+        work.recorder.record("context_vectors", attend_apart(work, call));
 }
 
 /// From tokens to context vectors, (batch, q_len, d_out).
@@ -279,7 +279,7 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     keep_token_ids(operands.token_ids, recorder);
     const std::shared_ptr<const LayerWeights<T>> weights = weights_of(work, operands);
     if (weights != nullptr) keep_weights(*weights, recorder);
-    recorder.keep("context_vectors", run_layer(work, operands, weights.get()));
+    recorder.record("context_vectors", run_layer(work, operands, weights.get()));
     Result result{recorder.take(), std::nullopt};
     if (weights != nullptr) result.weights = weights;
     return result;
@@ -288,7 +288,7 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
 }  // namespace
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
-    Operands masks;  // which are used up
+    Operands masks;  // which are consumed
     masks.mask = operands.mask;
     masks.key_padding_mask = operands.key_padding_mask;
     masks.mask_is_boolean = operands.mask_is_boolean;
@@ -299,7 +299,7 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
 }
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
-    Operands used = std::move(operands);  // each tensor is let go of when it has been used
+    Operands used = std::move(operands);  // each tensor is freed after its last use
     return for_dtype(plan.dtype, [&]<class T>(T) { return compute_in<T>(plan, used, pool); });
 }
 

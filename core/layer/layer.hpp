@@ -9,12 +9,12 @@
 
 namespace attn {
 
-/// Which query may see which key, by every mask of the question; -Infinity of an additive one
-/// blocks as well. The plan must be of these operands.
+/// The keys that each query may attend to, by all masks of the question; -Infinity of an additive
+/// mask counts too. The plan must be made for these operands.
 Mask mask_of(const Plan& plan, const Operands& operands);
 
-/// Computes the arrays of `plan.emit`, which must be of these operands. They are let go of as soon
-/// as they are used. Streams of the result use the threads while they are read.
+/// Computes the arrays of `plan.emit`. The plan must be made for these operands, which are freed
+/// after their last use. Streams of the result use the threads while they are read.
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool);
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// Everything that can block a key; see mask_rows.hpp.
 #include "core/layer/mask_rows.hpp"
 
 #include <utility>
@@ -23,8 +22,8 @@ constexpr OperandMask operand_masks[] = {
      &OperandShapes::key_padding_mask},
 };
 
-/// Broadcasts to (batch, heads, q_len, kv_len) where `values` do; those of (batch, kv_len) or
-/// (kv_len) are a key's, whatever the head and the query.
+/// Broadcasts to (batch, heads, q_len, kv_len) as `values` do; (batch, kv_len) and (kv_len) apply
+/// to keys, for all heads and queries.
 Array<double> as_mask(Array<double> values, bool of_keys) {
     if (!of_keys) return values;
     const std::size_t keys = values.shape(values.dimension() - 1);
@@ -79,11 +78,10 @@ std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, cons
     const std::int64_t left = plan.window[0], right = plan.window[1];
     const std::string first = left == 0 ? "p" : "p - " + std::to_string(left),
                       last = right == 0 ? "p" : "p + " + std::to_string(right);
-    const std::string where = left < 0 && right < 0
-                                  ? "it stands anywhere (both sides are unbounded)"
-                              : left < 0  ? "j <= " + last
-                              : right < 0 ? "j >= " + first
-                                          : first + " <= j <= " + last;
+    const std::string where = left < 0 && right < 0 ? "it is anywhere (both sides are unbounded)"
+                              : left < 0            ? "j <= " + last
+                              : right < 0           ? "j >= " + first
+                                                    : first + " <= j <= " + last;
     return "window (" + quotes.source(row.key) + "): key j is seen where " + where + "; " +
            quotes.position();
 }
@@ -102,7 +100,7 @@ std::string lengths_words(const MaskRow& row, const Plan& plan, std::size_t batc
            std::to_string(plan.kv_lengths[batch]) + " of this batch entry";
 }
 
-// A new rule takes its place in this order.
+// Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
     {"mask", "allowed_by_mask", has_operand<0>, add_operand<0>, boolean_words},
     {"key_padding_mask", "allowed_by_key_padding_mask", has_operand<1>, add_operand<1>,

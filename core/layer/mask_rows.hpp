@@ -1,5 +1,4 @@
-// Everything that can block a key: a table of operands and settings, in the order in which their
-// rules are asked.
+// All mask rules: a table of operands and settings, in the order in which the rules are applied.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +17,25 @@ struct Operands;
 
 /// The masks of a question.
 struct Masks {
-    Mask rules;                     ///< all that block without touching a score
+    Mask rules;                     ///< all boolean masks
     std::vector<Broadcast> biases;  ///< additive masks; -Infinity blocks
 };
 
 struct MaskRow {
-    std::string_view key;  ///< of the operand or the setting
-    ArrayId allowed;       ///< the array that says where this rule by itself allows a key
+    std::string_view key;  ///< the key of the operand or setting
+    ArrayId allowed;       ///< the array that holds where this rule alone allows a key
     bool (*is_active)(const Plan& plan);
-    /// Adds the rule of an active row. Moves from the operand that it uses, and adds nothing where
+    /// Adds the rule of an active row. Moves from the operand that it uses, and adds nothing if
     /// that is absent.
     void (*add)(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands);
-    /// What the rule does to one batch entry.
+    /// Describes the effect of the rule on one batch entry.
     std::string (*words)(const MaskRow& row, const Plan& plan, std::size_t batch,
                          const Quotes& quotes);
 };
 
 std::span<const MaskRow> mask_rows();
 
-/// All that the question asks for.
+/// All masks of the question.
 Masks take_masks(const Plan& plan, Operands& operands);
 
 /// The rules that follow from settings alone.
@@ -45,7 +44,7 @@ Mask settings_mask(const Plan& plan);
 /// Keys of the operands that are added to scores, in the order of adding.
 std::vector<std::string> additive_masks(const Operands& operands);
 
-/// What an additive mask blocks.
+/// Describes the effect of an additive mask.
 std::string additive_mask_words(std::size_t index, const Quotes& quotes);
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// The normalisation that stands before a layer; see norm.hpp.
 #include "core/layer/norm.hpp"
 
 #include <cmath>

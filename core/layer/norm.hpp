@@ -1,4 +1,4 @@
-// The normalisation that stands before a layer in published models.
+// The normalisation before a layer in published models.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ inline constexpr Names<NormForm, 3> norm_form_names{
 
 /// Over one row x: (x - mean) / sqrt(variance + eps) * weight + bias, the variance without Bessel's
 /// correction (Ba et al. 2016, as torch.nn.LayerNorm); as RMS norm x / sqrt(mean(x^2) + eps) *
-/// weight (Zhang and Sennrich 2019). Where a file stores weight - 1 (Gemma), this holds the sum.
+/// weight (Zhang and Sennrich 2019). If a file stores weight - 1 (Gemma), this holds the sum.
 struct InputNorm {
     bool is_rms = false;
     std::vector<double> weight, bias;  ///< (d_in) each; no bias in an RMS norm

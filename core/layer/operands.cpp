@@ -1,4 +1,3 @@
-// The shapes of a question's tensors; see operands.hpp.
 #include "core/layer/operands.hpp"
 
 namespace attn {

@@ -1,4 +1,4 @@
-// The tensors of a question, as they are read.
+// The tensors of a question.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace attn {
 
-/// The tensors of a question, in the dtype in which they are computed or in the other one: core
-/// rounds once. An array of rank 0 is one that is not there.
+/// The tensors of a question, in the dtype of the computation or the other one: core rounds once.
+/// An array of rank 0 is absent.
 struct Operands {
     RealArray inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
     RealArray context;  ///< cross: as inputs, its own number of tokens and columns
-    std::vector<std::int64_t> token_ids;  ///< of a text; else empty
+    std::vector<std::int64_t> token_ids;  ///< of `--text`; else empty
 
-    /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, where the setting heads is
-    /// given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
+    /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads is given,
+    /// (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
     RealArray query, key, value;
 
     RealArray past_key,
-        past_value;                  ///< (batch, kv_heads, past_len, d), or as the answer's rank
+        past_value;                  ///< (batch, kv_heads, past_len, d), or the rank of the result
     Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
     Array<double> key_padding_mask;  ///< (batch, kv_len)
     bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
 
-    /// Parameters in the settings' dtype; without them they are drawn.
+    /// Parameters in the settings' dtype; null: they are drawn.
     std::optional<AnyLayerWeights> weights;
     std::optional<InputNorm> norm;  ///< applied to the inputs first
 };

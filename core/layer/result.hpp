@@ -1,4 +1,4 @@
-// What a computation gives: named arrays, and the parameters used.
+// The result of a computation: named arrays, and the parameters used.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace attn {
 
 struct Result {
     std::vector<NamedArray> arrays;          ///< in the order of their computation
-    std::optional<AnyLayerWeights> weights;  ///< that were used; empty without projections
+    std::optional<AnyLayerWeights> weights;  ///< the parameters used; empty without projections
 };
 
 }  // namespace attn

@@ -33,7 +33,7 @@ std::span<T> bias_of(Projection<T>& p, std::size_t group) {
 }
 
 /// One weight, then its bias. `rand` draws a bias as torch.rand, `xavier` leaves it zero: its rule
-/// is defined for matrices only, and PyTorch's own layers zero the bias beside it.
+/// is defined for matrices only, and PyTorch's own layers zero the bias.
 template <class T>
 void draw(Init init, Projection<T>& p, std::size_t group, TorchGenerator& generator) {
     const std::span<T> weight = group_of(p, group);

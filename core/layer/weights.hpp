@@ -17,17 +17,18 @@ struct LayerWeights {
     std::optional<Projection<T>> out;
 };
 
-/// A layer's parameters in the precision that it computes in.
+/// A layer's parameters in the precision of its computation.
 using AnyLayerWeights = std::variant<std::shared_ptr<const LayerWeights<float>>,
                                      std::shared_ptr<const LayerWeights<double>>>;
 
 /// Sizes of a layer's parameters; widths are those of one projection: all heads of the split style,
 /// one head of the wrapper style.
 struct WeightSizes {
-    std::size_t d_in, d_context;    ///< columns of the input, and of what gives keys and values
+    std::size_t d_in, d_context;    ///< columns of the input, and of the source of keys and values
     std::size_t query, key, value;  ///< columns after each projection
-    std::size_t joined, d_out;  ///< columns of the joined heads, and after the output projection
-    std::size_t groups = 1;     ///< independent heads of the wrapper style
+    std::size_t joined,
+        d_out;               ///< columns of the concatenated heads, and after the output projection
+    std::size_t groups = 1;  ///< independent heads of the wrapper style
 };
 
 /// Draws every parameter in PyTorch's order: for each group W_query, W_key, W_value, each weight

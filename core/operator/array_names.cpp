@@ -1,4 +1,3 @@
-// What to say of a name that no array has; see array_names.hpp.
 #include "core/operator/array_names.hpp"
 
 #include <algorithm>
@@ -11,10 +10,10 @@
 namespace attn {
 namespace {
 
-/// What PyTorch, transformers, ONNX and the papers call an array, in small letters.
+/// Names of arrays in PyTorch, transformers, ONNX and the papers, in lower case.
 struct OtherNames {
     ArrayId array;
-    std::string_view names;  ///< with a blank on either side of each
+    std::string_view names;  ///< with a blank before and after each
 };
 
 constexpr OtherNames other_names[] = {
@@ -43,7 +42,7 @@ constexpr OtherNames other_names[] = {
      "last_hidden_state "},
 };
 
-/// Words parted by blanks; short ones are near to everything.
+/// Words separated by blanks; short ones are similar to everything.
 std::vector<std::string> words_of(std::string_view text) {
     std::vector<std::string> words;
     for (std::size_t from = 0, blank; from < text.size(); from = blank + 1) {
@@ -56,7 +55,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }  // namespace
 
 std::string unknown_array(std::string_view name) {
-    if (name.empty()) return "an empty name; expected names parted by commas, or all";
+    if (name.empty()) return "an empty name; expected names separated by commas, or all";
     std::string small(name.substr(0, 40));
     const std::string start = "unknown array \"" + small + "\"; ";
     std::transform(small.begin(), small.end(), small.begin(),

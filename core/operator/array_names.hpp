@@ -1,4 +1,4 @@
-// What to say of a name that no array has.
+// Messages about unknown array names.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace attn {
 
-/// "unknown array "probs"; here it is attention_weights": what other programs and papers call by
-/// this name, else the nearest name, else all names.
+/// "unknown array "probs"; here it is attention_weights": the array that other programs and papers
+/// call so, else the nearest name, else all names.
 std::string unknown_array(std::string_view name);
 
 }  // namespace attn

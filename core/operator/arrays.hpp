@@ -1,4 +1,4 @@
-// Every array that a computation can write down: one table of names, axes and conditions.
+// Every array that a computation can record: one table of names, axes and conditions.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@
 
 namespace attn {
 
-/// What an axis counts. Several are shown under one name: see `axis_name`.
+/// The kinds of axes. Several have the same name: see `axis_name`.
 enum class Axis {
     none,
     batch,
     heads,
     kv_heads,
-    heads_apart,  ///< the heads of an answer that does not join them
-    groups,       ///< independent heads, each a layer with parameters of its own
+    heads_apart,  ///< heads of a result that does not concatenate them
+    groups,       ///< independent heads, each a layer with its own parameters
     tokens,
     q_len,     ///< query rows that are computed
     new_keys,  ///< without the cached ones
@@ -32,13 +32,13 @@ enum class Axis {
     d_k,
     d_v,
     d_out,
-    joined,       ///< columns of all heads side by side
+    joined,       ///< columns of all heads, concatenated
     query_width,  ///< columns after a projection of one group
     key_width,
     value_width
 };
 
-/// What a question must have for an array to exist, as bits.
+/// Conditions for an array to exist in a question, as bits.
 namespace needs {
 enum Need : unsigned {
     nothing = 0,
@@ -53,26 +53,26 @@ enum Need : unsigned {
 };
 }  // namespace needs
 
-/// Who writes an array: any way of computing, the reference alone, or the reference for those who
-/// walk through a computation, and then no setting names it.
+/// Which backends write an array: all, only the reference, or the reference only for explanations;
+/// settings cannot name the latter.
 enum class From { any, reference, walk };
 
-/// How a picture shows an array: not at all, in colours from 0 up, in colours both ways from 0, or
-/// so with cells of -Infinity as blocked.
+/// How a picture shows an array: not at all, in colours from 0 up, in diverging colours, or in
+/// diverging colours with cells of -Infinity as blocked.
 enum class Draw { no, up, both_ways, marks_blocked };
 
 struct ArrayRow {
     std::string_view name;
-    std::array<Axis, 4> axes;  ///< in the places of (batch, heads, rows, columns)
+    std::array<Axis, 4> axes;  ///< at the positions of (batch, heads, rows, columns)
     unsigned needs;            ///< bits of needs::Need
     From from;
     Draw draw;
 
-    /// A weight or a bias; either may lie the other way round, as its initialiser or file has it.
+    /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
     constexpr bool is_parameter() const {
         return (needs & (needs::projections | needs::out_proj)) != 0;
     }
-    /// Has a number for each query and key.
+    /// Has an element for each query and key.
     constexpr bool counts_queries_and_keys() const {
         return axes[2] == Axis::q_len && axes[3] == Axis::kv_len;
     }
@@ -88,7 +88,7 @@ using enum Draw;
 using Axes = std::array<Axis, 4>;
 inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len};
 
-/// In the order of computation; those of a walk come last.
+/// In the order of computation; arrays only for explanations come last.
 inline constexpr ArrayRow rows[] = {
     {"token_ids", {none, none, tokens}, token_ids, any, no},
     {"inputs", {batch, none, tokens, d_in}, layer, any, both_ways},
@@ -127,7 +127,7 @@ inline constexpr ArrayRow rows[] = {
     {"alibi_scores", per_key, nothing, walk, no},
     {"bias_0_scores", per_key, nothing, walk, no},
     {"bias_1_scores", per_key, nothing, walk, no},
-    // 1 where this rule by itself allows the key.
+    // 1 where this rule alone allows the key.
     {"allowed_by_bias_0", per_key, nothing, walk, no},
     {"allowed_by_bias_1", per_key, nothing, walk, no},
     {"allowed_by_mask", per_key, nothing, walk, no},
@@ -140,7 +140,7 @@ inline constexpr ArrayRow rows[] = {
     {"softmax_powers", per_key, nothing, walk, no},
     {"sink_power", per_query, nothing, walk, no},
     {"softmax_total", per_query, nothing, walk, no},
-    // The mask after the softmax: the softmax over all keys, the sum of what the mask leaves of it.
+    // The mask after the softmax: the softmax over all keys, and the sum of its unmasked weights.
     {"unmasked_weights", per_key, nothing, walk, no},
     {"masked_total", per_query, nothing, walk, no},
 };
@@ -158,8 +158,7 @@ inline constexpr std::span<const ArrayRow> all_arrays(arrays_detail::rows);
 inline constexpr std::span<const ArrayRow> emitted_arrays =
     all_arrays.first(arrays_detail::count_emitted());
 
-/// The place of a row in `all_arrays`. One that is written down as a text is looked up, and
-/// checked, when the program is compiled.
+/// The index of a row in `all_arrays`. A string literal is looked up, and checked, at compile time.
 struct ArrayId {
     std::size_t index;
 
@@ -177,7 +176,7 @@ private:
     }
 };
 
-/// The row of this name among `rows`, which begin as `all_arrays` does; or nothing.
+/// The row of this name among `rows`, a prefix of `all_arrays`; or nothing.
 constexpr std::optional<ArrayId> find_array(std::string_view name,
                                             std::span<const ArrayRow> rows = emitted_arrays) {
     for (std::size_t place = 0; place < rows.size(); ++place)
@@ -185,7 +184,7 @@ constexpr std::optional<ArrayId> find_array(std::string_view name,
     return std::nullopt;
 }
 
-/// The names that a setting can have.
+/// The names that settings can have.
 inline std::vector<std::string> names_of_arrays() {
     std::vector<std::string> names;
     for (const ArrayRow& array : emitted_arrays) names.emplace_back(array.name);
@@ -200,7 +199,7 @@ public:
         for (ArrayId id : ids) add(id);
     }
 
-    /// Those of these names; unknown names are left out.
+    /// The arrays of these names; unknown names are ignored.
     template <class Names>
     static constexpr ArraySet named(const Names& names) {
         ArraySet set;
@@ -209,7 +208,7 @@ public:
         return set;
     }
 
-    /// Those that `is_member` says yes of, given a row.
+    /// The arrays for whose rows `is_member` is true.
     template <class IsMember>
     static constexpr ArraySet of(IsMember is_member) {
         ArraySet set;
@@ -224,7 +223,7 @@ public:
 
     constexpr std::size_t size() const { return static_cast<std::size_t>(std::popcount(bits_)); }
 
-    /// Calls `use` with each, in the order of computation.
+    /// Calls `use` for each, in the order of computation.
     template <class Use>
     void for_each(Use use) const {
         for (std::size_t place = 0; place < all_arrays.size(); ++place)
@@ -236,7 +235,7 @@ private:
     std::uint64_t bits_ = 0;
 };
 
-/// As results have it. `heads_apart`: the answer does not join the heads.
+/// The layout in results. `heads_apart`: the result does not concatenate the heads.
 constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
     switch (axis) {
         case Axis::none: return "";

@@ -17,13 +17,13 @@ namespace attn {
 /// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
 /// score_steps.hpp.
 template <class T>
-struct AttentionCall : ScoreModifiers {
+struct AttentionCall : ScoreSettings {
     Tensor4<T> query;  ///< (batch, heads, q_len, d_k)
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
     double scale = 1;
     std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity blocks
-    Mask mask;                      ///< all that blocks besides
+    Mask mask;                      ///< all other masks
     MaskMethod mask_method = MaskMethod::neg_inf;
     std::vector<double> sink;     ///< (heads), a logit in the denominator; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
@@ -31,11 +31,11 @@ struct AttentionCall : ScoreModifiers {
     Dropout dropout;
 };
 
-/// The context of every query, (batch, heads, q_len, d_v), step by step; hands each step that the
-/// recorder wants to it under its name in `all_arrays`. A query with no key left gives weights 0
-/// and context 0, and a logsumexp of -Infinity, or of the sink. Values of blocked keys are not
-/// read. All arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017,
-/// section 3.2.1; ONNX Attention, opset 25.
+/// The context of every query, (batch, heads, q_len, d_v), step by step. Passes the steps to the
+/// recorder under their names in `all_arrays`. A query whose keys are all masked has weights 0 and
+/// context 0, and a logsumexp of -Infinity, or of the sink. Values of masked keys are not read. All
+/// arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017, section
+/// 3.2.1; ONNX Attention, opset 25.
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
 

@@ -1,4 +1,4 @@
-// What the operator does in one of several ways, and the names of the ways.
+// The operator's alternatives, and their names.
 #pragma once
 
 #include "core/base/names.hpp"

@@ -1,4 +1,3 @@
-// PyTorch's dropout masks; see dropout.hpp.
 #include "core/operator/dropout.hpp"
 
 #include <algorithm>
@@ -11,8 +10,8 @@ namespace {
 
 constexpr std::size_t word_bits = 64;
 
-/// x / modulus in double is below keep_probability for the x below this limit and for no others:
-/// rounding keeps quotients in order, so that halving finds the limit.
+/// x / modulus in double is below keep_probability exactly for x below this limit: rounding is
+/// monotonic, so bisection finds the limit.
 std::uint32_t mkl_limit(double keep_probability) {
     std::uint32_t low = 0, high = Mcg31::modulus;
     while (low < high) {
@@ -25,8 +24,8 @@ std::uint32_t mkl_limit(double keep_probability) {
     return low;
 }
 
-/// Steps that take less time than a jump with most kernels, in blocks of words.
-constexpr std::uint64_t most_steps = (std::uint64_t{1} << 23) / kernels::draw_words;
+/// With most kernels, fewer steps than this are faster than a jump; in blocks of words.
+constexpr std::uint64_t max_steps = (std::uint64_t{1} << 23) / kernels::draw_words;
 
 /// The lowest `count` bits, 1 to 64.
 std::uint64_t lowest(std::size_t count) {
@@ -91,7 +90,7 @@ void KeepBits::skip(std::uint64_t count) {
     const std::uint64_t blocks = passed / block_decisions;
     passed_ = static_cast<std::size_t>(passed % block_decisions);
     decided_ = false;
-    if (blocks > most_steps)
+    if (blocks > max_steps)
         jump(std::span(words_).first<kernels::draw_words>(), blocks * kernels::draw_words);
     else
         draws_->step(words_.data(), static_cast<std::size_t>(blocks));
@@ -129,7 +128,7 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
         mask.fill(p == 0 ? T{1} : T{0});
         return mask;
     }
-    // PyTorch divides the mask of ones by 1 - p in the tensor's own type.
+    // PyTorch divides the mask of ones by 1 - p in the tensor's type.
     const T values[] = {T{0}, T{1} / static_cast<T>(1 - p)};
     const std::size_t kept = extent.kept_rows * extent.columns;
     const std::size_t before = extent.first_row * extent.columns;

@@ -1,4 +1,4 @@
-// PyTorch's dropout over the attention weights, on either of its two streams.
+// PyTorch's dropout on the attention weights, with either of its two streams.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace attn {
 /// where its uniform is below 1 - p.
 class KeepBits {
 public:
-    /// 0 < p < 1. mt19937 draws one draw64 an element; mkl draws one draw32 in all, at once: the
-    /// seed of an MCG31 stream. Every kernel's draws are the same.
+    /// 0 < p < 1. mt19937 draws one draw64 per element; mkl draws a single draw32, the seed of an
+    /// MCG31 stream, at once. Every kernel's draws are the same.
     KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
              const kernels::Draws& draws = *kernels::supported().back()->draws);
 
@@ -26,10 +26,10 @@ public:
     /// unused bits of the last word are 0.
     void next(std::uint64_t* bits, std::size_t count);
 
-    /// Passes over `count` decisions: steps where they are few, else jumps.
+    /// Skips `count` decisions: by steps if they are few, otherwise by a jump.
     void skip(std::uint64_t count);
 
-    /// Where the draws made so far have left the generator.
+    /// The generator after the draws so far.
     TorchGenerator generator() const;
 
 private:
@@ -42,7 +42,7 @@ private:
     std::optional<Mcg31> mkl_;
     std::uint64_t limit_;  // an element is kept where its draw, as an integer, is below
 
-    // Of mt19937: a block of the generator's words and the decisions made of them, once they are.
+    // For mt19937: a block of the generator's words, and their decisions once they are made.
     alignas(64) std::array<std::uint32_t, kernels::draw_words + kernels::draw_slack> words_{};
     std::array<std::uint64_t, block_decisions / 64 + 2> kept_{};
     bool decided_ = false;
@@ -53,7 +53,7 @@ private:
 void transpose_bits(std::uint64_t block[64]);
 
 /// The weights that one dropout runs over, in the order of its draws: (outer, inner, rows,
-/// columns), row-major. Rows outside [first_row, first_row + kept_rows) are drawn but not kept.
+/// columns), row-major. Rows outside [first_row, first_row + kept_rows) are drawn but not stored.
 struct DropoutExtent {
     std::size_t outer, inner, rows, columns;
     std::size_t first_row, kept_rows;
@@ -69,9 +69,9 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
 struct Dropout {
     double p = 0;
     DropoutStream stream = DropoutStream::mt19937;
-    bool head_by_head = false;  ///< each head draws for itself, one after the other
-    std::size_t q_len = 0;      ///< rows that are drawn, also where fewer are computed
-    std::optional<TorchGenerator> generator{};  ///< where the draws begin; there where p is not 0
+    bool head_by_head = false;                  ///< each head draws separately, one after the other
+    std::size_t q_len = 0;                      ///< rows that are drawn, even if fewer are computed
+    std::optional<TorchGenerator> generator{};  ///< where the draws begin; set if p is not 0
 };
 
 /// The scaled keep mask of rows [first_query, first_query + rows): `shape` is (batch, heads, rows,

@@ -1,4 +1,3 @@
-// Which query may see which key; see mask.hpp.
 #include "core/operator/mask.hpp"
 
 #include <algorithm>
@@ -65,7 +64,7 @@ KeyRange BandRule::range(const Block& b) const {
 }
 
 void BandRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_t* seen) const {
-    // Each lane sees one run of keys; walking down the keys, lanes come in and go out.
+    // Each lane attends to one run of keys; along the keys, lanes begin and end.
     std::vector<std::uint64_t> change(b.keys + 1, 0);
     std::uint64_t lanes = 0;
     for (std::size_t q = 0; q < b.queries; ++q) {

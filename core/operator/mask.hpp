@@ -1,5 +1,5 @@
-// Which query may see which key: rules that are asked one by one, joined in one object that the
-// reference path and every kernel ask by pair or by block.
+// The keys that each query may attend to: separate rules, combined in one object that the reference
+// and the kernels query by pair or by block.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,19 @@
 namespace attn {
 
 /// Queries [first_query, first_query + queries) against keys [first_key, first_key + keys) of one
-/// batch entry and head. Queries are counted over the whole question, whatever part is computed.
+/// batch entry and head. Queries are numbered in the whole question, even if only a part is
+/// computed.
 struct Block {
     std::size_t batch, head, first_query, queries, first_key, keys;
 };
 
 enum class Coverage { all, none, some };
 
-/// What settings ask of masks, besides those that are operands and causal attention, which a mode
-/// may ask for.
+/// The mask settings, without masks that are operands, and without causal attention, which may come
+/// from the mode.
 struct MaskSettings {
-    std::vector<std::uint64_t> kv_lengths;  ///< real keys of each batch entry; empty: all
-    std::vector<std::int64_t> window;       ///< {left, right} round a query; -1 is unbounded
+    std::vector<std::uint64_t> kv_lengths;  ///< valid keys of each batch entry; empty: all
+    std::vector<std::int64_t> window;       ///< {left, right} around a query; -1 is unbounded
 };
 
 /// Keys [first, end).
@@ -38,12 +39,12 @@ struct KeyRange {
 /// each.
 class PositionOffset {
 public:
-    // NOLINTNEXTLINE(google-explicit-constructor): one number stands for all entries
+    // NOLINTNEXTLINE(google-explicit-constructor): one number for all entries
     PositionOffset(std::int64_t of_all = 0) : offsets_{of_all} {}
     explicit PositionOffset(std::vector<std::int64_t> of_each) : offsets_(std::move(of_each)) {}
 
-    /// The last query stands at the last key; where the lengths of the real keys are given, at the
-    /// last one of its batch entry.
+    /// The last query is at the last key; if the numbers of valid keys are given, at the last one
+    /// of its batch entry.
     static PositionOffset bottom_right(std::size_t q_len, std::size_t kv_len,
                                        const std::vector<std::uint64_t>& kv_lengths);
 
@@ -56,9 +57,8 @@ private:
     std::vector<std::int64_t> offsets_;
 };
 
-/// One kind of mask. A new kind is a class with `allows`. The other three say for many pairs at
-/// once what `allows` would say for each, so that kernels need not ask pair by pair; what they
-/// answer here is always right.
+/// One kind of mask. A new kind is a class with `allows`. The other three answer for many pairs at
+/// once, so that kernels need not query each pair; their defaults here are correct for every mask.
 class MaskRule {
 public:
     MaskRule() = default;
@@ -67,13 +67,13 @@ public:
     virtual ~MaskRule() = default;
     virtual bool allows(std::size_t batch, std::size_t head, std::size_t query,
                         std::size_t key) const = 0;
-    /// `some` where it does not know.
+    /// `some` if it is not known.
     virtual Coverage cover(const Block&) const { return Coverage::some; }
     /// The part of the block's keys outside which none is allowed for any of its queries.
     virtual KeyRange range(const Block& block) const {
         return {block.first_key, block.first_key + block.keys};
     }
-    /// Clears bit first_lane + i of seen[k] where query first_query + i may not see key
+    /// Clears bit first_lane + i of seen[k] if query first_query + i may not attend to key
     /// first_key + k.
     virtual void block_unseen(const Block& block, std::size_t first_lane,
                               std::uint64_t* seen) const;
@@ -93,7 +93,7 @@ public:
                       std::uint64_t* seen) const override;
 
 private:
-    /// The keys of the block that this query sees, counted from its first key.
+    /// The keys of the block that this query attends to, relative to its first key.
     KeyRange seen_by(std::size_t query, const Block& block) const;
 
     std::int64_t left_, right_;
@@ -114,14 +114,14 @@ private:
 };
 
 /// An array right-aligned and broadcast to (batch, heads, q_len, kv_len). Keys past its last column
-/// give `beyond`.
+/// have the value `beyond`.
 class Broadcast {
 public:
     /// `array` has rank 1 to 4.
     Broadcast(const Array<double>& array, double beyond);
     double at(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
 
-    /// The row of one query: its keys stand at values()[row(...) + key * key_step()].
+    /// The row of one query: its keys are at values()[row(...) + key * key_step()].
     std::size_t row(std::size_t batch, std::size_t head, std::size_t query) const;
     std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
     const std::vector<double>& values() const { return values_; }
@@ -150,7 +150,7 @@ private:
     bool true_keeps_;
 };
 
-/// The arrays that say where the first and the second additive mask allow a key.
+/// The arrays that hold where the first and the second additive mask allow a key.
 inline constexpr ArrayId allowed_by_biases[] = {"allowed_by_bias_0", "allowed_by_bias_1"};
 
 /// Where an additive mask is not -Infinity.
@@ -167,7 +167,7 @@ private:
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {
 public:
-    /// `allowed` is the array of those who ask which rule blocks a key.
+    /// `allowed` is the array that records where this rule allows a key.
     struct NamedRule {
         std::optional<ArrayId> allowed;
         std::shared_ptr<const MaskRule> rule;
@@ -182,7 +182,7 @@ public:
 
     bool allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
 
-    /// `none` where one rule blocks the whole block, `all` where every rule allows it all.
+    /// `none` if one rule masks the whole block, `all` if every rule allows all of it.
     Coverage cover(const Block& block) const;
     KeyRange range(const Block& block) const;
     void block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const;

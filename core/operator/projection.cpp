@@ -1,4 +1,3 @@
-// x W^T + b in plain arithmetic; see projection.hpp.
 #include "core/operator/projection.hpp"
 
 #include <vector>
@@ -8,7 +7,7 @@
 namespace attn {
 namespace {
 
-/// One group's weight as x is multiplied by it: (1, d_in, d_out).
+/// One group's weight, in the layout of the product: (1, d_in, d_out).
 template <class T>
 Tensor3<T> applied_matrix(const Projection<T>& p, std::size_t group) {
     const std::size_t d_in = p.d_in(), d_out = p.d_out();

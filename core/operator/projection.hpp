@@ -12,7 +12,7 @@ template <class T>
 struct Projection {
     /// (groups, d_out, d_in) as nn.Linear stores it, or (groups, d_in, d_out) where `in_out`.
     Tensor3<T> weight;
-    /// (groups, d_out); no elements where there is no bias.
+    /// (groups, d_out); empty if there is no bias.
     Tensor2<T> bias;
     bool in_out = false;
 
@@ -22,7 +22,7 @@ struct Projection {
     std::size_t d_out() const { return weight.shape(in_out ? 2 : 1); }
 };
 
-/// Where the product of one projection goes, its columns cut into `heads` of equal width.
+/// The destination of one projection, its columns divided into `heads` of equal width.
 template <class T>
 struct ProjectionTo {
     const Projection<T>& projection;
@@ -30,7 +30,7 @@ struct ProjectionTo {
     HeadRows<T> result;
 };
 
-/// x W^T + b for every group, side by side: (batch, rows, d_in) to (batch, rows, groups * d_out).
+/// x W^T + b for every group, concatenated: (batch, rows, d_in) to (batch, rows, groups * d_out).
 /// Arithmetic as in torch_math.hpp, the bias added last.
 template <class T>
 Tensor3<T> project(const Tensor3<T>& x, const Projection<T>& projection);

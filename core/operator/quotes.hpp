@@ -1,4 +1,4 @@
-// What a page that walks through a computation quotes; see score_steps.hpp and mask_rows.hpp.
+// Values quoted in the explanation of a computation; see score_steps.hpp and mask_rows.hpp.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace attn {
 
-/// How the page writes numbers, and where what was asked for comes from.
+/// How the page writes numbers, and the sources of settings.
 class Quotes {
 public:
     Quotes() = default;

@@ -1,4 +1,3 @@
-// Collects the arrays that were asked for; see recorder.hpp.
 #include "core/operator/recorder.hpp"
 
 #include <algorithm>
@@ -33,8 +32,8 @@ std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
 }
 
 template <class T>
-T* Recorder::make_room(ArrayId array, const std::array<std::size_t, 4>& shape) {
-    if (!wants(array)) return nullptr;
+T* Recorder::allocate(ArrayId array, const std::array<std::size_t, 4>& shape) {
+    if (!records(array)) return nullptr;
     Array<T> shown = Array<T>::from_shape(shape_shown(array, shape));
     T* data = shown.data();
     keep_as_is(array, std::move(shown));
@@ -42,43 +41,44 @@ T* Recorder::make_room(ArrayId array, const std::array<std::size_t, 4>& shape) {
 }
 
 template <class T>
-void Recorder::keep(ArrayId array, const Tensor4<T>& values) {
-    T* room = make_room<T>(array, values.shape());
-    if (room == nullptr) return;
+void Recorder::record(ArrayId array, const Tensor4<T>& values) {
+    T* buffer = allocate<T>(array, values.shape());
+    if (buffer == nullptr) return;
     if (shown_.averages(array)) {
         const Tensor4<T> mean = mean_over_heads(values);
-        std::copy(mean.begin(), mean.end(), room);
+        std::copy(mean.begin(), mean.end(), buffer);
     } else {
-        std::copy(values.begin(), values.end(), room);
+        std::copy(values.begin(), values.end(), buffer);
     }
 }
 
 template <class T>
-void Recorder::keep(ArrayId array, const Tensor3<T>& values) {
-    T* room = make_room<T>(array, {values.shape(0), 1, values.shape(1), values.shape(2)});
-    if (room != nullptr) std::copy(values.begin(), values.end(), room);
+void Recorder::record(ArrayId array, const Tensor3<T>& values) {
+    T* buffer = allocate<T>(array, {values.shape(0), 1, values.shape(1), values.shape(2)});
+    if (buffer != nullptr) std::copy(values.begin(), values.end(), buffer);
 }
 
-template float* Recorder::make_room(ArrayId, const std::array<std::size_t, 4>&);
-template double* Recorder::make_room(ArrayId, const std::array<std::size_t, 4>&);
-template void Recorder::keep(ArrayId, const Tensor4<float>&);
-template void Recorder::keep(ArrayId, const Tensor4<double>&);
-template void Recorder::keep(ArrayId, const Tensor3<float>&);
-template void Recorder::keep(ArrayId, const Tensor3<double>&);
+template float* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
+template double* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
+template void Recorder::record(ArrayId, const Tensor4<float>&);
+template void Recorder::record(ArrayId, const Tensor4<double>&);
+template void Recorder::record(ArrayId, const Tensor3<float>&);
+template void Recorder::record(ArrayId, const Tensor3<double>&);
 
 void Recorder::keep_as_is(ArrayId array, AnyArray values, bool is_transposed) {
-    if (!wants(array)) return;
-    kept_.reserve(wanted_.size());  // room that was handed out must not move
+    if (!records(array)) return;
+    recorded_.reserve(wanted_.size());  // allocated buffers must not move
     std::vector<std::string_view> axes = axes_of(array);
     if (is_transposed) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-    kept_.push_back({array, {std::string(array.row().name), std::move(values), std::move(axes)}});
+    recorded_.push_back(
+        {array, {std::string(array.row().name), std::move(values), std::move(axes)}});
 }
 
 template <class T>
 void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
     stream.shape =
         shape_shown(array, {stream.shape[0], stream.shape[1], stream.shape[2], stream.shape[3]});
-    kept_.push_back(
+    recorded_.push_back(
         {array, {std::string(array.row().name), {}, axes_of(array), std::move(stream)}});
 }
 
@@ -86,12 +86,12 @@ template void Recorder::keep_stream(ArrayId, RowStream<float>);
 template void Recorder::keep_stream(ArrayId, RowStream<double>);
 
 std::vector<NamedArray> Recorder::take() {
-    std::sort(kept_.begin(), kept_.end(),
+    std::sort(recorded_.begin(), recorded_.end(),
               [](const Kept& a, const Kept& b) { return a.id.index < b.id.index; });
     std::vector<NamedArray> arrays;
-    arrays.reserve(kept_.size());
-    for (Kept& kept : kept_) arrays.push_back(std::move(kept.array));
-    kept_.clear();
+    arrays.reserve(recorded_.size());
+    for (Kept& kept : recorded_) arrays.push_back(std::move(kept.array));
+    recorded_.clear();
     return arrays;
 }
 

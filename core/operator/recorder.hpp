@@ -1,4 +1,4 @@
-// Collects the arrays that were asked for, in the rank of the question.
+// Collects the requested arrays, in the rank of the question.
 #pragma once
 
 #include <array>
@@ -14,36 +14,35 @@ class Recorder {
 public:
     Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
 
-    bool wants(ArrayId array) const { return wanted_.has(array); }
-    /// Whether it is wanted as its mean over the heads.
-    bool averages(ArrayId array) const { return wants(array) && shown_.averages(array); }
+    bool records(ArrayId array) const { return wanted_.has(array); }
+    /// Whether it is recorded as its mean over the heads.
+    bool averages(ArrayId array) const { return records(array) && shown_.averages(array); }
 
     /// The names of the axes that the array shows.
     std::vector<std::string_view> axes_of(ArrayId array) const { return shown_.names(array); }
 
-    /// Keeps (batch, heads, rows, columns), less the axes that the array does not show.
+    /// Records (batch, heads, rows, columns), without the axes that the array does not show.
     template <class T>
-    void keep(ArrayId array, const Tensor4<T>& values);
+    void record(ArrayId array, const Tensor4<T>& values);
 
-    /// The same of (batch, rows, columns), where the array has no heads.
+    /// The same for (batch, rows, columns), if the array has no heads.
     template <class T>
-    void keep(ArrayId array, const Tensor3<T>& values);
+    void record(ArrayId array, const Tensor3<T>& values);
 
-    /// Room for what `keep` would be given, to be filled by the caller; null where it is not
-    /// wanted.
+    /// A buffer for the argument of `record`, to be filled by the caller; null if it is not
+    /// requested.
     template <class T>
-    T* make_room(ArrayId array, const std::array<std::size_t, 4>& shape);
+    T* allocate(ArrayId array, const std::array<std::size_t, 4>& shape);
 
-    /// Keeps an array whose shape is already the one to show, the last two axes the other way round
-    /// where it is transposed.
+    /// Records an array in its final shape; the last two axes are swapped if it is transposed.
     void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
 
-    /// Keeps (batch, heads, rows, columns) that is still to be computed, less the axes that the
-    /// array does not show.
+    /// Records a stream of (batch, heads, rows, columns), without the axes that the array does not
+    /// show.
     template <class T>
     void keep_stream(ArrayId array, RowStream<T> stream);
 
-    /// What was kept, in the order of `all_arrays`.
+    /// The recorded arrays, in the order of `all_arrays`.
     std::vector<NamedArray> take();
 
 private:
@@ -57,7 +56,7 @@ private:
 
     ArraySet wanted_;
     ShownAxes shown_;
-    std::vector<Kept> kept_;
+    std::vector<Kept> recorded_;
 };
 
 }  // namespace attn

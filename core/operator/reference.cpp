@@ -1,5 +1,5 @@
-// The operator in plain xtensor, step by step as the notebooks do it: gives every intermediate,
-// in float32 and in float64, and is the oracle of every faster path.
+// The operator in plain xtensor, step by step as in the notebooks: computes every intermediate
+// array, in float32 and float64, and is the reference for every faster path.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -63,9 +63,10 @@ Tensor4<T> transposed(const Tensor4<T>& x) {
 }
 
 /// Weights times values, (batch, heads, q_len, d_v), a group of heads sharing each matrix of
-/// values. Blocked keys are stepped over: their weight is 0, but 0 times NaN would be NaN.
+/// values. Masked keys are skipped: their weight is 0, but 0 times NaN would be NaN.
 template <class T>
-Tensor4<T> mix_values(const Tensor4<T>& weights, const Tensor4<T>& mask, const Tensor4<T>& values) {
+Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
+                           const Tensor4<T>& values) {
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
@@ -96,12 +97,13 @@ struct Softmax {
     Tensor4<T> logsumexp;  // (batch, heads, q_len, 1)
 };
 
-/// What a softmax goes through row by row, for a recorder that wants it.
+/// The intermediate values of a softmax, row by row, for a recorder that records them.
 template <class T>
 class SoftmaxSteps {
 public:
     SoftmaxSteps(const Tensor4<T>& scores, Recorder* recorder)
-        : recorder_(recorder != nullptr && recorder->wants("softmax_powers") ? recorder : nullptr) {
+        : recorder_(recorder != nullptr && recorder->records("softmax_powers") ? recorder
+                                                                               : nullptr) {
         if (recorder_ == nullptr) return;
         powers_ = Tensor4<T>::from_shape(scores.shape());
         shift_ = sink_power_ = total_ =
@@ -117,12 +119,12 @@ public:
         total_.data()[row] = total;
     }
 
-    void keep(bool has_sink) const {
+    void record(bool has_sink) const {
         if (recorder_ == nullptr) return;
-        recorder_->keep("softmax_shift", shift_);
-        recorder_->keep("softmax_powers", powers_);
-        recorder_->keep("softmax_total", total_);
-        if (has_sink) recorder_->keep("sink_power", sink_power_);
+        recorder_->record("softmax_shift", shift_);
+        recorder_->record("softmax_powers", powers_);
+        recorder_->record("softmax_total", total_);
+        if (has_sink) recorder_->record("sink_power", sink_power_);
     }
 
 private:
@@ -131,8 +133,8 @@ private:
 };
 
 /// Along the last axis, with the row maximum subtracted; a sink is one more logit, without a
-/// weight. Only a row that the mask blocks wholly gives zeros; scores that overflowed give NaN, as
-/// in PyTorch. The steps go to the recorder, where there is one.
+/// weight. Only fully masked rows give zeros; scores that overflowed give NaN, as in PyTorch. The
+/// steps are passed to the recorder, if any.
 template <class T>
 Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
                    const std::vector<double>& sink, Recorder* recorder = nullptr) {
@@ -163,11 +165,11 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
         logsumexp.data()[row] = shift + std::log(total);
     }
-    steps.keep(!sink.empty());
+    steps.record(!sink.empty());
     return {std::move(weights), std::move(logsumexp)};
 }
 
-/// Takes one step for every row of scores, in place.
+/// Applies one step to every row of scores, in place.
 template <class T>
 void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& call) {
     const std::size_t keys = scores.shape(3), d_k = call.query.shape(3);
@@ -184,17 +186,17 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
             }
 }
 
-/// Every step in turn, in place; what the scores are after each is kept under its name, also where
-/// it is off and leaves them as they are.
+/// Applies every step, in place, and records the scores after each under its name, even if it is
+/// off and leaves them unchanged.
 template <class T>
 void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder) {
     for (const ScoreStep& step : score_steps()) {
         const std::size_t times = step.times(call, call.biases.size());
         for (std::size_t index = 0; index < times; ++index) {
             take_step({step, index}, scores, call);
-            if (index < std::size(step.emits)) recorder.keep(step.emits[index], scores);
+            if (index < std::size(step.emits)) recorder.record(step.emits[index], scores);
         }
-        if (times == 0) recorder.keep(step.emits[0], scores);
+        if (times == 0) recorder.record(step.emits[0], scores);
     }
 }
 
@@ -211,7 +213,7 @@ bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::siz
                         [&](const Broadcast& bias) { return blocks(bias.at(b, h, q, k)); });
 }
 
-/// 1 where `allows` says yes of batch, head, query and key, 0 where not, in the shape of the
+/// 1 where `allows` is true for batch, head, query and key, otherwise 0, in the shape of the
 /// scores.
 template <class T, class Allows>
 Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
@@ -238,29 +240,29 @@ Tensor4<T> mask_of(const AttentionCall<T>& call, const Tensor4<T>& scores) {
                       });
 }
 
-/// Where each rule by itself would let a query attend.
+/// Where each rule alone allows a query to attend.
 template <class T>
 void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder& recorder) {
-    const auto keep = [&](ArrayId allowed, const auto& allows_by_rule) {
-        if (recorder.wants(allowed))
-            recorder.keep(allowed, mask_where(call, scores, allows_by_rule));
+    const auto record = [&](ArrayId allowed, const auto& allows_by_rule) {
+        if (recorder.records(allowed))
+            recorder.record(allowed, mask_where(call, scores, allows_by_rule));
     };
     for (const auto& [allowed, rule] : call.mask.rules())
         if (allowed)
-            keep(*allowed, [&rule = *rule](auto... place) { return rule.allows(place...); });
+            record(*allowed, [&rule = *rule](auto... place) { return rule.allows(place...); });
     for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
-        keep(allowed_by_biases[i],
-             [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
+        record(allowed_by_biases[i],
+               [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
 }
 
 /// The notebooks' first way to mask: softmax over all keys, times the mask, rows divided by their
-/// sums. Rows in which a blocked key leaves nothing over, or NaN, are `direct`'s, the softmax over
-/// the allowed keys, which is what they would be without rounding.
+/// sums. Rows where masked keys leave a sum of 0 or NaN are taken from `direct`, the softmax over
+/// the allowed keys, which they equal without rounding.
 template <class T>
 Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direct,
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
-    recorder.keep("masked_total", total);
+    recorder.record("masked_total", total);
     const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
     return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
 }
@@ -270,53 +272,53 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     const T blocked = -std::numeric_limits<T>::infinity();
-    const auto keep = [&](ArrayId array, const Tensor4<T>& values) {
-        recorder.keep(array, values);
+    const auto record = [&](ArrayId array, const Tensor4<T>& values) {
+        recorder.record(array, values);
     };
 
     const Tensor4<T> scores = matmul(call.query, transposed(call.key));
-    keep("scores", scores);
+    record("scores", scores);
     Tensor4<T> modified = scores;
     modify(modified, call, recorder);
 
     const Tensor4<T> mask = mask_of(call, scores);
-    keep("mask", mask);
+    record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
         for (std::size_t i = 0; i < values.size(); ++i)
             if (mask.data()[i] == T{0}) values.data()[i] = otherwise;
         return values;
     };
     keep_rules(call, scores, recorder);
-    if (recorder.wants("masked_scores")) keep("masked_scores", where_allowed(scores, blocked));
+    if (recorder.records("masked_scores")) record("masked_scores", where_allowed(scores, blocked));
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
         const Tensor4<T> biased = where_allowed(std::move(modified), blocked);
-        keep("biased_scores", biased);
+        record("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
-        recorder.keep("logsumexp", logsumexp);
+        recorder.record("logsumexp", logsumexp);
         weights = std::move(softmaxed);
     } else {
-        keep("biased_scores", modified);
+        record("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), blocked)));
         const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
-        keep("unmasked_weights", softmaxed);
-        recorder.keep("logsumexp", logsumexp);
+        record("unmasked_weights", softmaxed);
+        recorder.record("logsumexp", logsumexp);
         const Tensor4<T> masked_weights = where_allowed(softmaxed, T{0});
-        keep("masked_weights", masked_weights);
+        record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, blocked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
     }
-    keep("weights_before_dropout", weights);
-    if (call.dropout.p != 0 || recorder.wants("dropout_mask")) {
+    record("weights_before_dropout", weights);
+    if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
         const Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
-        keep("dropout_mask", dropout);
+        record("dropout_mask", dropout);
         weights = evaluated(in_xt(weights) * in_xt(dropout));
     }
-    keep("attention_weights", weights);
+    record("attention_weights", weights);
 
-    Tensor4<T> context = mix_values(weights, mask, call.value);
-    recorder.keep("head_outputs", context);
+    Tensor4<T> context = multiply_values(weights, mask, call.value);
+    recorder.record("head_outputs", context);
     return context;
 }
 

@@ -1,4 +1,3 @@
-// Rotary position embedding; see rope.hpp.
 #include "core/operator/rope.hpp"
 
 #include <cmath>

@@ -8,17 +8,16 @@
 
 namespace attn {
 
-/// The angle of each pair from one position to the next, base^(-2i/dims), scaled as
-/// `scaling` says, where there is any: {factor} divides all of them; {factor, low, high, length}
-/// those that turn fewer than `low` times in `length` positions, leaves those that turn more than
-/// `high` times, and goes over between them, as Llama 3.1 does (its reference code,
-/// `apply_scaling`).
+/// The angle of each pair from one position to the next, base^(-2i/dims), scaled by `scaling`, if
+/// given: {factor} divides all of them; {factor, low, high, length} divides those with fewer than
+/// `low` turns in `length` positions, keeps those with more than `high` turns, and interpolates
+/// between them, as in Llama 3.1 (its reference code, `apply_scaling`).
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling);
 
 /// Rotates the first columns of each row of x, (batch, heads, rows, d), in place, two for each
 /// frequency. Row r has position first_position + r; pair i turns by position * frequencies[i].
-/// Pairs are (i, i + dims/2) for `half` and (2i, 2i + 1) for `interleaved`. Angles are taken in
+/// Pairs are (i, i + dims/2) for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in
 /// float64 and each result is rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX
 /// RotaryEmbedding.
 template <class T>

@@ -1,4 +1,3 @@
-// What happens to a score between the product and the softmax; see score_steps.hpp.
 #include "core/operator/score_steps.hpp"
 
 #include <cmath>
@@ -15,7 +14,7 @@ using kernels::StepKind;
 /// differently. Source: Vaswani et al. 2017, section 3.2.1.
 namespace scale_step {
 
-std::size_t times(const ScoreModifiers&, std::size_t) {
+std::size_t times(const ScoreSettings&, std::size_t) {
     return 1;
 }
 
@@ -60,7 +59,7 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
 /// c tanh(x / c). Gemma 2 (arXiv 2408.00118, section 2); ONNX Attention's softcap.
 namespace softcap_step {
 
-std::size_t times(const ScoreModifiers& asked, std::size_t) {
+std::size_t times(const ScoreSettings& asked, std::size_t) {
     return asked.softcap == 0 ? 0 : 1;
 }
 
@@ -68,7 +67,7 @@ template <class T>
 void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
     const T cap = static_cast<T>(row.asked.softcap);
     if (cap == T{0}) return;
-    // The tangent of a float32 by way of float64, whose last bit differs between C libraries.
+    // The tanh of a float32 is computed in float64, whose last bit differs between C libraries.
     for (T& score : scores)
         score = cap * static_cast<T>(std::tanh(static_cast<double>(score / cap)));
 }
@@ -87,7 +86,7 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
 /// x + slope (k - p), slope = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
 namespace alibi_step {
 
-std::size_t times(const ScoreModifiers& asked, std::size_t) {
+std::size_t times(const ScoreSettings& asked, std::size_t) {
     return asked.alibi ? 1 : 0;
 }
 
@@ -104,7 +103,7 @@ void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
 
 std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
     return "slope * (j - p) is added to the score of key j (" + quotes.source("alibi") +
-           "): keys lose the more, the further before the query they stand. slope = 2^(-8 (h + 1) "
+           "): keys lose more, the further before the query they are. slope = 2^(-8 (h + 1) "
            "/ heads) = 2^(-8 * " +
            std::to_string(row.head + 1) + " / " + std::to_string(row.heads) +
            ") = " + quotes.number(slope_of(row)) + ", " + quotes.position() + ".";
@@ -115,7 +114,7 @@ std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
 /// x + bias, an additive mask.
 namespace bias_step {
 
-std::size_t times(const ScoreModifiers&, std::size_t additive_masks) {
+std::size_t times(const ScoreSettings&, std::size_t additive_masks) {
     return additive_masks;
 }
 
@@ -133,7 +132,7 @@ std::string words(const ScoreRow&, std::size_t index, const Quotes& quotes) {
 
 }  // namespace bias_step
 
-// A new step takes its place in this order.
+// Steps are applied in this order.
 constexpr ScoreStep all_score_steps[] = {
     {"scale",
      "Scale",
@@ -182,7 +181,7 @@ std::span<const ScoreStep> score_steps() {
     return all_score_steps;
 }
 
-std::vector<StepUse> steps_taken(const ScoreModifiers& asked, std::size_t additive_masks) {
+std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additive_masks) {
     std::vector<StepUse> taken;
     for (const ScoreStep& step : all_score_steps)
         for (std::size_t index = 0; index < step.times(asked, additive_masks); ++index)
@@ -190,7 +189,7 @@ std::vector<StepUse> steps_taken(const ScoreModifiers& asked, std::size_t additi
     return taken;
 }
 
-std::string_view step_beyond_kernels(const ScoreModifiers& asked) {
+std::string_view step_beyond_kernels(const ScoreSettings& asked) {
     for (const ScoreStep& step : all_score_steps)
         if (!step.kernel && step.times(asked, 0) != 0) return step.key;
     return {};

@@ -1,5 +1,5 @@
-// What happens to a score between the product and the softmax: a table of steps, in the order in
-// which they are applied.
+// The steps on scores between the product and the softmax: a table, in the order in which they are
+// applied.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ namespace attn {
 class Broadcast;
 class Quotes;
 
-/// What settings ask of the steps, besides the scale.
-struct ScoreModifiers {
+/// The settings of the steps, except the scale.
+struct ScoreSettings {
     double softcap = 0;  ///< c of c tanh(x / c); 0 is off
     bool alibi = false;
 };
 
-/// The scores of one query, and what the steps may know of them. `position` is the query's among
-/// the keys, cached length and alignment counted in.
+/// The scores of one query, and the inputs of its steps. `position` is the query's position among
+/// the keys, with cached length and alignment.
 struct ScoreRow {
-    const ScoreModifiers& asked;
+    const ScoreSettings& asked;
     double scale;
     const Broadcast* biases;  ///< additive masks
     std::size_t heads, d_k;
@@ -35,22 +35,22 @@ struct ScoreRow {
     std::int64_t position;
 };
 
-/// Changes the scores of a row against all keys, each operation rounded to T as programs on tensors
-/// round it. `index` counts a step that is taken several times.
+/// Changes the scores of a row against all keys, each operation rounded to T as in tensor programs.
+/// `index` counts the applications of a repeated step.
 template <class T>
 using ApplyStep = void (*)(std::span<T> scores, const ScoreRow& row, std::size_t index);
 
 struct ScoreStep {
-    std::string_view key;    ///< the setting or operand that asks for it
+    std::string_view key;    ///< the setting or operand that enables it
     std::string_view title;  ///< of its part of a walk
-    /// How often it is taken: 0 is off.
-    std::size_t (*times)(const ScoreModifiers& asked, std::size_t additive_masks);
+    /// How often it is applied: 0 is off.
+    std::size_t (*times)(const ScoreSettings& asked, std::size_t additive_masks);
     ApplyStep<float> float32;
     ApplyStep<double> float64;
-    /// What the scores are after the first and the second time; a step that is off leaves them as
-    /// they are.
+    /// The scores after the first and the second application; a step that is off does not change
+    /// them.
     ArrayId emits[2];
-    /// Its form in fused kernels; nothing: only the reference takes it.
+    /// Its form in fused kernels; empty: only the reference supports it.
     std::optional<kernels::StepKind> kernel;
     double (*number)(const ScoreRow& row);  ///< kernels::Step's; null: none
     std::string (*words)(const ScoreRow& row, std::size_t index, const Quotes& quotes);
@@ -66,16 +66,16 @@ ApplyStep<T> apply_of(const ScoreStep& step) {
         return step.float64;
 }
 
-/// One time that a step is taken.
+/// One application of a step.
 struct StepUse {
     const ScoreStep& step;
     std::size_t index;
 };
 
-/// What a question takes, in order.
-std::vector<StepUse> steps_taken(const ScoreModifiers& asked, std::size_t additive_masks);
+/// The steps of a question, in order.
+std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additive_masks);
 
-/// The key of a step that fused kernels do not have but the question takes; empty: none.
-std::string_view step_beyond_kernels(const ScoreModifiers& asked);
+/// The key of a step of the question that fused kernels do not support; empty: none.
+std::string_view step_beyond_kernels(const ScoreSettings& asked);
 
 }  // namespace attn

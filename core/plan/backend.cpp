@@ -1,4 +1,4 @@
-// What computes a question; see backend.hpp. A new fused kernel is a row of kernels/dispatch.cpp.
+// A new fused kernel is a row of kernels/dispatch.cpp.
 #include "core/plan/backend.hpp"
 
 #include <algorithm>
@@ -57,12 +57,12 @@ template <class T>
 void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder& recorder,
                   ThreadPool& pool) {
     const auto call = std::make_shared<const AttentionCall<T>>(std::move(used));
-    const auto keep = [&](ArrayId array, bool scores) {
-        if (recorder.wants(array))
+    const auto record = [&](ArrayId array, bool scores) {
+        if (recorder.records(array))
             recorder.keep_stream(array, stream_weights(kernel, call, scores, pool));
     };
-    keep("attention_weights", false);
-    keep("scores", true);
+    record("attention_weights", false);
+    record("scores", true);
 }
 
 template <class T>
@@ -72,11 +72,11 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     const std::array<std::size_t, 4>& q = call.query.shape();
     const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len},
         of_heads{q[0], q[1], q[2], plan.d_v};
-    const auto room = [&](ArrayId array, const std::array<std::size_t, 4>& shape) {
-        return recorder.make_room<T>(array, shape);
+    const auto allocate = [&](ArrayId array, const std::array<std::size_t, 4>& shape) {
+        return recorder.allocate<T>(array, shape);
     };
     FusedOutputs<T> outputs{context};
-    T* heads = room("head_outputs", of_heads);
+    T* heads = allocate("head_outputs", of_heads);
     if (heads != nullptr) outputs.context = rows_of_heads(heads, of_heads);
     Tensor4<T> averaged;
     const bool averages = recorder.averages("attention_weights");
@@ -84,17 +84,17 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
         averaged = Tensor4<T>::from_shape(of_weights);
         outputs.weights = averaged.data();
     } else if (!plan.streams) {
-        outputs.weights = room("attention_weights", of_weights);
+        outputs.weights = allocate("attention_weights", of_weights);
     }
-    if (!plan.streams) outputs.scores = room("scores", of_weights);
-    outputs.logsumexp = room("logsumexp", {q[0], q[1], q[2], 1});
+    if (!plan.streams) outputs.scores = allocate("scores", of_weights);
+    outputs.logsumexp = allocate("logsumexp", {q[0], q[1], q[2], 1});
     attend_fused(kernel, call, outputs, pool);
     if (heads != nullptr) copy_heads<T>(heads, of_heads, context);
     if (plan.streams)
         keep_streams(kernel, std::move(call), recorder, pool);
     else
         call = {};
-    if (averages) recorder.keep("attention_weights", averaged);
+    if (averages) recorder.record("attention_weights", averaged);
 }
 
 template <class T>
@@ -103,7 +103,7 @@ void project_by_kernel(const Plan& plan, const Tensor3<T>& x,
     project_fused(*plan.backend->kernel, x, projections, pool);
 }
 
-/// Fused kernels go through some steps too fast to write them down.
+/// Fused kernels do not materialize some steps.
 std::string lacks_of_kernels(const Plan& plan) {
     if (plan.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
     if (const std::string_view step = step_beyond_kernels(plan); !step.empty())
@@ -179,9 +179,9 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
     if (name != "auto")
         throw SettingError(ErrorKind::unsupported, "kernel",
                            "this processor cannot run it; expected one of " + names);
-    // Multiplications up to which the reference is quick enough, about a millisecond.
+    // Up to this many multiplications the reference is fast enough, about a millisecond.
     constexpr double small_work = 0x1p20;
-    // One way for the whole question: half of each would have digits of neither.
+    // One backend for the whole question: a mixture would have the digits of neither.
     const bool is_large = projection_work(plan) + attention_work(plan) > small_work;
     return is_large && fastest->lacks(plan).empty() ? *fastest : reference;
 }
@@ -190,7 +190,7 @@ bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
     const auto element = static_cast<double>(row_of(plan.dtype).size);
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
-    // Dropout head by head draws for several batch entries in another order than they are written.
+    // Dropout head by head draws several batch entries in a different order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;
     const bool writes = plan.emit.has("attention_weights") || plan.emit.has("scores");
     return plan.backend->is_fused() && writes && element * plan.numbers<double>("scores") > large &&

@@ -1,4 +1,4 @@
-// What computes a question: the reference, or a fused kernel; one row each.
+// The backends: the reference and the fused kernels, one row each.
 #pragma once
 
 #include <span>
@@ -13,12 +13,12 @@
 
 namespace attn {
 
-/// What a backend computes in one type.
+/// The functions of a backend in one type.
 template <class T>
 struct BackendEntries {
-    /// The context of every query, into rows of heads, and what the recorder wants on the way.
-    /// Large weights may become streams, which use the threads while they are read. Uses the call
-    /// up. Errors: std::bad_alloc.
+    /// Computes the context of every query, into rows of heads, and records intermediate arrays.
+    /// Large weights may become streams, which use the threads while they are read. Consumes the
+    /// call. Errors: std::bad_alloc.
     void (*attend)(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
                    Recorder& recorder, ThreadPool& pool);
 
@@ -29,10 +29,10 @@ struct BackendEntries {
 
 struct Backend {
     std::string_view name;
-    bool (*runs_here)();  ///< whether this processor can
-    /// What it cannot do of a question: "writes mask"; empty: nothing.
+    bool (*runs_here)();  ///< whether this processor supports it
+    /// A part of the question that it does not support: "writes mask"; empty: none.
     std::string (*lacks)(const Plan& plan);
-    const kernels::Kernel* kernel;  ///< that it runs; the reference runs none
+    const kernels::Kernel* kernel;  ///< the fused kernel; null for the reference
     BackendEntries<float> float32;
     BackendEntries<double> float64;
 
@@ -47,21 +47,21 @@ struct Backend {
     }
 };
 
-/// The reference, then the fused ones, a faster one after a slower: the same on every machine,
-/// whatever runs there.
+/// The reference, then the fused kernels from the slowest to the fastest: the same list on every
+/// machine, supported or not.
 std::span<const Backend> backends();
 
-/// The names that the setting `kernel` can have: auto, then every backend's; empty behind the last.
+/// The values of the setting `kernel`: auto, then every backend's name; empty after the last.
 std::string_view backend_name(std::size_t place);
 
-/// The backend that is named. `auto` takes the fastest that runs here, but the reference for the
-/// whole question where its work is small, since its digits are PyTorch's, and where a step is
-/// emitted that only the reference has. The plan must be whole but for this.
-/// Errors: SettingError of kind unsupported (the processor) or usage (the question).
+/// The named backend. `auto` selects the fastest that the processor supports. It selects the
+/// reference if the work is small, since its digits are PyTorch's, or if a step is emitted that
+/// only the reference records. The rest of the plan must be complete. Errors: SettingError of kind
+/// unsupported (the processor) or usage (the question).
 const Backend& choose_backend(std::string_view name, const Plan& plan);
 
-/// Whether weights that a fused kernel computes are worth computing twice, once for the context and
-/// once while they are written, so that they need no memory.
+/// Whether the weights of a fused kernel are computed twice, once for the context and once while
+/// they are written, to save their memory.
 bool streams_weights(const Plan& plan);
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// What a question costs; see cost.hpp.
 #include "core/plan/cost.hpp"
 
 #include "core/plan/product.hpp"
@@ -11,7 +10,7 @@ double flops_of(const Plan& plan) {
     const auto times = [&](std::size_t rows, double parameters) {
         return product({plan.batch, rows}) * parameters;
     };
-    // Queries are projected before the one of `token` is taken.
+    // All queries are projected before the row of `token` is selected.
     const double projections =
         times(plan.q_len, numbers("W_query")) +
         times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +

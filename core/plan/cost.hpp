@@ -1,4 +1,4 @@
-// What a plan costs: its arithmetic and its memory, from shapes alone.
+// The cost of a plan: its arithmetic and its memory, from shapes alone.
 #pragma once
 
 #include "core/plan/memory_need.hpp"

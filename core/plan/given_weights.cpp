@@ -1,4 +1,3 @@
-// What parameters that come from outside say of a layer; see given_weights.hpp.
 #include "core/plan/given_weights.hpp"
 
 #include <string>
@@ -11,9 +10,9 @@
 namespace attn {
 namespace {
 
-/// What the weights say must be what was asked for, where anything was.
+/// A setting fixed by the weights must equal the given one, if any.
 template <class Value>
-void settle(const char* key, std::optional<Value>& setting, Value given, const std::string& text) {
+void resolve(const char* key, std::optional<Value>& setting, Value given, const std::string& text) {
     if (setting.value_or(given) != given)
         refuse(key, "the weights have " + text + "; expected that");
     setting = given;
@@ -40,18 +39,18 @@ void resolve_biases(Settings& s, const WeightShapes& w) {
         refuse("qkv_bias", "the weights have no biases; expected none");
     s.qkv_bias = w.query.has_bias;
     const bool out_bias = w.out && w.out->has_bias;
-    settle("out_bias", s.out_bias, out_bias,
-           out_bias ? "a bias of the output projection" : "no bias of the output projection");
+    resolve("out_bias", s.out_bias, out_bias,
+            out_bias ? "a bias of the output projection" : "no bias of the output projection");
 }
 
-/// `joined` is the width of all heads' contexts side by side.
+/// `joined` is the width of the concatenated heads.
 void check_out(Settings& s, const WeightShapes& w, std::uint64_t joined) {
     if (!w.out) return;
     if (w.out->d_in != joined)
         refuse("weights", "an output projection of " + std::to_string(w.out->d_in) +
                               " columns; expected " + std::to_string(joined) +
                               " as the joined heads have");
-    settle("d_out", s.d_out, std::uint64_t{w.out->d_out}, std::to_string(w.out->d_out));
+    resolve("d_out", s.d_out, std::uint64_t{w.out->d_out}, std::to_string(w.out->d_out));
 }
 
 /// Query width and heads give the width of a head, and that the number of key heads.
@@ -74,20 +73,20 @@ void resolve_split(Settings& s, const WeightShapes& w) {
                               " outputs; expected a multiple of " + std::to_string(kv_heads) +
                               " key heads");
     if (s.heads)
-        settle("kv_heads", s.kv_heads, std::uint64_t{kv_heads},
-               std::to_string(kv_heads) + " key heads");
+        resolve("kv_heads", s.kv_heads, std::uint64_t{kv_heads},
+                std::to_string(kv_heads) + " key heads");
     const std::uint64_t value = w.value.d_out / kv_heads * heads;
-    settle("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
-    settle("d_v", s.d_v, value, std::to_string(value));
+    resolve("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
+    resolve("d_v", s.d_v, value, std::to_string(value));
     check_out(s, w, value);
 }
 
-/// Each head is a layer by itself.
+/// Each head is a separate layer.
 void resolve_wrapper(Settings& s, const WeightShapes& w) {
     if (w.key.d_out != w.query.d_out)
         refuse("weights", "keys of another width than queries; expected the same");
-    settle("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
-    settle("d_v", s.d_v, std::uint64_t{w.value.d_out}, std::to_string(w.value.d_out));
+    resolve("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
+    resolve("d_v", s.d_v, std::uint64_t{w.value.d_out}, std::to_string(w.value.d_out));
     check_out(s, w, w.query.groups * w.value.d_out);
 }
 
@@ -104,7 +103,7 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
         if (s.mode != Mode::multihead)
             refuse("weights",
                    std::to_string(groups) + " independent heads; expected mode multihead");
-        settle("heads", s.heads, std::uint64_t{groups}, std::to_string(groups) + " heads");
+        resolve("heads", s.heads, std::uint64_t{groups}, std::to_string(groups) + " heads");
         s.style = Style::wrapper;
     }
     if (s.style == Style::wrapper && s.heads.value_or(1) != groups)
@@ -116,8 +115,8 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     check_inputs(s, w, d_in, d_context);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);
-    settle("out_proj", s.out_proj, w.out.has_value(),
-           w.out ? "an output projection" : "no output projection");
+    resolve("out_proj", s.out_proj, w.out.has_value(),
+            w.out ? "an output projection" : "no output projection");
     resolve_biases(s, w);
 }
 

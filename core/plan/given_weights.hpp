@@ -1,4 +1,4 @@
-// What parameters that come from outside say of a layer: its widths, heads and biases.
+// The settings that given parameters determine: widths, heads and biases.
 #pragma once
 
 #include "core/plan/operand_shapes.hpp"
@@ -6,9 +6,9 @@
 
 namespace attn {
 
-/// Fills in the settings that given weights fix, for an input of d_in columns and keys and
-/// values made from d_context. Errors: SettingError of kind usage or shape, where the weights do
-/// not fit each other, the input, or a setting that was given.
+/// Fills in the settings that given weights fix, for an input of d_in columns and keys and values
+/// made from d_context. Errors: SettingError of kind usage or shape, if the weights do not match
+/// each other, the input, or a given setting.
 void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
                            std::size_t d_context);
 

@@ -1,5 +1,4 @@
-// The memory that a question needs; see memory_need.hpp. It follows core/layer/layer.cpp step by
-// step: what is there at the same time.
+// Follows core/layer/layer.cpp step by step, adding up the arrays that exist at the same time.
 #include "core/plan/memory_need.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ double bytes_of_mask(const Shape& shape) {
     return sizeof(double) * numbers_of(shape);
 }
 
-/// Copies of the scores that the reference has at its worst moment.
+/// Copies of the scores that the reference holds at its peak.
 double copies_of_scores(const Plan& plan) {
     if (plan.mask_method == MaskMethod::renormalize) return 9;
     return plan.dropout.p != 0 || plan.emit.has("dropout_mask") ? 6 : 5;
@@ -63,7 +62,7 @@ public:
     }
 
 private:
-    /// Of an operand, which is read as T.
+    /// The size of an operand, which is read as T.
     double bytes_of(const Shape& shape) const { return element_ * numbers_of(shape); }
     double bytes(ArrayId array) const { return element_ * plan_.numbers<double>(array); }
     double bytes(std::initializer_list<std::size_t> sizes) const {
@@ -80,7 +79,7 @@ private:
         return kept;
     }
 
-    /// So much beside what is held, of it `steps` for queries and keys.
+    /// Memory in addition to the stored arrays, of it `steps` for queries and keys.
     void note(double more, double steps = 0) {
         const MemoryNeed now{ask_.text + held_ + more, steps};
         if (now.total() > peak_.total()) peak_ = now;
@@ -95,7 +94,7 @@ private:
         note(kept);
         const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
         call_ = query + bytes("keys") + bytes("values");
-        // Parameters are laid out anew: by kernels all of those that the tokens meet, by the
+        // Parameters are copied to another layout: by kernels all of a projection's at once, by the
         // reference one by one, with the result.
         const std::size_t groups = plan_.independent_heads() ? plan_.heads : 1;
         const bool is_cross = row_of(plan_.mode).context;
@@ -119,8 +118,7 @@ private:
     }
 
     void unpack_heads() {
-        // They are the heads as they lie, but packed ones are there twice while they are taken
-        // apart.
+        // These are the heads in their own layout; packed ones exist twice while they are split.
         const double query = bytes({plan_.batch, plan_.heads, plan_.q_len, plan_.d_k});
         call_ = query + bytes("keys") + bytes("values");
         note(plan_.packed ? std::max({query, bytes("keys"), bytes("values")}) : 0);
@@ -139,7 +137,7 @@ private:
             call_ += joined - fresh;
         }
         note(kept_before("head_outputs"));
-        note(kept_before("head_outputs") + masks_);  // laid out anew
+        note(kept_before("head_outputs") + masks_);  // in the kernels' layout
     }
 
     void attend() {
@@ -155,14 +153,14 @@ private:
         const double kept = kept_before("context_vectors");
         held_ += joined;
         if (fused_) {
-            // Additive masks are there in T as well.
+            // Additive masks also exist in T.
             const double additive =
                 (shapes_.mask_is_boolean ? 0 : bytes_of_mask(shapes_.mask)) +
                 (shapes_.key_padding_mask_is_boolean ? 0 : bytes_of_mask(shapes_.key_padding_mask));
-            note(kept + desks(scores) + additive / sizeof(double) * element_, kept_scores);
+            note(kept + worker_bytes(scores) + additive / sizeof(double) * element_, kept_scores);
         } else {
             note(kept + bytes("present_key"), scores + kept_scores);
-            note(kept + joined, copies_of_scores(plan_) * scores + kept_scores);  // heads apart
+            note(kept + joined, copies_of_scores(plan_) * scores + kept_scores);  // unmerged heads
         }
         if (!plan_.streams) held_ -= call_ + masks_;
         const double context = bytes("context_vectors");
@@ -175,8 +173,8 @@ private:
         note(kept + (plan_.emit.has("context_vectors") ? context : 0), kept_scores);
     }
 
-    /// What the threads of a kernel work with; rows that a stream hands out.
-    double desks(double scores) const {
+    /// The working memory of a kernel's threads; the rows of a stream.
+    double worker_bytes(double scores) const {
         bool writes_weights = plan_.streams, writes_scores = plan_.streams;
         plan_.emit.for_each([&](ArrayId array) {
             writes_weights |= array == "attention_weights";
@@ -203,13 +201,13 @@ private:
         return sizes.working_bytes(masked) + (plan_.streams ? std::min(scores, streamed) : 0);
     }
 
-    /// Of a projection as kernels read it.
+    /// A projection in the layout of the kernels.
     double packed(ArrayId weight, std::size_t d_in) const {
         return element_ * panels(plan_.numbers<double>(weight) / static_cast<double>(d_in)) *
                panel_size(static_cast<double>(d_in), static_cast<double>(lanes_));
     }
 
-    /// Of the widest projection, which the reference sums up beside its result.
+    /// The widest projection, which the reference sums in addition to its result.
     double row_of_sums() const {
         return element_ * std::max({plan_.size_of<double>(Axis::query_width),
                                     plan_.size_of<double>(Axis::key_width),
@@ -225,7 +223,7 @@ private:
     double element_;
     std::size_t lanes_;  // columns of a kernel's panel
     double masks_ = 0, past_ = 0, tokens_ = 0;
-    double held_ = 0;     // at this step, emitted copies left out
+    double held_ = 0;     // at this step, without emitted copies
     double weights_ = 0;  // parameters
     double call_ = 0;     // queries, keys and values
     MemoryNeed peak_;

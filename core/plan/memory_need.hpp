@@ -5,18 +5,18 @@
 
 namespace attn {
 
-/// Bytes at the peak, about; operands and emitted copies included.
+/// Approximate bytes at the peak, including operands and emitted copies.
 struct MemoryNeed {
-    double layer = 0;  ///< parameters, and all that has a row a token
-    double steps = 0;  ///< all that has a number for each query and key
+    double layer = 0;  ///< parameters, and all arrays with a row per token
+    double steps = 0;  ///< all arrays with an element for each query and key
 
     double total() const { return layer + steps; }
 };
 
-/// Takes sizes that no machine has room for. The plan must be whole but for its cost.
+/// Accepts sizes beyond any machine's memory. The plan must be complete except for its cost.
 MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask);
 
-/// Of what is still there while the answer is written.
+/// Bytes that are still in use while the result is written.
 double memory_of_answer(const Plan& plan, const Ask& ask);
 
 }  // namespace attn

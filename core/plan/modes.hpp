@@ -1,4 +1,4 @@
-// The modes, one row each: what a mode makes of its input, asked by every room.
+// The modes, one row each, used by all modules.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,22 @@ namespace attn {
 
 enum class Mode { self, causal, multihead, cross, sdpa };
 
-/// Where an answer has a heads axis.
+/// When a result has a heads axis.
 enum class HeadsAxis {
     never,
-    named,    ///< where the setting `heads` is given
-    always,   ///< of one head where `heads` says nothing
-    of_query  ///< as the query's shape has it
+    named,    ///< if the setting `heads` is given
+    always,   ///< of one head unless `heads` is given
+    of_query  ///< as in the query's shape
 };
 
 struct ModeRow {
     Mode mode;
     std::string_view name;
-    bool projects;  ///< queries, keys and values are made from inputs; else they are given
-    bool context;   ///< keys and values belong to another input than the queries
+    bool
+        projects;  ///< queries, keys and values are projected from inputs; otherwise they are given
+    bool context;  ///< keys and values come from a different input than the queries
     HeadsAxis heads_axis;
-    bool causal;  ///< unless the settings say otherwise
+    bool causal;  ///< unless set otherwise
 };
 
 inline constexpr std::array<ModeRow, 5> mode_rows{
@@ -39,7 +40,7 @@ constexpr const ModeRow& row_of(Mode mode) {
 }
 static_assert(std::all_of(mode_rows.begin(), mode_rows.end(),
                           [](const ModeRow& row) { return &row == &row_of(row.mode); }),
-              "rows stand in the order of their modes");
+              "rows are in the order of their modes");
 
 /// The row of this name, or null.
 constexpr const ModeRow* mode_named(std::string_view name) {

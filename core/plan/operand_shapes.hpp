@@ -1,5 +1,5 @@
-// What planning knows of a question's tensors: their shapes and kinds, no numbers, so that a layer
-// can be planned before its input is there.
+// The shapes and kinds of a question's tensors, without elements, so that a layer can be planned
+// before its input exists.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace attn {
 
-/// A size for each axis; none: a tensor that is not there.
+/// A size for each axis; empty: the tensor is absent.
 using Shape = std::vector<std::size_t>;
 
 /// One projection, or one for each independent head.

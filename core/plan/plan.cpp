@@ -1,4 +1,3 @@
-// Turns a question into a plan, or says why it cannot be answered; see plan.hpp.
 #include "core/plan/plan.hpp"
 
 #include <algorithm>
@@ -19,18 +18,18 @@
 namespace attn {
 namespace {
 
-/// The two alignments differ where the lengths do; then a causal mask must name the one it means.
+/// The two alignments differ if the lengths do; then a causal mask must name one.
 void resolve_alignment(Settings& s, const Plan& plan) {
     const bool aligned = *s.causal || !s.window.empty() || s.alibi;
     if (s.causal_align && !aligned)
         refuse("causal_align",
-               "there is nothing to align; expected causal, window or alibi beside it");
+               "there is nothing to align; expected causal, window or alibi with it");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
     if (*s.causal && !s.causal_align && differ)
         refuse("causal",
                std::to_string(plan.q_len) + " queries and " + std::to_string(plan.kv_len) +
                    " keys, " + std::to_string(plan.past_len) +
-                   " of them cached; expected causal_align top-left or bottom-right beside it");
+                   " of them cached; expected causal_align top-left or bottom-right with it");
     if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
 }
 
@@ -43,7 +42,7 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
         if (is_boolean && !s.mask_true)
             refuse(name,
                    "a boolean mask, and libraries differ on what true means; expected mask_true "
-                   "keep or drop beside it");
+                   "keep or drop with it");
         boolean = boolean || is_boolean;
     }
     if (s.mask_true && !boolean)
@@ -51,7 +50,7 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
                "there is no boolean mask; expected one of true and false, or of 0 and 1");
 }
 
-/// Numbers given as settings obey the rule for those in arrays.
+/// Numbers in settings follow the rule for numbers in arrays.
 void check_range(const Settings& s) {
     if (s.dtype == Dtype::float64) return;
     const auto check = [](const char* name, double value) {
@@ -73,12 +72,10 @@ void resolve_scores(Settings& s, const Plan& plan) {
     if (s.average_heads && !plan.shown.with_heads)
         refuse("average_heads", "there is no heads axis; expected several heads");
     if (!s.rope) {
-        if (s.rope_dims)
-            refuse("rope_dims", "there is no rotary embedding; expected rope beside it");
+        if (s.rope_dims) refuse("rope_dims", "there is no rotary embedding; expected rope with it");
         if (!s.rope_scaling.empty())
-            refuse("rope_scaling", "there is no rotary embedding; expected rope beside it");
-        if (s.rope_base)
-            refuse("rope_base", "there is no rotary embedding; expected rope beside it");
+            refuse("rope_scaling", "there is no rotary embedding; expected rope with it");
+        if (s.rope_base) refuse("rope_base", "there is no rotary embedding; expected rope with it");
         return;
     }
     const std::vector<double>& scaling = s.rope_scaling;
@@ -105,7 +102,7 @@ std::string missing_array(const std::string& name, const ArraySet& available) {
     return text;
 }
 
-/// Puts the names of arrays in order, each once, and all of them in the place of `all`.
+/// Sorts the names of arrays, without repetitions, and replaces `all` by all of them.
 ArraySet resolve_emit(Settings& s, const Plan& plan) {
     const ArraySet available =
         ArraySet::of([&](const ArrayRow& row) { return row.from != From::walk && plan.has(row); });
@@ -126,12 +123,11 @@ ArraySet resolve_emit(Settings& s, const Plan& plan) {
 
 void resolve_draws(Settings& s) {
     if (s.dropout_skip && !s.dropout_seed)
-        refuse("dropout_skip",
-               "dropout has no generator of its own; expected dropout_seed beside it");
+        refuse("dropout_skip", "dropout has no separate generator; expected dropout_seed with it");
     if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
 }
 
-/// The key to name where a layer is too wide: the largest width that was asked for.
+/// The key to report if a layer is too wide: the largest given width.
 std::string widest_given(const Settings& s) {
     std::string name = "inputs";
     std::uint64_t widest = 0;
@@ -143,7 +139,7 @@ std::string widest_given(const Settings& s) {
     return name;
 }
 
-/// Questions of which no array has a million numbers, whatever they ask for.
+/// Questions whose arrays all have fewer than a million elements, whatever they emit.
 bool is_small(const Settings& s, const Plan& plan) {
     const double longest = static_cast<double>(std::max(
         {plan.q_len, plan.kv_len, plan.d_in, plan.d_context, plan.heads * (plan.d_k + plan.d_v),
@@ -152,7 +148,7 @@ bool is_small(const Settings& s, const Plan& plan) {
            1e6;
 }
 
-/// Blames what takes the larger part.
+/// Reports the operand that takes the larger part.
 void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& widest) {
     const bool is_layer = row_of(plan.mode).projects;
     if (is_layer && need.layer > need.steps)
@@ -164,7 +160,7 @@ void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& w
                            std::to_string(plan.kv_len) + ")");
 }
 
-/// In the middle, where a causal mask blocks keys behind it, also where there are fewer keys.
+/// In the middle, so that a causal mask hides the keys after it, also if there are fewer keys.
 std::size_t walked_query(const Plan& plan) {
     const std::size_t new_keys = plan.kv_len - plan.past_len;
     return std::min((plan.q_len - 1) / 2, new_keys < 2 ? 0 : new_keys - 2);
@@ -186,7 +182,7 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands) {
     return met;
 }
 
-/// What the settings, all of them resolved, say of the computation.
+/// Copies the resolved settings to the plan.
 void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
     using Source = Parameters::Source;
     const bool projected = (plan.met & needs::projections) != 0;
@@ -202,7 +198,7 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
     plan.d_out = *s.out_proj ? static_cast<std::size_t>(*s.d_out)
                              : static_cast<std::size_t>(plan.size_of<std::uint64_t>(Axis::d_out));
     plan.scale = *s.scale;
-    static_cast<ScoreModifiers&>(plan) = s;
+    static_cast<ScoreSettings&>(plan) = s;
     static_cast<MaskSettings&>(plan) = s;
     plan.causal = *s.causal;
     plan.keeps_true = s.mask_true == MaskTrue::keep;
@@ -213,7 +209,7 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
 
 }  // namespace
 
-// Of two things that are wrong the first that is checked is the one that is said.
+// The order of checks decides which of several errors is reported.
 Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
     Plan plan;
     plan.mode = s.mode;
@@ -252,7 +248,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
     const MemoryNeed need = memory_need(plan, operands, ask);
     if (!is_small(s, plan)) check_memory(plan, need, widest);
     plan.cost = cost_of(plan, need, ask);
-    // What takes memory, once there is enough.
+    // Steps that allocate, once there is enough memory.
     plan.sink = s.sink.size() == 1 ? std::vector<double>(plan.heads, s.sink[0]) : s.sink;
     if (s.rope) plan.rope = {*s.rope, rope_frequencies(*s.rope_base, *s.rope_dims, s.rope_scaling)};
     if (ask.walks)

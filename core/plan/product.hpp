@@ -1,4 +1,4 @@
-// Sizes times one another.
+// Products of sizes.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace attn {
 
-/// As double, which holds sizes that no machine has room for.
+/// As double, which holds sizes beyond any machine's memory.
 inline double product(std::initializer_list<std::size_t> sizes) {
     double result = 1;
     for (std::size_t size : sizes) result *= static_cast<double>(size);

@@ -1,4 +1,4 @@
-// How planning says no: an error at the setting or operand that cannot be as it is.
+// Errors of planning, at the setting or operand that is wrong.
 #pragma once
 
 #include <string>

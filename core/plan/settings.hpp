@@ -1,4 +1,4 @@
-// What can be asked of one attention computation: modes, choices and their names, one struct.
+// The settings of one attention computation: modes, choices and their names, one struct.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ struct Seed {
 /// Su et al., "RoFormer" (2021), section 3.2.2.
 inline constexpr double default_rope_base = 10000;
 
-/// One question. An empty optional means "the default", which may depend on the input's shape;
-/// `make_plan` (plan.hpp) fills every one of them in.
-struct Settings : ScoreModifiers, MaskSettings {
+/// One question. An empty optional means the default, which may depend on the input's shape;
+/// `make_plan` (plan.hpp) fills all of them in.
+struct Settings : ScoreSettings, MaskSettings {
     Mode mode = Mode::self;
     Dtype dtype = Dtype::float32;
 
@@ -54,14 +54,14 @@ struct Settings : ScoreModifiers, MaskSettings {
 
     Init init = Init::linear;
     Seed seed;
-    std::uint64_t rng_skip = 0;  ///< 32-bit draws thrown away before the first weight
+    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first weight
     bool qkv_bias = false;
     std::optional<bool> out_proj, out_bias;
     Style style = Style::split;
 
     std::optional<bool> causal;
     std::optional<CausalAlign> causal_align;
-    std::optional<MaskTrue> mask_true;  ///< what `true` means in boolean masks
+    std::optional<MaskTrue> mask_true;  ///< the meaning of `true` in boolean masks
     MaskMethod mask_method = MaskMethod::neg_inf;
 
     std::optional<double> scale;
@@ -69,7 +69,7 @@ struct Settings : ScoreModifiers, MaskSettings {
     std::optional<double> rope_base;
     std::optional<std::uint64_t> rope_dims;  ///< leading dimensions of a head that are rotated
     std::vector<double> rope_scaling;  ///< {factor}, or {factor, low, high, length}; empty: none
-    std::vector<double> sink;          ///< one logit a head in the softmax's denominator
+    std::vector<double> sink;          ///< one logit per head in the softmax's denominator
 
     double dropout = 0;  ///< probability of dropping a weight, 0 to 1
     std::optional<Seed> dropout_seed;
@@ -78,7 +78,7 @@ struct Settings : ScoreModifiers, MaskSettings {
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
-    bool average_heads = false;  ///< attention_weights: their mean over the heads
+    bool average_heads = false;  ///< attention_weights are their mean over the heads
 
     std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
 };

@@ -1,4 +1,3 @@
-// The sizes of one question, read off its operands; see sizes.hpp.
 #include "core/plan/sizes.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ std::string number(std::size_t value) {
     return std::to_string(value);
 }
 
-/// query, key and value of sdpa: one rank for all three, and what each axis means.
+/// query, key and value of sdpa: one rank for all three, and the meaning of each axis.
 void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
     const Shape &q = operands.query, &k = operands.key, &v = operands.value;
     const std::size_t rank = q.size();
@@ -98,7 +97,7 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
     for (const auto& [name, other, values] :
          {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
         if (values->empty())
-            refuse(other, std::string("has no ") + name + " beside it; expected both");
+            refuse(other, std::string("has no ") + name + " with it; expected both");
     plan.past_len = from_end(k, 2);
     for (const auto& [name, values, width] :
          {std::tuple("past_key", &k, plan.d_k), {"past_value", &v, plan.d_v}}) {
@@ -112,8 +111,8 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
     plan.kv_len += plan.past_len;
 }
 
-/// A mask must broadcast to (batch, heads, q_len, kv_len). Where the lengths of the real keys are
-/// given, it may stop after the longest of them.
+/// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
+/// it may end at the largest of them.
 void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
     if (mask.empty()) return;
     const std::size_t full[4] = {plan.batch, plan.heads, plan.q_len, plan.kv_len};

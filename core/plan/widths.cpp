@@ -1,4 +1,3 @@
-// Widths, heads and biases of a layer; see widths.hpp.
 #include "core/plan/widths.hpp"
 
 #include <string>
@@ -13,7 +12,7 @@
 namespace attn {
 namespace {
 
-/// init none: queries, keys and values are the input itself, so it fixes every width.
+/// init none: queries, keys and values are the input, which determines every width.
 void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_context) {
     if (d_context != d_in)
         refuse("init", "none has no projections to bring a context of " +
@@ -30,7 +29,8 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
     s.d_out = s.d_k = s.d_v = d_in;
 }
 
-/// Given weights say whether there is an output projection; drawn independent heads have none.
+/// Given weights determine whether there is an output projection; drawn independent heads have
+/// none.
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
@@ -44,14 +44,14 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     }
     const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
     if (s.out_proj.value_or(false) && !has_heads_axis(s))
-        refuse("out_proj", "one head has no output projection; expected heads beside it");
+        refuse("out_proj", "one head has no output projection; expected heads with it");
     if (s.out_proj.value_or(false) && !may_project_out && !are_given)
         refuse("out_proj", "style wrapper has no output projection; expected none, or style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
     if (s.out_bias.value_or(false) && !*s.out_proj)
         refuse("out_bias", "there is no output projection; expected no bias of it");
     s.out_bias = s.out_bias.value_or(*s.out_proj);
-    // Without an output projection the context vectors are mixtures of the values.
+    // Without an output projection the context vectors are weighted sums of the values.
     if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
         refuse("d_out",
                "there is no output projection, so the context vectors are as wide as the "
@@ -78,8 +78,8 @@ void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
                              ", but init mha has one; expected d_in, " + std::to_string(d_in));
 }
 
-/// Heads divide the widths of queries, keys and values. W_out may give any number of columns.
-/// `d_k` and `d_v` are the keys to name: a width that is not given is d_out's.
+/// Heads divide the widths of queries, keys and values. W_out may give any number of columns. `d_k`
+/// and `d_v` are the keys to report: a width that is not given is d_out's.
 void check_heads(const Settings& s, const char* d_k, const char* d_v) {
     const std::uint64_t heads = s.heads.value_or(1);
     if (s.style == Style::wrapper) {
@@ -111,7 +111,7 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode " + std::string(row_of(s.mode).name) +
                             " has one; expected mode multihead or cross");
-    if (s.kv_heads && !s.heads) refuse("kv_heads", "there is one head; expected heads beside it");
+    if (s.kv_heads && !s.heads) refuse("kv_heads", "there is one head; expected heads with it");
     const char *const d_k = s.d_k ? "d_k" : "d_out", *const d_v = s.d_v ? "d_v" : "d_out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));

@@ -6,8 +6,8 @@
 
 namespace attn {
 
-/// Fills in the widths, heads and biases of a mode with projections, by what was asked for, the
-/// input and parameters that are given. Errors: SettingError of kind usage or shape.
+/// Fills in the widths, heads and biases of a mode with projections, from the settings, the input
+/// and given parameters. Errors: SettingError of kind usage or shape.
 void resolve_widths(Settings& settings, const OperandShapes& operands);
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// Which files may be read; see access.hpp.
 #include "io/file/access.hpp"
 
 #include <fcntl.h>
@@ -40,7 +39,7 @@ std::optional<FileId> file_id(int fd) {
 
 int open_to_read(const std::string& path, const Access& access) {
     struct stat status {};
-    // Opening a device may act on it, opening a pipe waits for its writer.
+    // Opening a device may have side effects; opening a pipe waits for its writer.
     if (access.regular_only && ::stat(path.c_str(), &status) == 0) check_kind(path, status, access);
     const int flags = O_RDONLY | O_CLOEXEC | (access.regular_only ? O_NONBLOCK : 0);
     int fd;

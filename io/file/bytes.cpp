@@ -1,4 +1,3 @@
-// Bytes that can be read from any place; see bytes.hpp.
 #include "io/file/bytes.hpp"
 
 #include <poll.h>
@@ -31,8 +30,8 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (::fstat(bytes->fd_, &status) != 0) fail_to_read(bytes->name_, errno);
     if (S_ISDIR(status.st_mode))
         throw Error(ErrorKind::io, bytes->name_, "is a folder; expected a file");
-    // Standard input that is a file may have been read in part by another program; some files of
-    // the system say that they have no bytes.
+    // Standard input may be a file that another program has read in part; some system files report
+    // a size of 0.
     if (S_ISREG(status.st_mode) && !standard && status.st_size != 0) {
         bytes->size_ = static_cast<std::uint64_t>(status.st_size);
     } else {

@@ -1,4 +1,3 @@
-// What files of the system have in common; see descriptor.hpp.
 #include "io/file/descriptor.hpp"
 
 #include <fcntl.h>
@@ -24,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 40;  // as Linux follows
+constexpr int max_links = 40;  // as many as Linux follows
 
 /// 3 of "/dev/fd/3" and "/proc/self/fd/3"; -1 of other names.
 int number_in(const fs::path& name) {
@@ -53,7 +52,7 @@ bool is_of_a_process(const fs::path& name) {
 
 constexpr int patience = 1000;  // milliseconds
 
-/// Whether there is room, or an error to be found out by writing, before `hurry` ends the wait.
+/// Whether there is space, or an error that writing reports, before `hurry` ends the wait.
 bool has_room(int fd, int hurry) {
     std::array<pollfd, 2> files{{{fd, POLLOUT, 0}, {hurry, POLLIN, 0}}};
     while (::poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
@@ -72,7 +71,7 @@ Written write_all(int fd, std::string_view text, int hurry) {
     std::size_t done = 0;
     while (done < text.size()) {
         if (hurry >= 0 && !has_room(fd, hurry)) return {done, EINTR};
-        // Where there is room in a pipe, there is for this much; a write of more would wait.
+        // A pipe with space has space for this much; a larger write would block.
         const std::size_t most = hurry >= 0 ? std::size_t{PIPE_BUF} : text.size();
         const ssize_t count = ::write(fd, text.data() + done, std::min(most, text.size() - done));
         if (count == 0) return {done, EIO};
@@ -95,7 +94,7 @@ std::optional<int> inherited_descriptor(const std::string& path) {
     if (::stat(path.c_str(), &file) != 0) return {};
     std::error_code is_no_link;
     fs::path name = path;
-    for (int links = 0; links < most_links && !is_no_link; ++links) {
+    for (int links = 0; links < max_links && !is_no_link; ++links) {
         if (const int fd = number_in(name); fd >= 0 && is_open_at(fd, file)) {
             if ((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) fail_to_write(path, EBADF);
             return fd;
@@ -118,7 +117,7 @@ bool is_same_output(const std::string& a, const std::string& b) {
 }
 
 int error_at_close(int fd) {
-    // Where a signal interrupts it, the descriptor is closed all the same.
+    // If a signal interrupts it, the descriptor is closed nevertheless.
     return fd < 0 || ::close(fd) == 0 || errno == EINTR ? 0 : errno;
 }
 
@@ -145,7 +144,7 @@ void fail_to_read(const std::string& name, int error) {
 void fail_to_write(const std::string& name, int error) {
     throw Error(ErrorKind::io, name,
                 std::string("cannot be written (") + std::strerror(error) +
-                    "); expected a place with room and leave to write");
+                    "); expected a writable location with enough space");
 }
 
 }  // namespace attn::io

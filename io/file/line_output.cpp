@@ -1,4 +1,3 @@
-// Lines that are written as they are made; see line_output.hpp.
 #include "io/file/line_output.hpp"
 
 #include <fcntl.h>
@@ -23,10 +22,10 @@ LineOutput::LineOutput(const std::string& path, int hurry)
     }
     is_own_ = true;
     try {
-        // Who had the lock may have put another file in this one's place before it let go.
-        constexpr int most_tries = 10;
+        // The previous holder of the lock may have replaced the file before it released the lock.
+        constexpr int max_tries = 10;
         for (int tries = 0; tries == 0 || (id_ && file_id(path) != id_); ++tries) {
-            if (tries == most_tries)
+            if (tries == max_tries)
                 throw Error(ErrorKind::io, name_,
                             "is replaced again and again; expected a file at rest");
             open_own(path);
@@ -47,7 +46,7 @@ void LineOutput::open_own(const std::string& path) {
     error_at_close(std::exchange(fd_, -1));
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, new_file_mode);
     find_id();
-    // Where a file system knows no locks, there is none. The end of the program unlocks.
+    // File systems without locks are not locked. The end of the program unlocks.
     if (id_ && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         throw Error(ErrorKind::io, name_,
                     "is being written by another attn; expected one at a time");
@@ -80,8 +79,8 @@ LineOutput& LineOutput::operator<<(std::string_view lines) {
     fail_to_write(name_, written.error);
 }
 
-/// Other programs may write to a file that is open for appending, and something may stand behind
-/// the line; then nothing is cut.
+/// Other programs may append to the same file; if there is anything after the line, nothing is
+/// truncated.
 void LineOutput::remove_torn_line(std::string_view written) const {
     const int flags = ::fcntl(fd_, F_GETFL);
     if (flags < 0 || (flags & O_APPEND) != 0 || !id_) return;

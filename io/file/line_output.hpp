@@ -1,4 +1,4 @@
-// Lines that are written as they are made, so that nothing that was written is ever lost.
+// Output line by line, so that written lines are never lost.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,34 @@
 
 namespace attn::io {
 
-/// Thrown where an output took nothing for too long, after the end was wished for.
+/// Thrown if an output takes nothing for too long after the end was requested.
 struct GivenUp {};
 
-/// Unlike OutputFile, which shows a file when it is whole, this writes in place and line by line.
+/// Unlike OutputFile, which publishes a complete file, this writes in place and line by line.
 class LineOutput : public Output {
 public:
-    /// "-" is standard output. What a file holds stays until `start_at`. Once `hurry` can be read
-    /// from, a full pipe is waited for no longer than a second; -1 is none. Errors: kind io, with
-    /// the system's reason, or where another program writes lines to the same file.
+    /// "-" is standard output. The contents of a file are kept until `start_at`. Once `hurry` is
+    /// readable, a full pipe is waited for at most a second; -1: no `hurry`. Errors: kind io, with
+    /// the system's reason, or if another program writes lines to the same file.
     explicit LineOutput(const std::string& path, int hurry = -1);
     ~LineOutput() override;
 
-    /// Whether the path leads to a descriptor that is open already (`inherited_descriptor`). Then
-    /// lines go behind what others wrote there.
+    /// Whether the path leads to an inherited descriptor (`inherited_descriptor`). Then lines are
+    /// appended.
     bool is_inherited() const { return !is_own_; }
 
-    /// The first line will stand at this byte of the file; with it, what the file holds from there
-    /// on is lost. An empty text does the same. Nothing happens where the descriptor is inherited.
+    /// The first line is written at this byte of the file, and truncates it there; so does an empty
+    /// text. No effect on an inherited descriptor.
     void start_at(std::uint64_t byte) { start_ = byte; }
 
-    /// No line follows. Errors: kind io, where the system says only now that there was no room.
+    /// Ends the output. Errors: kind io, if the system reports only now that the disk is full.
     void finish();
 
-    /// Writes whole lines at once. Where that fails half-way, a regular file is cut behind its last
-    /// whole line. Errors: kind io; ClosedPipe where the reader of a pipe has gone away; GivenUp.
+    /// Writes whole lines at once. If that fails half-way, a regular file is truncated after its
+    /// last complete line. Errors: kind io; ClosedPipe if the reader of a pipe has exited; GivenUp.
     LineOutput& operator<<(std::string_view lines) override;
 
-    /// The regular file that is written, if it is one.
+    /// The file that is written, if it is regular.
     const std::optional<FileId>& id() const { return id_; }
 
 private:

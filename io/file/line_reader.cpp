@@ -1,4 +1,3 @@
-// Lines of a file or pipe; see line_reader.hpp.
 #include "io/file/line_reader.hpp"
 
 #include <fcntl.h>
@@ -20,8 +19,8 @@ namespace {
 
 constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
 
-/// Nobody could end the wait for a pipe's writer in opening it. Only Linux waits for the first one
-/// in polling too; elsewhere the pipe would seem to be at its end.
+/// A blocking open of a pipe without a writer cannot be interrupted. Only on Linux does polling
+/// also wait for the first writer; elsewhere the pipe would seem to be at its end.
 #ifdef __linux__
 constexpr int wait_later = O_NONBLOCK;
 #else
@@ -67,19 +66,19 @@ Next LineReader::next(Line& line, bool may_wait) {
     return Next::found;
 }
 
-/// Of a line of which nobody knows how long it is: what came since the last look.
+/// Checks the bytes of an incomplete line that arrived since the last check.
 bool LineReader::is_no_text() {
     if (longest_ == any_length || buffer_.size() - looked_at_ < text_piece) return false;
     return fault_of_text(buffer_, std::exchange(looked_at_, buffer_.size())) != nullptr;
 }
 
-/// More of the file behind what is there.
+/// Reads more of the file after the buffered text.
 Next LineReader::read_more(bool may_wait) {
     if (begin_ != 0) looked_at_ = 0;
     buffer_.erase(0, std::exchange(begin_, 0));
     searched_ = buffer_.size();
     if (skipped_ != 0 || buffer_.size() > longest_ || is_no_text()) {
-        // A device of zeros has no end.
+        // A device of zeros never ends.
         if (!is_regular_ && buffer_.find('\0') != std::string::npos)
             throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1),
                         "holds a zero byte; expected text");
@@ -90,7 +89,7 @@ Next LineReader::read_more(bool may_wait) {
     if (const Next ready = wait(may_wait); ready != Next::found) return ready;
     try {
         buffer_.resize(buffer_.size() + bytes_at_once);
-    } catch (const std::bad_alloc&) {  // then the line is too long for this machine
+    } catch (const std::bad_alloc&) {  // then the line is too long for the memory
         skipped_ += std::exchange(buffer_, {}).size();
         looked_at_ = 0;
         buffer_.resize(bytes_at_once);
@@ -109,7 +108,7 @@ Next LineReader::read_more(bool may_wait) {
     return Next::found;
 }
 
-/// Until there is something to read, or the end of the file; `end` where `wake` ended it.
+/// Waits for data or the end of the file; `end` if `wake` ended the wait.
 Next LineReader::wait(bool may_wait) const {
     std::array<pollfd, 2> files{{{fd_, POLLIN, 0}, {wake_, POLLIN, 0}}};
     int ready;
@@ -117,7 +116,7 @@ Next LineReader::wait(bool may_wait) const {
         ready = ::poll(files.data(), files.size(), may_wait ? -1 : 0);
     } while (ready < 0 && errno == EINTR);
     if ((files[1].revents & POLLIN) != 0) return Next::end;
-    return ready == 0 ? Next::none_yet : Next::found;  // where polling fails, reading says why
+    return ready == 0 ? Next::none_yet : Next::found;  // if polling fails, reading reports why
 }
 
 }  // namespace attn::io

@@ -12,22 +12,22 @@ namespace attn::io {
 struct Line {
     std::string_view text;   ///< without its line break; until the next call
     std::size_t number = 0;  ///< from 1
-    std::size_t size = 0;    ///< in bytes; text is empty where that is too many
+    std::size_t size = 0;    ///< in bytes; text is empty if that is too many
     bool is_whole = true;    ///< a line break ended it, not the end of the file
 };
 
 enum class Next { found, none_yet, end };
 
-/// Memory holds one line, or the piece that was read last.
+/// Memory holds one line, or the last piece read.
 class LineReader {
 public:
-    /// Lines of more bytes are passed over, and come without their text; so are long ones that are
-    /// no text, but where any length is taken.
+    /// Longer lines are skipped and returned without their text; so are long lines that are not
+    /// text, unless any length is accepted.
     static constexpr std::size_t longest_line = std::size_t{1} << 28;
     static constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
 
-    /// "-" is standard input. A wait for more text ends as soon as `wake` can be read from; -1 is
-    /// none. Errors: kind io where the file cannot be read.
+    /// "-" is standard input. A wait for more text ends as soon as `wake` is readable; -1: no
+    /// `wake`. Errors: kind io if the file cannot be read.
     explicit LineReader(const std::string& path, int wake = -1, std::size_t longest = longest_line);
     LineReader(const LineReader&) = delete;
     LineReader& operator=(const LineReader&) = delete;
@@ -35,11 +35,11 @@ public:
 
     const std::string& name() const { return name_; }  ///< the path, or <stdin>
 
-    /// The next line; `end` also where a wait was ended. Where it may not wait, `none_yet` says
-    /// that it would have to.
+    /// The next line; `end` also if the wait was interrupted. `none_yet` if it must not wait and
+    /// would have to.
     Next next(Line& line, bool may_wait = true);
 
-    /// Bytes of the file, 0 where nobody knows; and bytes of the lines that were given out.
+    /// Bytes of the file, 0 if unknown; and bytes of the lines that were returned.
     std::uint64_t size() const { return size_; }
     std::uint64_t position() const { return position_; }
 
@@ -53,10 +53,10 @@ private:
     std::size_t longest_;
     std::uint64_t size_ = 0, position_ = 0;
     std::string buffer_;
-    std::size_t begin_ = 0, searched_ = 0;  // of the line that is looked for
-    std::size_t skipped_ = 0;               // bytes of a line too long that were thrown away
+    std::size_t begin_ = 0, searched_ = 0;  // of the current line
+    std::size_t skipped_ = 0;               // discarded bytes of a line that is too long
     std::size_t number_ = 0;
-    std::size_t looked_at_ = 0;  // bytes of `buffer_` that are text, as far as is seen
+    std::size_t looked_at_ = 0;  // bytes of `buffer_` that were checked to be text
     bool is_regular_ = false, at_end_ = false;
 };
 

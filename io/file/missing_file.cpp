@@ -1,4 +1,3 @@
-// A file that is not there; see missing_file.hpp.
 #include "io/file/missing_file.hpp"
 
 #include <algorithm>
@@ -15,10 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_entries = 10000, few = 5;
+constexpr std::size_t max_entries = 10000, few = 5;
 
-/// What is in a folder and not hidden: files, and folders too, which hold models; each in the order
-/// of their names.
+/// The visible entries of a folder: files, and folders, which may hold models; both sorted by name.
 struct Entries {
     std::vector<std::string> files, folders;
 };
@@ -27,7 +25,7 @@ Entries entries_of(const fs::path& folder) {
     Entries entries;
     std::error_code error;
     fs::directory_iterator entry(folder, error);
-    for (std::size_t i = 0; !error && entry != fs::directory_iterator() && i < most_entries; ++i) {
+    for (std::size_t i = 0; !error && entry != fs::directory_iterator() && i < max_entries; ++i) {
         const std::string name = entry->path().filename().string();
         std::error_code unknown;
         if (!name.starts_with('.') && entry->is_regular_file(unknown))
@@ -48,7 +46,7 @@ std::string listed(const std::vector<std::string>& names) {
     return text;
 }
 
-/// As an error shows a name that others chose.
+/// An untrusted name, as errors show it.
 std::string shown(const std::string& name) {
     constexpr std::size_t longest = 80;
     return one_line(shortened(name, longest));
@@ -60,7 +58,7 @@ std::string about_missing_file(const std::string& path) {
     if (path.starts_with('[') || path.starts_with('{'))
         return "no such file; expected a name, JSON itself goes in through a pipe";
     if (path.find("://") != std::string::npos)
-        return "no such file; expected a name, what stands at an address has to be fetched first";
+        return "no such file; expected the name of a file; download an address first";
     if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
         return "no such file; expected a name, words go in by --text";
     const fs::path folder = fs::path(path).parent_path();
@@ -70,12 +68,12 @@ std::string about_missing_file(const std::string& path) {
     auto [names, folders] = entries_of(folder.empty() ? "." : folder);
     const std::string wanted = fs::path(path).filename().string();
     const std::string stem = fs::path(wanted).stem().string();
-    // A name with a suffix is not compared by it, since many have the same one.
+    // Suffixes are not compared, since many files have the same one.
     std::vector<std::string> known = names;
     if (stem != wanted)
         for (std::string& name : known) name = fs::path(name).stem().string();
     const std::string meant = did_you_mean(stem, known);
-    // Of several with that name the one whose suffix is nearest.
+    // Of several with that name, the one with the nearest suffix.
     std::vector<std::string> alike;
     for (std::size_t i = 0; i < names.size() && !meant.empty(); ++i)
         if (known[i] == meant) alike.push_back(names[i]);

@@ -1,4 +1,4 @@
-// A file that is not there.
+// Errors for missing files.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace attn::io {
 
-/// Its words do not depend on what else is there, so that a batch answers the same anywhere;
-/// `about_missing_file` of its `where()` says more to a person.
+/// Its message does not depend on the other files, so that a batch answers the same everywhere;
+/// `about_missing_file` of its `where()` gives users a suggestion.
 class MissingFile : public Error {
 public:
     explicit MissingFile(const std::string& path)
         : Error(ErrorKind::io, path, "no such file; expected one that is there") {}
 };
 
-/// What an error says of a path that leads to no file: which file was probably meant. Looks at no
-/// more than the first thousands of names in the file's folder.
+/// The error message for a path without a file, with the file that was probably meant. Reads at
+/// most a few thousand names of the folder.
 std::string about_missing_file(const std::string& path);
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-// Where writers put their text: a file, or memory.
+// Destinations of text: a file, or memory.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace attn::io {
 
-/// Thrown where the reader of standard output has gone away: not an error, only the end.
+/// Thrown if the reader of standard output has exited: not an error, only the end.
 struct ClosedPipe {};
 
 class Output {
@@ -21,7 +21,7 @@ public:
     virtual Output& operator<<(std::string_view text) = 0;
 };
 
-/// Keeps the text.
+/// Stores the text.
 class TextOutput : public Output {
 public:
     TextOutput& operator<<(std::string_view text) override {
@@ -34,7 +34,7 @@ private:
     std::string text_;
 };
 
-/// The same for texts that may be large.
+/// The same for large text.
 class BufferOutput : public Output {
 public:
     BufferOutput& operator<<(std::string_view text) override {

@@ -1,4 +1,3 @@
-// Where results go; see output_file.hpp.
 #include "io/file/output_file.hpp"
 
 #include <fcntl.h>
@@ -24,14 +23,14 @@ namespace {
 constexpr std::size_t buffer_size = std::size_t{1} << 18;
 
 /// The file behind a symbolic link, so that the link itself survives the rename. Empty with errno
-/// where that cannot be known.
+/// if that cannot be determined.
 std::string real_target(const std::string& path) {
     const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
                                                                &std::free);
     return resolved ? resolved.get() : "";
 }
 
-/// Whether the access list of the file at `path`, or that there is none, is that of `fd` now.
+/// Whether `fd` now has the access list of the file at `path`, or no list if that has none.
 bool copy_access_list([[maybe_unused]] const std::string& path, [[maybe_unused]] int fd) {
 #ifdef __linux__
     constexpr const char* list = "system.posix_acl_access";
@@ -39,15 +38,15 @@ bool copy_access_list([[maybe_unused]] const std::string& path, [[maybe_unused]]
     const ssize_t size = ::getxattr(path.c_str(), list, entries.data(), entries.size());
     if (size > 0)
         return ::fsetxattr(fd, list, entries.data(), static_cast<std::size_t>(size), 0) == 0;
-    ::fremovexattr(fd, list);  // that the folder gives to its new files
+    ::fremovexattr(fd, list);  // inherited from the folder by new files
     return errno != ERANGE;
 #else
     return true;
 #endif
 }
 
-/// Who may use `fd` from now on: those who may use the file at `path`, and nobody else. Where the
-/// group or the access list cannot be had, the group may do what all others may.
+/// Restricts `fd` to those who may use the file at `path`. If the group or the access list cannot
+/// be set, the group gets the permissions of others.
 void copy_access(const std::string& path, const struct stat& old, int fd) {
     unsigned mode = old.st_mode & 0777U;
     struct stat made {};
@@ -56,11 +55,11 @@ void copy_access(const std::string& path, const struct stat& old, int fd) {
     const bool has_group = is_same || ::fchown(fd, old.st_uid, old.st_gid) == 0 ||
                            ::fchown(fd, made.st_uid, old.st_gid) == 0;
     if (!has_group || !copy_access_list(path, fd)) mode &= 0707U | (mode & 07U) << 3;
-    // On a file system without modes the new file's own has to do.
+    // On a file system without modes the new file keeps its mode.
     static_cast<void>(::fchmod(fd, static_cast<mode_t>(mode)) == 0);
 }
 
-/// 0 or errno. Some files of the system know no way to the disk.
+/// 0 or errno. Some system files do not support syncing.
 int error_at_sync(int fd) {
     while (::fsync(fd) != 0)
         if (errno != EINTR) return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
@@ -92,7 +91,7 @@ OutputFile::OutputFile(const std::string& path) : name_(path == "-" ? "<stdout>"
     target_ = exists ? real_target(path) : path;
     if (target_.empty()) fail_to_write(name_, errno);
     replaces_ = exists && old.st_size != 0;
-    // Of a file that is replaced nobody but its owner sees anything before its access is known.
+    // Only the owner can read a replacement before its permissions are set.
     fd_ = temporary_.create(target_, exists ? old.st_mode & 0600U : new_file_mode);
     if (fd_ < 0 && exists) fail_to_place(errno);
     if (fd_ < 0) fail_to_write(name_, errno);
@@ -135,7 +134,7 @@ void OutputFile::write(std::string_view text) const {
     if (written.error != 0) fail_to_write(name_, written.error);
 }
 
-/// 0 or errno. Once.
+/// 0 or errno. Call once.
 int OutputFile::close() {
     const int fd = std::exchange(fd_, -1);
     return is_own_ ? error_at_close(fd) : error_at_end(fd);
@@ -143,7 +142,7 @@ int OutputFile::close() {
 
 void OutputFile::fail_to_place(int error) const {
     throw Error(ErrorKind::io, name_,
-                std::string("cannot be put in its place (") + std::strerror(error) +
+                std::string("cannot be renamed to its name (") + std::strerror(error) +
                     "); expected a folder where files may be made and renamed, or the result on "
                     "standard output, > FILE");
 }

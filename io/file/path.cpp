@@ -1,4 +1,3 @@
-// Paths of files; see path.hpp.
 #include "io/file/path.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ bool is_version(std::string_view text) {
 std::string suffix_of_name(const std::string& path) {
     std::string_view name = path;
     name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
-    // A point at the front hides a file and begins no suffix.
+    // A leading dot hides a file and does not start a suffix.
     for (std::size_t dot; (dot = name.rfind('.')) != 0 && dot != std::string_view::npos;) {
         std::string suffix(name.substr(dot));
         for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -49,7 +48,7 @@ std::string path_beside(const std::string& file, const std::string& name) {
 bool path_exists(const std::string& path) {
     std::error_code error;
     if (fs::exists(path, error)) return true;
-    // Of other errors (of a disk, a server) nobody knows; opening it says which.
+    // Other errors (of a disk, a server) are left to opening the file.
     return error && error != std::errc::filename_too_long &&
            error != std::errc::too_many_symbolic_link_levels &&
            error != std::errc::permission_denied;
@@ -71,7 +70,7 @@ bool is_same_place(const std::string& a, const std::string& b) {
     const auto place = [&](const std::string& path) {
         return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
     };
-    // Empty where the system does not say.
+    // Empty if the system does not report it.
     return a == b || (place(a) == place(b) && !place(a).empty());
 }
 

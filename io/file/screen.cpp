@@ -1,4 +1,3 @@
-// How wide text may be; see screen.hpp.
 #include "io/file/screen.hpp"
 
 #include <sys/ioctl.h>
@@ -10,11 +9,11 @@
 
 namespace attn::io {
 
-std::size_t screen_columns(std::string_view said, std::size_t wide) {
+std::size_t screen_columns(std::string_view variable, std::size_t wide) {
     constexpr std::size_t usual = 80, widest = 10000;
     std::size_t columns = 0;
-    const char* const end = said.data() + said.size();
-    const auto [stop, error] = std::from_chars(said.data(), end, columns);
+    const char* const end = variable.data() + variable.size();
+    const auto [stop, error] = std::from_chars(variable.data(), end, columns);
     if (error != std::errc{} || stop != end || columns == 0) columns = wide != 0 ? wide : usual;
     return std::min(columns, widest);
 }
@@ -22,8 +21,8 @@ std::size_t screen_columns(std::string_view said, std::size_t wide) {
 std::size_t screen_columns(int descriptor) {
     winsize size{};
     const bool has_size = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0;
-    const char* const said = std::getenv("COLUMNS");
-    return screen_columns(said == nullptr ? "" : said, has_size ? size.ws_col : 0);
+    const char* const variable = std::getenv("COLUMNS");
+    return screen_columns(variable == nullptr ? "" : variable, has_size ? size.ws_col : 0);
 }
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-// How wide the place is that text for people goes to.
+// The width of text for people.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace attn::io {
 
-/// `said` is the environment's COLUMNS, which wins; `wide` is what the terminal itself says, 0
-/// where there is none: then 80. At most 10000.
-std::size_t screen_columns(std::string_view said, std::size_t wide);
+/// `variable` is the environment variable COLUMNS, which takes precedence; `wide` is the width that
+/// the terminal reports, 0 without a terminal: then 80. At most 10000.
+std::size_t screen_columns(std::string_view variable, std::size_t wide);
 
-/// The same of what is open at this descriptor.
+/// The same for the file at this descriptor.
 std::size_t screen_columns(int descriptor);
 
 }  // namespace attn::io

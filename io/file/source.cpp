@@ -1,4 +1,3 @@
-// Reading texts from outside; see source.hpp.
 #include "io/file/source.hpp"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ bool looks_like_utf16(std::string_view text) {
     return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
 }
 
-/// The source, once its text is known to be some.
+/// The source, after its text is checked.
 Source checked(Source source) {
     const bool has_mark = source.first_line == 1 && source.text.starts_with("\xef\xbb\xbf");
     if (has_mark) source.text.remove_prefix(3);
@@ -32,7 +31,7 @@ Source checked(Source source) {
     return source;
 }
 
-/// Bytes of plain ASCII at the front, to a multiple of 64.
+/// Bytes of plain ASCII at the start, rounded down to a multiple of 64.
 std::size_t ascii_prefix(std::string_view text) {
     constexpr std::size_t block = 64;
     std::size_t at = 0;

@@ -1,4 +1,3 @@
-// A file that is being made; see temporary.hpp.
 #include "io/file/temporary.hpp"
 
 #include <fcntl.h>
@@ -17,8 +16,8 @@
 namespace attn::io {
 namespace {
 
-// A handler reaches nothing but these. Files beyond their number stay where a signal ends the
-// program; attn itself has three.
+// Signal handlers can only access these. Files beyond their number remain if a signal ends the
+// program; attn uses three.
 std::array<std::atomic<const char*>, 8> listed_paths{};
 std::atomic<bool> is_ending{false};
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -58,7 +57,7 @@ Temporary::~Temporary() {
 int Temporary::create(const std::string& target, unsigned mode) {
     for (int tries = 100;; --tries) {
         path_ = path_beside(target, new_name());
-        place_ = list_path(path_.c_str());  // a signal may come as soon as the file is there
+        place_ = list_path(path_.c_str());  // a signal may come as soon as the file exists
         const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0) return fd;
         const int error = errno;
@@ -76,7 +75,7 @@ int Temporary::rename(const std::string& target) {
 
 void Temporary::forget() {
     if (place_ != not_listed) listed_paths[place_] = nullptr;
-    // A handler that began before may still be reading the path, on another thread.
+    // A handler that started earlier may still be reading the path, on another thread.
     while (is_ending) ::pause();
     path_.clear();
 }

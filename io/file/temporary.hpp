@@ -1,4 +1,4 @@
-// A file that is being made: it gets its name when it is whole, or is gone.
+// Temporary files: renamed when they are complete, or removed.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +6,19 @@
 
 namespace attn::io {
 
-/// One file at a time. Its name until then is short and hidden, and no other file has it.
+/// One file at a time. Its temporary name is short, hidden and unique.
 class Temporary {
 public:
     Temporary() = default;
     Temporary(const Temporary&) = delete;
     Temporary& operator=(const Temporary&) = delete;
-    ~Temporary();  ///< removes it where it did not get its name
+    ~Temporary();  ///< removes it unless it was renamed
 
-    /// A new file in the folder of `target`, open for writing; the mode is less the umask. The
-    /// caller closes it. -1 with errno where that fails.
+    /// A new file in the folder of `target`, open for writing; the mode is reduced by the umask.
+    /// The caller closes it. -1 with errno on failure.
     int create(const std::string& target, unsigned mode);
 
-    /// Gives it the name `target`, which may be that of another file until then. 0 or errno.
+    /// Renames it to `target`, replacing any existing file. 0 or errno.
     int rename(const std::string& target);
 
 private:
@@ -28,15 +28,14 @@ private:
     std::size_t place_ = 0;  // in the list for signals
 };
 
-/// All that there are. The program has to end at once then, without destructors. A handler may do
-/// so.
+/// Removes all of them. The program must then end at once, without destructors. Async-signal-safe.
 void remove_temporaries();
 
-/// Signals that end the program remove them first, from now on. Those that it was started to ignore
-/// stay ignored, as under nohup.
+/// From now on, signals that end the program first remove them. Signals that were ignored at the
+/// start stay ignored, as under nohup.
 void remove_temporaries_at_signals();
 
-/// Removes them and ends the program by this signal. A handler may do so.
+/// Removes them and ends the program by this signal. Async-signal-safe.
 [[noreturn]] void end_by_signal(int signal);
 
 }  // namespace attn::io

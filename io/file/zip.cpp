@@ -1,4 +1,3 @@
-// Zip files; see zip.hpp.
 #include "io/file/zip.hpp"
 
 #include <zlib.h>
@@ -22,7 +21,7 @@ constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, en
 constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64_size = 56,
                       locator_size = 20;
 
-/// Little-endian numbers at a place in a record.
+/// Little-endian numbers at an offset in a record.
 class Record {
 public:
     explicit Record(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -70,12 +69,13 @@ private:
         return Record(bytes_.read(offset, size));
     }
 
-    /// The directory's end stands in the last 64 KiB, before a comment.
+    /// The end of the directory is in the last 64 KiB, before a comment.
     void find_end() {
-        constexpr std::uint64_t longest_comment = 65535;
+        constexpr std::uint64_t max_comment_length = 65535;
         const std::uint64_t size = bytes_.size();
         if (size < end_size) fail("no directory in it; the file is cut short or no zip file");
-        const std::uint64_t from = size - std::min<std::uint64_t>(size, end_size + longest_comment);
+        const std::uint64_t from =
+            size - std::min<std::uint64_t>(size, end_size + max_comment_length);
         const Record tail(bytes_.read(from, static_cast<std::size_t>(size - from)));
         std::size_t at = tail.bytes().size() - end_size + 1;
         do {
@@ -154,8 +154,8 @@ private:
         }
     }
 
-    /// Deflate reaches 1032 to 1, on nothing but zeros. Nobody stores large arrays so, and a small
-    /// file could else fill the memory.
+    /// Deflate reaches 1032 to 1, but only on zeros. Large arrays are not like that, and without a
+    /// limit a small file could fill the memory.
     void check_ratio(std::uint64_t size, std::uint64_t packed, const std::string& shown) const {
         constexpr std::uint64_t harmless = std::uint64_t{1} << 28, most = 200;
         if (size > harmless && size / most > packed)
@@ -164,19 +164,19 @@ private:
                  " times as many, or the array stored as it is");
     }
 
-    /// Each entry, and then all of them as one: many small ones unpack to as much as a large one.
+    /// Each entry, and then all of them together: many small ones unpack to as much as a large one.
     void check_ratios(const std::vector<ZipEntry>& entries) const {
         std::uint64_t size = 0, packed = 0;
         for (const ZipEntry& entry : entries) {
             check_ratio(entry.size, entry.packed, "'" + shortened(entry.name) + "'");
             if (__builtin_add_overflow(size, entry.size, &size))
                 fail("sizes of more than 2^64 bytes in all; the file is damaged");
-            packed += entry.packed;  // entries lie in the file, and do not overlap
+            packed += entry.packed;  // entries are within the file, and do not overlap
         }
         check_ratio(size, packed, "all of its " + std::to_string(entries.size()) + " entries");
     }
 
-    /// The data stands after a local header, whose extra field may differ from the directory's.
+    /// The data follows a local header, whose extra field may differ from the directory's.
     void find_data(ZipEntry& entry, std::uint64_t local, const std::string& shown) const {
         const Record header = record(local, local_size, "an entry");
         if (header.u32(0) != local_mark) fail(shown + " has no header; the file is damaged");
@@ -193,7 +193,7 @@ private:
         std::set<std::string_view> names;
         for (const ZipEntry& entry : entries)
             if (!names.insert(entry.name).second)
-                fail("'" + shortened(entry.name) + "' stands twice; expected it once");
+                fail("'" + shortened(entry.name) + "' appears twice; expected it once");
     }
 
     void check_overlap(std::vector<ZipEntry> entries) const {
@@ -209,7 +209,7 @@ private:
     std::uint64_t count_ = 0, start_ = 0, length_ = 0;
 };
 
-// What is written: entries as they are.
+// Writing: entries are stored uncompressed.
 
 constexpr std::uint64_t short_limit = 0xffffffff;  // from here on the 64-bit fields
 
@@ -235,7 +235,7 @@ std::string common_fields(const ZipEntry& entry) {
            u16(new_year_1980);
 }
 
-/// Sizes are known at once and stand here too, for readers that go from entry to entry.
+/// Sizes are known in advance and are written here too, for readers that go from entry to entry.
 std::string local_header(const ZipEntry& entry) {
     const std::uint64_t shown = std::min(entry.size, short_limit);
     const std::string extra =
@@ -351,14 +351,14 @@ void ZipWriter::finish() {
     const std::uint64_t start = written_;
     for (const ZipEntry& entry : entries_) put(directory_entry(entry));
     const std::uint64_t length = written_ - start, count = entries_.size();
-    constexpr std::uint64_t most_entries = 0xffff;
-    if (start >= short_limit || count >= most_entries) {
+    constexpr std::uint64_t max_entries = 0xffff;
+    if (start >= short_limit || count >= max_entries) {
         const std::uint64_t end64 = written_;
         put(u32(end64_mark) + u64(44) + u16(45) + u16(45) + u32(0) + u32(0) + u64(count) +
             u64(count) + u64(length) + u64(start));
         put(u32(locator_mark) + u32(0) + u64(end64) + u32(1));
     }
-    const std::uint64_t shown = std::min(count, most_entries);
+    const std::uint64_t shown = std::min(count, max_entries);
     put(u32(end_mark) + u16(0) + u16(0) + u16(shown) + u16(shown) + u32(length) +
         u32(std::min(start, short_limit)) + u16(0));
 }

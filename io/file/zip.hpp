@@ -1,5 +1,5 @@
 // Zip files (PKWARE's APPNOTE 6.3, with its 64-bit sizes): the directory and the bytes of an entry,
-// and a writer of entries that are stored as they are.
+// and a writer of uncompressed entries.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace attn::io {
 
-/// An entry of a zip file. Where it is deflated (RFC 1951), `packed` bytes give `size`.
+/// An entry of a zip file. If it is deflated (RFC 1951), `packed` bytes unpack to `size`.
 struct ZipEntry {
     std::string name;
     bool deflated = false;
-    std::uint32_t crc32 = 0;  ///< of what it holds
+    std::uint32_t crc32 = 0;  ///< of its contents
     std::uint64_t packed = 0, size = 0;
     std::uint64_t offset = 0;  ///< of its first byte in the file
 };
 
-/// The entries, in the directory's order. Errors: kind input, for what is no zip file, is cut
-/// short, encrypted, spread over several files or packed by another method, for entries that
-/// overlap, share a name, or unpack to implausibly much, one by one or all together.
+/// The entries, in the directory's order. Errors: kind input, for a file that is not a zip file, is
+/// truncated, encrypted, split or packed by another method, for entries that overlap, share a name,
+/// or unpack to implausible sizes, each or in total.
 std::vector<ZipEntry> read_zip_directory(const Bytes& bytes);
 
-/// What an entry holds, from its beginning on.
+/// Reads the contents of an entry, from its start on.
 class ZipStream {
 public:
     /// `place` is for errors.
@@ -36,8 +36,8 @@ public:
     ZipStream& operator=(const ZipStream&) = delete;
     ~ZipStream();
 
-    /// The next `count` bytes. With the last one the checksum is compared. Errors: kind input where
-    /// there are fewer, or the data is damaged.
+    /// The next `count` bytes. The last one also verifies the checksum. Errors: kind input if there
+    /// are fewer, or the data is damaged.
     void read(std::size_t count, char* to);
 
 private:
@@ -47,8 +47,8 @@ private:
     std::shared_ptr<const Bytes> bytes_;
     const ZipEntry entry_;
     std::string place_;
-    std::unique_ptr<Inflater> inflater_;  // null where the entry is stored
-    std::uint64_t taken_ = 0;             // bytes given out
+    std::unique_ptr<Inflater> inflater_;  // null if the entry is stored
+    std::uint64_t taken_ = 0;             // bytes returned
     std::uint64_t read_ = 0;              // bytes read from the file
     std::uint32_t crc_ = 0;
 };
@@ -58,7 +58,7 @@ class ZipWriter {
 public:
     explicit ZipWriter(Output& out) : out_(out) {}
 
-    /// An entry: begin, pieces of `size` bytes in all, end.
+    /// An entry: begin, pieces of `size` bytes in total, end.
     void begin(const std::string& name, std::uint64_t size);
     void write(std::string_view piece);
     void end();

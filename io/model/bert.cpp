@@ -1,4 +1,4 @@
-// BERT and its relatives, RoBERTa, XLM-R and CamemBERT, whose positions begin behind the padding's:
+// BERT and its relatives RoBERTa, XLM-R and CamemBERT, whose positions begin after the padding's:
 // transformers' BertAttention, BertConfig, RobertaEmbeddings and RobertaConfig.
 #include <nlohmann/json.hpp>
 
@@ -8,7 +8,7 @@
 namespace attn::io {
 namespace {
 
-/// After the residual, which is no part of the attention.
+/// After the residual, which is not part of the attention.
 constexpr HarmlessTensor bert_norms[] = {{"output.LayerNorm.weight"},
                                          {"output.LayerNorm.bias"},
                                          {"output.LayerNorm.gamma"},
@@ -26,7 +26,7 @@ constexpr ConfigKey bert_keys[] = {
     {"pooler_size_per_head"},    {"attention_bias", "[true]"},
     {"is_causal", "[false]"},    {"use_rope", "[false]"}};
 
-/// A BERT that is a decoder looks back only.
+/// A BERT decoder is causal.
 void read_bert_decoder(ConfigReader& config) {
     const nlohmann::json positions = config.at("position_embedding_type");
     if (!positions.is_null() && positions != "absolute")

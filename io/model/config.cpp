@@ -1,5 +1,5 @@
-// A published model's config.json; see config.hpp. Names and defaults are those of transformers'
-// configuration classes, each of which is a row of its family.
+// Names and defaults are those of transformers' configuration classes, each of which is a row of
+// its family.
 #include "io/model/config.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The classes' own values, for keys that a file does not have.
+/// The classes' defaults, for keys that a file does not have.
 constexpr std::uint64_t default_window = 4096, default_max_window_layers = 28,
                         default_padding_id = 1;
 
@@ -88,7 +88,7 @@ void ConfigReader::find_type() {
         if (at("model_type") == type.name) type_ = &type;
 }
 
-/// The value of a key, or of "object.key"; null where there is none.
+/// The value of a key, or of "object.key"; null if there is none.
 json ConfigReader::stored(const std::string& path) const {
     const std::size_t dot = path.find('.');
     if (dot == std::string::npos) return at(path);
@@ -96,15 +96,15 @@ json ConfigReader::stored(const std::string& path) const {
     return object.is_object() ? object.value(path.substr(dot + 1), json()) : json();
 }
 
-void ConfigReader::fill_from(const std::string& setting, const std::string& key, const json& said,
+void ConfigReader::fill_from(const std::string& setting, const std::string& key, const json& given,
                              const json& value) {
     if (store_.has(setting) || value.is_null()) return;
     const char* const by_default = stored(key).is_null() ? " by default" : "";
-    store_.store(setting, value, path_ + ": " + key + " " + shortened(said.dump()) + by_default);
+    store_.store(setting, value, path_ + ": " + key + " " + shortened(given.dump()) + by_default);
 }
 void ConfigReader::fill(const std::string& setting, const std::string& key, const json& value) {
-    const json said = stored(key);
-    fill_from(setting, key, said.is_null() || said.is_object() ? value : said, value);
+    const json given = stored(key);
+    fill_from(setting, key, given.is_null() || given.is_object() ? value : given, value);
 }
 void ConfigReader::fill(const std::string& setting, const std::string& key) {
     fill(setting, key, at(key));
@@ -121,11 +121,11 @@ std::uint64_t ConfigReader::whole(const std::string& key, std::uint64_t lowest) 
     const json value = at(key);
     const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= lowest &&
                       value.get<std::uint64_t>() <= highest;
-    if (!fits) fail(key, "a whole number from " + std::to_string(lowest) + " to 2147483648");
+    if (!fits) fail(key, "an integer from " + std::to_string(lowest) + " to 2147483648");
     return value.get<std::uint64_t>();
 }
 
-/// Key heads and the width of a head belong to the config's own number of heads.
+/// Key heads and the width of a head apply to the config's number of heads.
 void ConfigReader::read_heads() {
     if (store_.has("heads")) return;
     const std::string heads_key(type_->heads), width_key(type_->width);
@@ -138,14 +138,14 @@ void ConfigReader::read_heads() {
         if (head_dim != 0) fill("d_k", width_key, head_dim * of_all);
         return;
     }
-    // One tensor of queries, keys and values leaves no choice.
+    // A packed tensor of queries, keys and values determines it.
     const bool is_packed = layer_.names->packing != Packing::separate;
     if (is_packed && whole("head_dim", 1) != head_dim)
         fail("head_dim", "a head's part of hidden_size, " + std::to_string(head_dim));
     fill("d_k", "head_dim", whole("head_dim", 1) * of_all);
 }
 
-/// Padding has the position of its own id, and the tokens those behind it.
+/// Padding has the position of its id, and tokens the positions after it.
 void ConfigReader::read_positions() {
     const std::string key = "pad_token_id";
     const std::uint64_t padding =
@@ -153,7 +153,8 @@ void ConfigReader::read_positions() {
     fill_from("position_offset", key, padding, padding + 1);
 }
 
-/// A query sees as many keys, its own included; nothing where it sees all before it.
+/// The number of keys that a query attends to, itself included; empty if it attends to all before
+/// it.
 std::optional<std::uint64_t> ConfigReader::window() const {
     if (type_->windows == Windows::none) return std::nullopt;
     const bool is_upper = type_->windows == Windows::upper;
@@ -181,15 +182,15 @@ void ConfigReader::read_window() {
         if (size ? type != "sliding_attention" : !is_full)
             fail("layer_types", std::string(size ? "sliding_attention" : "full_attention") +
                                     " for layer " + std::to_string(layer_number()) +
-                                    ", as the other keys say");
+                                    ", as in the other keys");
     }
     if (type_->windows == Windows::all && !size == flag("use_sliding_window", size.has_value()))
-        fail("use_sliding_window", "what sliding_window says");
+        fail("use_sliding_window", "the value that sliding_window implies");
     if (size)
         fill("window", "sliding_window", json::array({static_cast<std::int64_t>(*size) - 1, -1}));
 }
 
-/// Where rotary settings stand: newer files keep them in an object.
+/// The location of the rotary settings: newer files keep them in an object.
 std::string ConfigReader::rope_key() const {
     for (const char* key : {"rope_scaling", "rope_parameters"})
         if (!at(key).is_null() && !at(key).is_object()) fail(key, "an object or null");
@@ -200,8 +201,8 @@ std::string ConfigReader::rope_key() const {
     return is_empty ? "rope_parameters" : "rope_scaling";
 }
 
-/// One value, though several keys may say it: `in_object` of the rotary settings, `key` and, in
-/// files that say it again, `again`. Where neither of the first two is there it is `otherwise`.
+/// One value that several keys may give: `in_object` of the rotary settings, `key` and, in files
+/// that repeat it, `again`. The default is `otherwise` if the first two are missing.
 std::pair<std::string, json> ConfigReader::agreed(const std::string& in_object,
                                                   const std::string& key, const std::string& again,
                                                   const json& otherwise) const {
@@ -215,7 +216,7 @@ std::pair<std::string, json> ConfigReader::agreed(const std::string& in_object,
     for (const std::string& name : {key, again}) {
         if (at(name).is_null()) continue;
         if (!found.second.is_null() && found.second != at(name))
-            fail(name, found.second.dump() + " as " + found.first + " says");
+            fail(name, found.second.dump() + " as in " + found.first);
         found = {name, at(name)};
     }
     return found;
@@ -254,7 +255,7 @@ void ConfigReader::read_rope_scaling() {
                       : rope.contains("factor")  ? json()
                                                  : json("default");
     if (rope.value("type", type) != type)
-        fail(key + ".type", rope["type"], type.dump() + " as rope_type says");
+        fail(key + ".type", rope["type"], type.dump() + " as in rope_type");
     std::vector<std::string> parts{"factor"};
     if (type == "llama3")
         parts.insert(parts.end(),
@@ -287,7 +288,7 @@ void ConfigReader::check_rope_keys(const std::string& key, const json& rope,
                                    "original_max_position_embeddings"};
     known.insert(known.end(), parts.begin(), parts.end());
     for (const auto& [name, value] : rope.items()) {
-        // A factor of 1 scales nothing, of whatever it is one.
+        // A factor of 1 scales nothing, for any type.
         const bool has_no_effect =
             value.is_null() || (name.ends_with("factor") && value == json(1));
         if (std::find(known.begin(), known.end(), name) == known.end() && !has_no_effect)
@@ -296,14 +297,15 @@ void ConfigReader::check_rope_keys(const std::string& key, const json& rope,
     }
 }
 
-/// A bias that the class does not have is left out by it.
+/// The class ignores a bias that it does not have.
 void ConfigReader::check_biases() const {
     const LayerNames& names = *layer_.names;
     Biases there = type_->biases;
-    if (there.said) there.inputs = there.out = flag("attention_bias", there.inputs);
+    if (there.from_config) there.inputs = there.out = flag("attention_bias", there.inputs);
     const auto check = [&](const std::string& name, bool expected) {
         if (expected || file_.find(name) == nullptr) return;
-        if (there.said) fail("attention_bias", "true, since the weights have \"" + name + "\"");
+        if (there.from_config)
+            fail("attention_bias", "true, since the weights have \"" + name + "\"");
         fail("model_type", "one that has \"" + name + "\" as the weights");
     };
     for (const ProjectionNames& part : {names.query, names.key, names.value})

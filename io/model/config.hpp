@@ -16,34 +16,34 @@
 
 namespace attn::io {
 
-/// The settings that a config fills in, one after the other in the order in which it is read: the
-/// first that does not fit is the one that shows.
+/// The settings that a config fills in, in the order of reading: the first that does not fit is
+/// reported.
 class SettingStore {
 public:
     virtual ~SettingStore() = default;
-    /// Whether it has been said by something that a config does not overrule.
+    /// Whether it is given by a source that takes precedence over a config.
     virtual bool has(std::string_view setting) const = 0;
-    /// `place` is for errors. Errors: kind input, where the value does not fit.
+    /// `place` is for errors. Errors: kind input if the value does not fit.
     virtual void store(std::string_view setting, const nlohmann::json& value,
                        const std::string& place) = 0;
     /// Everything stored so far.
     virtual const Settings& settings() const = 0;
 };
 
-/// Fills in what nothing else has set from the members of `path`, a config.json as Hugging Face's
-/// transformers writes it: heads, key heads, rotary embedding, window, scale, epsilon of the norms.
-/// `layer` is what the names of the weights in `file` show. Dropout is for training and is left
-/// off. Errors: kind input, for keys that change, or may change, the numbers in a way that is not
-/// computed here; those of `store`.
+/// Fills in unset settings from the members of `path`, a config.json of Hugging Face's
+/// transformers: heads, key heads, rotary embedding, window, scale, epsilon of the norms. `layer`
+/// is the layer found in `file`. Dropout is for training and stays off. Errors: kind input, for
+/// keys that change, or may change, the numbers in an unsupported way; those of `store`.
 const ModelType& read_model_config(SettingStore& store, const ArrayFile& file,
                                    const ModelLayer& layer, const std::string& path,
                                    const nlohmann::json& config);
 
-/// What is wrong with the model_type of a config, for tensors of this family; null: of any. Empty
-/// where it is supported.
+/// The error of a config's model_type for tensors of this family; null: any family. Empty if it is
+/// supported.
 std::string problem_of_type(const nlohmann::json& config, const Family* family);
 
-/// The members of one config.json, and where they go. A family reads by it what it alone has.
+/// The members of one config.json, and their destination. Families use it to read keys of their
+/// own.
 class ConfigReader {
 public:
     ConfigReader(SettingStore& store, const ArrayFile& file, const ModelLayer& layer,
@@ -54,18 +54,17 @@ public:
                            const std::string& expected) const;
     [[noreturn]] void fail(const std::string& key, const std::string& expected) const;
 
-    /// The value of a key; null where there is none. Errors of the others: kind input, naming the
-    /// key, where the value is of another kind or beyond `lowest` to 2^31.
+    /// The value of a key; null if there is none. Errors of the others: kind input, naming the key,
+    /// if the value is of another kind or not from `lowest` to 2^31.
     nlohmann::json at(const std::string& key) const;
     bool flag(const std::string& key, bool otherwise) const;
     std::uint64_t whole(const std::string& key, std::uint64_t lowest) const;
 
-    /// The value of `key`, or another one that it stands for, becomes the setting, unless that has
-    /// been said.
+    /// Stores the value of `key`, or one derived from it, as the setting, unless it is given.
     void fill(const std::string& setting, const std::string& key, const nlohmann::json& value);
     void fill(const std::string& setting, const std::string& key);
-    /// The same where the value follows from `said`, which an error quotes.
-    void fill_from(const std::string& setting, const std::string& key, const nlohmann::json& said,
+    /// The same for a value that follows from `given`, which errors quote.
+    void fill_from(const std::string& setting, const std::string& key, const nlohmann::json& given,
                    const nlohmann::json& value);
 
     const Settings& settings() const { return store_.settings(); }

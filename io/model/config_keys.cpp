@@ -1,5 +1,5 @@
-// The keys of config.json; see config_keys.hpp. Sources: the configuration classes of
-// transformers 4.51 and 5.23, what their attention modules read, and published files.
+// Sources: the configuration classes of transformers 4.51 and 5.23, what their attention modules
+// read, and published files.
 #include "io/model/config_keys.hpp"
 
 #include <algorithm>
@@ -15,8 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Without effect in every type, or not computed here, with the values at which that makes no
-/// difference.
+/// Without effect in every type, or not computed here, with the values that have no effect.
 constexpr ConfigKey keys_of_all[] = {
     // Dropout is for training.
     {"attention_dropout"},
@@ -33,10 +32,10 @@ constexpr ConfigKey keys_of_all[] = {
     {"use_flash_attention"},
     {"use_flash_attention_2"},
     {"output_attentions"},
-    // Attention modules of their own.
+    // Separate attention modules.
     {"add_cross_attention"},
     {"cross_attention_hidden_size"},
-    // The tables say how long they are; nothing is cut.
+    // The tables determine their length; nothing is truncated.
     {"max_position_embeddings"},
     {"n_positions"},
     // The input of the first layer and the logits are elsewhere.
@@ -61,8 +60,8 @@ constexpr ConfigKey keys_of_all[] = {
     {"attention_sink_size", "[0]"},
 };
 
-/// Of types that rotate queries and keys: those that config.cpp reads and checks, and those whose
-/// other values are not computed here.
+/// For types with rotary embeddings: keys that config.cpp reads and checks, and keys whose other
+/// values are not computed here.
 constexpr ConfigKey keys_of_rope[] = {
     {"head_dim"},
     {"rope_theta"},
@@ -84,11 +83,11 @@ constexpr std::string_view at_start[] = {
     "mrope", "qk",   "kv",    "key",   "quer",     "value",   "logn",     "ntk",  "yarn",
     "nope",  "mask", "embed", "quant", "mqa",      "gqa",     "multihead"};
 
-/// What every attention here does, so that false and 0 are no way of leaving it as it is.
+/// Features that all supported attention has, so that false and 0 would change it.
 constexpr std::string_view always_there[] = {"causal", "rope", "rotary", "scal", "posit",
                                              "norm",   "bias", "head",   "clip", "window"};
 
-/// "numKeyValueHeads" and "num_key_value_heads" have the same words, each behind a '_'.
+/// "numKeyValueHeads" and "num_key_value_heads" have the same words, each after a '_'.
 std::string words_of(const std::string& key) {
     std::string words = "_";
     for (std::size_t i = 0; i < key.size(); ++i) {

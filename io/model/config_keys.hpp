@@ -1,5 +1,5 @@
-// Keys of published models' config.json: which say something of the attention, and which of those
-// are read, change nothing, or have values that are not computed here.
+// Keys of published models' config.json: which affect the attention, and which of those are read,
+// have no effect, or have values that are not computed here.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace attn::io {
 
-/// What is wrong with a key of a config of this type: what was expected instead of its value. Empty
-/// where the value is read as a setting, or does not change the attention. A key that is not known
-/// may pass where its words have nothing to do with attention, or where it is null or empty; or
-/// false or 0, unless that switches off what every attention here does.
+/// The error of a key in a config of this type: the expected value. Empty if the value is read as a
+/// setting, or does not change the attention. An unknown key is accepted if its words do not relate
+/// to attention, or if it is null or empty; also if it is false or 0, unless that would disable a
+/// feature of all supported attention.
 std::string problem_of_key(const std::string& key, const nlohmann::json& value,
                            const ModelType& type);
 

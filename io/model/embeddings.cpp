@@ -1,4 +1,3 @@
-// What a published model feeds its layers; see embeddings.hpp.
 #include "io/model/embeddings.hpp"
 
 #include <algorithm>
@@ -22,12 +21,11 @@ const StoredArray& require_tensor(const ArrayFile& file, const std::string& name
 InputNorm read_norm_named(const ArrayFile& file, const std::string& name,
                           const NormSettings& settings) {
     const bool is_rms = settings.form != NormForm::layer;
-    // Files made from TensorFlow's call them gamma and beta.
+    // Files converted from TensorFlow call them gamma and beta.
     const bool old_names = file.find(name + ".gamma") != nullptr;
     const std::string weight = name + (old_names ? ".gamma" : ".weight");
     const std::string bias = name + (old_names ? ".beta" : ".bias");
-    // A norm by the root mean square adds nothing; one that has a bias all the same is another
-    // norm.
+    // An RMS norm has no bias; one with a bias is a different norm.
     std::vector<std::string> known{weight};
     if (!is_rms) known.push_back(bias);
     check_nothing_else(file, name + ".", known, "norm");
@@ -77,12 +75,12 @@ public:
     }
 
 private:
-    /// The table of this name; null where the family has none.
+    /// The table of this name; null if the family has none.
     const StoredArray* table(std::string_view name) const {
         return name.empty() ? nullptr : &require_tensor(file_, layer_.beside(name), "token_ids");
     }
 
-    /// The norm looks after its own tensors. Positions and segments are counted here.
+    /// The norm checks its own tensors. Positions and segments are checked here.
     void check_embeddings() const {
         const std::string module = layer_.beside(names_.module);
         std::vector<std::string> known{module + "position_ids", module + "token_type_ids"};

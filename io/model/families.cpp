@@ -1,4 +1,4 @@
-// The list of families; see families.hpp. Each stands in the file of its name.
+// Each family is in the file of its name.
 #include "io/model/families.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace attn::io {
 
 namespace families {
-// NOLINTNEXTLINE(readability-redundant-declaration): only where the room is compiled as one file
+// NOLINTNEXTLINE(readability-redundant-declaration): only in a unity build
 extern const Family gpt2, llama, bert, neox, mha, notebook;
 constexpr const Family* all[] = {&gpt2, &llama, &bert, &neox, &mha, &notebook};
 }  // namespace families

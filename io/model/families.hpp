@@ -1,4 +1,4 @@
-// The families of published models, in the order in which help lists them.
+// The families of published models, in the order of help.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ std::string supported_model_types();
 /// The family that computes models of this type, or null.
 const Family* family_of_type(std::string_view model_type);
 
-/// Names of families one after the other: `between` two of them, but `last` before the last one.
+/// A list of family names: `between` two of them, but `last` before the last one.
 std::string names_of(std::span<const Family* const> families, std::string_view between,
                      std::string_view last);
 
 namespace families {
-/// Whose names attn gives to parameters that it drew: those of nn.MultiheadAttention after its
-/// initialiser, else those of the notebooks.
+/// The family whose names drawn parameters get: nn.MultiheadAttention for its initialiser,
+/// otherwise the notebooks.
 extern const Family mha, notebook;
 }  // namespace families
 

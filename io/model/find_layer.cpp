@@ -1,4 +1,3 @@
-// Which attention layer of a model a file's names show; see find_layer.hpp.
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
@@ -34,7 +33,7 @@ struct NameMatch {
     std::optional<std::size_t> number;
 };
 
-/// Whether `name` ends with `pattern` at the start of a component, and what '#' stands for.
+/// Whether `name` ends with `pattern` at the start of a component, and the value of '#'.
 std::optional<NameMatch> match(std::string_view name, std::string_view pattern) {
     const std::size_t hash = pattern.find('#');
     const std::string_view tail =
@@ -68,7 +67,7 @@ std::optional<std::size_t> last_number(const std::string& prefix) {
     return number;
 }
 
-/// A head of a wrapper is no layer by itself, not even where head 0 is missing.
+/// A head of a wrapper is not a layer, even if head 0 is missing.
 bool is_head(const ModelLayer& layer) {
     if (layer.names->is_wrapper) return false;
     return std::any_of(layer.family->layers.begin(), layer.family->layers.end(),
@@ -87,7 +86,7 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
         ModelLayer layer{&family, &names, found->prefix, found->number, 0, names.in_out};
         if (names.is_wrapper || names.layer.empty()) layer.number = last_number(found->prefix);
         if (names.is_wrapper) {
-            // Counted from 0 on, so that a gap shows as a missing tensor's absence from it.
+            // Counted from 0 on, so that a gap is reported as a missing tensor.
             if (*found->number != 0) continue;
             while (file.find(layer.full(names.query.weight, layer.heads)) != nullptr) ++layer.heads;
         }
@@ -144,12 +143,12 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
                                   list_of(file.arrays));
 }
 
-/// attn keeps the parameters that it drew as their initialiser lays them out.
-void settle_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
+/// attn stores drawn parameters in the layout of their initialiser.
+void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
     if (!layer.names->is_open) {
         if (query.in_out.value_or(layer.in_out) != layer.in_out)
             throw SettingError(ErrorKind::usage, "weights_layout",
-                               "the names in " + file.name + " say " +
+                               "the names in " + file.name + " mean " +
                                    (layer.in_out ? "in-out" : "out-in") + "; expected that");
         return;
     }
@@ -209,7 +208,7 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
                           file.name + ":PREFIX");
     }
     ModelLayer& layer = fitting.front();
-    settle_layout(file, query, layer);
+    resolve_layout(file, query, layer);
     check_present(file, layer);
     return layer;
 }

@@ -1,4 +1,4 @@
-// Which attention layer of a model a file's names show.
+// Finds the attention layers of a model by the names in a file.
 #pragma once
 
 #include <cstddef>
@@ -12,40 +12,39 @@
 
 namespace attn::io {
 
-/// One attention layer that a file's names show.
+/// One attention layer found by the names in a file.
 struct ModelLayer {
     const Family* family = nullptr;
-    const LayerNames* names = nullptr;  ///< the form of the family's that it has
+    const LayerNames* names = nullptr;  ///< its form in the family
     std::string prefix;                 ///< before the names' `layer`
-    std::optional<std::size_t> number;  ///< empty where the names have none
+    std::optional<std::size_t> number;  ///< empty if the names have none
     std::size_t heads = 0;              ///< of a wrapper
     bool in_out = false;                ///< weights are (d_in, d_out), else (d_out, d_in)
 
     /// The full name of a tensor of the layer; of head `head` of a wrapper.
     std::string full(std::string_view name, std::size_t head = 0) const;
-    /// The full name of a tensor of the output projection, of which a wrapper has one for all
-    /// heads.
+    /// The full name of a tensor of the output projection; a wrapper has one for all heads.
     std::string full_out(std::string_view name) const;
-    /// The same for names that are not below the layer, with '#' as its number.
+    /// The same for names outside the layer, with '#' as its number.
     std::string beside(std::string_view name) const;
     /// The module that all tensors of the layer are in.
     std::string module() const { return names->is_wrapper ? prefix : full(""); }
-    /// One, or as many as the wrapper has heads.
+    /// 1, or the number of the wrapper's heads.
     std::size_t groups() const { return heads == 0 ? 1 : heads; }
 };
 
-/// All layers that the names show, whether or not they can be read.
+/// All layers that the names show, readable or not.
 std::vector<ModelLayer> layers_of(const ArrayFile& file);
 
 struct LayerQuery {
     const Family* family = nullptr;     ///< null: any
     std::optional<std::size_t> number;  ///< empty: layer 0, or the only one
     std::string prefix;                 ///< empty: any
-    std::optional<bool> in_out;         ///< for names that leave it open
+    std::optional<bool> in_out;         ///< for names that do not determine it
 };
 
-/// Errors: kind input at the file's name, listing what there is, where no layer or several fit;
-/// where a tensor that the layer needs is missing.
+/// Errors: kind input at the file's name, listing the layers, if none or several match; if a
+/// required tensor is missing.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
 
 }  // namespace attn::io

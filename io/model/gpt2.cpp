@@ -20,7 +20,7 @@ constexpr LayerNames gpt2_layers[] = {{.layer = "h.#.attn.",
 
 constexpr ConfigKey gpt2_keys[] = {
     {"scale_attn_weights"},       {"scale_attn_by_inverse_layer_idx"},
-    {"reorder_and_upcast_attn"},  // the same numbers
+    {"reorder_and_upcast_attn"},  // an equivalent name
     {"attention_bias", "[true]"}, {"is_causal", "[true]"},
     {"use_rope", "[false]"},      {"position_embedding_type", "[\"absolute\"]"}};
 

@@ -1,4 +1,3 @@
-// The files of models that one run reads from; see loaded_models.hpp.
 #include "io/model/loaded_models.hpp"
 
 #include <algorithm>
@@ -33,13 +32,13 @@ json read_config(const std::string& path, const Access& access) {
     const JsonDocument document(source);
     if (document.is_array())
         throw Error(ErrorKind::input, path,
-                    "is no JSON object; expected a model's config.json, or --model-config none");
+                    "is not a JSON object; expected a model's config.json, or --model-config none");
     return document.read_values();
 }
 
 }  // namespace
 
-std::size_t LoadedModels::most_bytes() {
+std::size_t LoadedModels::max_bytes() {
     return static_cast<std::size_t>(std::min(0x1p30, memory_limit().bytes / 8));
 }
 

@@ -1,4 +1,4 @@
-// The files of models that one run reads from: each is opened once, however many requests name it.
+// The model files of one run: each is opened once, however many requests name it.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@
 
 namespace attn::io {
 
-/// Values by key, those used last, up to a total size; the newest is kept whatever its size. May be
-/// used by several threads at once: those that want one value wait until it is made, those that
-/// want another do not.
+/// A cache of the most recently used values by key, up to a total size; the newest is always kept.
+/// Thread-safe: threads that need a value wait while it is made; other threads do not wait.
 template <class Value>
 class Recent {
 public:
     using SizeOf = std::size_t (*)(const Value&);
 
-    /// `largest` is asked when a new value is there.
+    /// `largest` is called when a new value is added.
     Recent(std::size_t (*largest)(), SizeOf size_of) : largest_(largest), size_of_(size_of) {}
 
-    /// The value of this key; where it is not kept, the one that `make` makes. An error of `make`
-    /// comes out here, and nothing is kept: who waited for the value tries by itself.
+    /// The value of this key; if it is not cached, the result of `make`. Errors of `make` are
+    /// rethrown, and nothing is cached: other threads that waited for the value call `make`
+    /// themselves.
     template <class Make>
     Value get(const std::string& key, const Make& make) {
         const std::shared_ptr<Entry> entry = entry_of(key);
@@ -50,9 +50,9 @@ private:
     struct Entry {
         explicit Entry(const std::string& of) : key(of) {}
         std::string key;
-        std::mutex mutex;  // held while the value is made, and taken before the table's
+        std::mutex mutex;  // held while the value is made; locked before the table's
         std::optional<Value> value;
-        std::size_t size = 0;  // counts once the value is there
+        std::size_t size = 0;  // counts once the value exists
     };
     using Entries = std::list<std::shared_ptr<Entry>>;
 
@@ -68,7 +68,7 @@ private:
         return entries_.front();
     }
 
-    /// Where the entry stands, unless it had to go while its value was made.
+    /// The position of the entry, unless it was evicted while its value was made.
     typename Entries::iterator find(const std::string& key, const Entry& entry) {
         const auto found = by_key_.find(key);
         const bool is_here = found != by_key_.end() && found->second->get() == &entry;
@@ -100,19 +100,19 @@ private:
     std::size_t (*largest_)();
     std::size_t total_ = 0;
     SizeOf size_of_;
-    std::mutex mutex_;  // of the table, never held while a value is made
-    Entries entries_;   // the last used comes first
+    std::mutex mutex_;  // of the table; never held while a value is made
+    Entries entries_;   // most recently used first
     std::unordered_map<std::string, typename Entries::iterator> by_key_;
 };
 
 /// The bytes of a layer's parameters.
 std::size_t bytes_of_weights(const AnyLayerWeights& any);
 
-/// May be used by several threads at once; reading one file does not stop those that need another.
+/// Thread-safe; reading one file does not block threads that need another.
 class LoadedModels {
 public:
-    /// The file of weights at `path`. Errors: as open_input_file; kind input where its arrays have
-    /// no names.
+    /// The file of weights at `path`. Errors: as open_input_file; kind input if its arrays have no
+    /// names.
     std::shared_ptr<const ArrayFile> open(const std::string& path, const Access& access = {});
 
     /// The members of a model's config.json. Errors: as read_source; kind input.
@@ -122,7 +122,7 @@ public:
     /// The vocabulary at `path`. Errors: as read_vocabulary.
     std::shared_ptr<const Vocabulary> vocabulary(const std::string& path, const Access& access);
 
-    /// The parameters that `key` stands for, made by `make` where they are not kept.
+    /// The parameters of `key`, made by `make` if they are not cached.
     template <class Make>
     AnyLayerWeights weights(const std::string& key, const Make& make) {
         return weights_.get(key, make);
@@ -131,20 +131,20 @@ public:
 private:
     using File = std::shared_ptr<const ArrayFile>;
     using Config = std::shared_ptr<const nlohmann::json>;
-    static std::size_t most_files() { return 16; }
-    /// Also a small part of what the program may use.
-    static std::size_t most_bytes();
+    static std::size_t max_files() { return 16; }
+    /// Also at most a small part of the memory limit.
+    static std::size_t max_bytes();
 
     template <class Value>
     static std::size_t one(const Value&) {
         return 1;
     }
 
-    Recent<File> files_{most_files, one<File>};
-    Recent<Config> configs_{most_files, one<Config>};
-    Recent<std::shared_ptr<const Vocabulary>> vocabularies_{most_files,
+    Recent<File> files_{max_files, one<File>};
+    Recent<Config> configs_{max_files, one<Config>};
+    Recent<std::shared_ptr<const Vocabulary>> vocabularies_{max_files,
                                                             one<std::shared_ptr<const Vocabulary>>};
-    Recent<AnyLayerWeights> weights_{most_bytes, bytes_of_weights};
+    Recent<AnyLayerWeights> weights_{max_bytes, bytes_of_weights};
 };
 
 }  // namespace attn::io

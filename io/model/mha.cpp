@@ -1,4 +1,4 @@
-// torch.nn.MultiheadAttention, which keeps the projections apart where their inputs differ in
+// torch.nn.MultiheadAttention, which stores the projections separately if their inputs differ in
 // width.
 #include "io/model/families.hpp"
 

@@ -1,4 +1,3 @@
-// A layer's parameters under the names of a family; see name_weights.hpp.
 #include "io/model/name_weights.hpp"
 
 #include <algorithm>
@@ -55,7 +54,7 @@ private:
 
     Parts all() const { return {&weights_.query, &weights_.key, &weights_.value}; }
 
-    /// What is wrong with the family, and those that have a form of which `is_right` holds.
+    /// The error of the family, and the families with a form for which `is_right` is true.
     [[noreturn]] void fail(const std::string& message,
                            bool (*is_right)(const LayerNames& names)) const {
         std::vector<const Family*> right;
@@ -67,8 +66,8 @@ private:
                                names_of(right, ", ", " or "));
     }
 
-    /// Of the forms of one family these parameters have the one that can hold their widths, and
-    /// then the one that has their layout.
+    /// Of the family's forms, selects those that can hold the parameters' widths, and then the one
+    /// with their layout.
     int fit(const LayerNames& names) const {
         const bool holds_widths = names.packing == Packing::separate || has_one_width();
         return (holds_widths ? 2 : 0) + (names.in_out == weights_.query.in_out ? 1 : 0);
@@ -126,7 +125,7 @@ private:
         keep(name, group, std::move(bias));
     }
 
-    /// Where output `o` of a part stands in the tensor of all parts.
+    /// The index of output `o` of a part in the tensor of all parts.
     std::size_t place(std::size_t part, std::size_t o, std::size_t parts, std::size_t width) const {
         if (parts == 1 || layer_.names->packing != Packing::by_head) return part * width + o;
         const std::size_t of_head = width / heads_;

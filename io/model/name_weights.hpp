@@ -11,16 +11,16 @@
 
 namespace attn::io {
 
-/// Which layer of which family the parameters are to be, and the setting that says so.
+/// The layer and family to write the parameters as, and the setting that specifies it.
 struct LayerName {
     const Family& family;
     std::size_t number = 0;
     std::string_view setting = "family";
 };
 
-/// The parameters under a family's published names, weights in its layout: what read_layer_weights
-/// reads back to the same bits. Errors: SettingError of kind usage with the setting's key, where
-/// the family has no such layer.
+/// The parameters under a family's published names, weights in its layout, which read_layer_weights
+/// reads back to the same bits. Errors: SettingError of kind usage with the setting's key if the
+/// family has no such layer.
 template <class T>
 std::vector<NamedArray> name_layer_weights(const LayerWeights<T>& weights, const LayerName& name,
                                            std::size_t heads);

@@ -18,7 +18,7 @@ constexpr ModelType neox_types[] = {
     {.name = "gpt_neox",
      .eps = "layer_norm_eps",
      .rope = {.base = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25},
-     .biases = {.inputs = true, .out = true, .said = true},
+     .biases = {.inputs = true, .out = true, .from_config = true},
      .others = neox_keys}};
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace attn::io {
 namespace {
 
-/// The notebooks register the causal mask, with 1 where a key is blocked.
+/// The notebooks register the causal mask, with 1 for masked keys.
 constexpr HarmlessTensor notebook_buffers[] = {{"mask", Form::upper_mask}};
 
 /// As nn.Linear.
@@ -16,7 +16,7 @@ constexpr LayerNames linear_names{.needs_out = false,
                                   .out = {"out_proj.weight", "out_proj.bias"},
                                   .others = notebook_buffers};
 
-/// As nn.Parameter(torch.rand(d_in, d_out)), and as attn names its own arrays.
+/// As nn.Parameter(torch.rand(d_in, d_out)), and as in attn's own arrays.
 constexpr LayerNames bare_names{.in_out = true,
                                 .is_open = true,
                                 .needs_out = false,

@@ -1,4 +1,3 @@
-// Tensors beside a layer's parameters; see other_tensors.hpp.
 #include "io/model/other_tensors.hpp"
 
 #include <algorithm>
@@ -28,7 +27,7 @@ bool has_form(const StoredArray& array, Form form) {
     return false;
 }
 
-/// Whether the numbers are those of the form, lower_mask or upper_mask.
+/// Whether the elements match the form, lower_mask or upper_mask.
 bool is_causal_mask(const StoredArray& mask, Form form) {
     const std::size_t n = mask.shape.back();
     bool is_causal = true;
@@ -45,11 +44,11 @@ bool is_causal_mask(const StoredArray& mask, Form form) {
 }
 
 std::string in_quotes(const std::string& name) {
-    constexpr std::size_t longest_name = 1000;
-    return '"' + one_line(shortened(name, longest_name)) + '"';
+    constexpr std::size_t max_name_length = 1000;
+    return '"' + one_line(shortened(name, max_name_length)) + '"';
 }
 
-/// Of queries or keys, before they are multiplied: Qwen3, Gemma 3, OLMo 2, GLM and others.
+/// Norms of queries or keys, before the product: Qwen3, Gemma 3, OLMo 2, GLM and others.
 bool is_norm_of_heads(const std::string& name) {
     constexpr std::string_view modules[] = {
         "q_norm",      "k_norm", "query_norm", "key_norm",        "q_layernorm",
@@ -97,7 +96,7 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const std::string module = layer.module();
     for (const HarmlessTensor& other : names.others)
         if (names.is_wrapper) add_harmless(module + std::string(other.name), other.form);
-    // A result of attn's own holds every step beside the parameters.
+    // A result of attn holds every step in addition to the parameters.
     if (names.is_open && module.empty())
         for (const ArrayRow& array : emitted_arrays) known.emplace_back(array.name);
     check_nothing_else(file, module, known, "attention");
@@ -105,7 +104,7 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
 
 void check_causal_masks(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
-    // A result of attn's own says in its config what made its mask.
+    // The config of an attn result records the source of its mask.
     if (names.is_open && layer.module().empty() && !file.config().is_null()) return;
     const auto check = [&](const std::string& name, Form form) {
         const StoredArray* mask = file.find(name);
@@ -140,7 +139,7 @@ void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
         }
         if (may_differ) continue;
         // Half an ulp of bfloat16, the coarsest type, and of float16's subnormals; other settings
-        // give other numbers by far.
+        // differ by much more.
         const double relative = 1.0 / 256, smallest = 1.0 / (1 << 24);
         bool is_near = true;
         for (std::size_t i = 0; is_near && i < stored.size(); ++i)

@@ -1,4 +1,3 @@
-// A layer's parameters from a file of a model; see read_weights.hpp.
 #include "io/model/read_weights.hpp"
 
 #include <algorithm>
@@ -49,8 +48,8 @@ private:
                     "shape " + shape_text(array.shape) + "; expected " + expected);
     }
 
-    /// The output projection takes all heads' contexts side by side. How many heads share a key
-    /// head follows from the widths of queries and keys, whatever the number of heads.
+    /// The output projection takes the concatenated heads. The number of heads per key head follows
+    /// from the widths of queries and keys, for any number of heads.
     template <class T>
     void check_joined(const LayerWeights<T>& w) const {
         const std::size_t query = w.query.d_out(), key = w.key.d_out(), value = w.value.d_out();
@@ -72,7 +71,7 @@ private:
         return read_projection<T>(names, names_.packing, part, names_.joins_bias);
     }
 
-    /// The outputs of a weight are its rows, or its columns where it is stored (d_in, d_out).
+    /// The outputs of a weight are its rows, or its columns if it is stored as (d_in, d_out).
     template <class T>
     Projection<T> read_projection(const ProjectionNames& names, Packing packing, std::size_t part,
                                   bool joins_bias, bool is_out = false) const {
@@ -84,7 +83,7 @@ private:
         p.in_out = layer_.in_out;
         for (std::size_t group = 0; group < groups; ++group) {
             const StoredArray& weight = *find(names.weight, group);
-            // As attn writes those of independent heads: (heads, rows, columns).
+            // attn's layout of independent heads: (heads, rows, columns).
             if (weight.shape.size() == 3 && names.stacks) return read_stacked<T>(weight, names);
             if (weight.shape.size() != 2) refuse_shape(weight, "a matrix");
             const std::size_t rows = weight.shape[0], columns = weight.shape[1];
@@ -149,7 +148,7 @@ private:
             });
     }
 
-    /// Row-major elements. Fortran order is rare in files of models and is turned round in memory.
+    /// Row-major elements. Fortran order is rare in model files and is transposed in memory.
     template <class T>
     static void read_in_order(const StoredArray& array, std::size_t first, std::size_t count,
                               FunctionRef<void(std::size_t, std::span<const T>)> take) {

@@ -10,16 +10,15 @@
 
 namespace attn::io {
 
-/// Reads a layer's projections in the layout that they are stored in. `heads` is needed for
-/// Packing::by_head only. Numbers are rounded to T; those that overflow it are refused. Errors:
-/// kind input, naming the tensor, for shapes that do not fit each other.
+/// Reads a layer's projections in their stored layout. `heads` is required only for
+/// Packing::by_head. Numbers are rounded to T; those that overflow it are refused. Errors: kind
+/// input, naming the tensor, for inconsistent shapes.
 template <class T>
 LayerWeights<T> read_layer_weights(const ArrayFile& file, const ModelLayer& layer,
                                    std::size_t heads);
 
-/// Numbers that the layer takes of each token, of each token of the context, and of all its queries
-/// side by side (of a wrapper: of one head's), as the shapes say without reading a tensor. 0 where
-/// they are no matrices'.
+/// The width of the layer's input, of its context, and of all its queries (of one head in a
+/// wrapper), from the shapes alone. 0 if they are not those of matrices.
 struct LayerWidths {
     std::size_t d_in = 0, context = 0, queries = 0;
 };

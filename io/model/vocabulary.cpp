@@ -1,5 +1,5 @@
-// Vocabularies of tokenizers; see vocabulary.hpp. They may have 30 MB, nearly all of it merges and
-// scores that no label needs: one pass over the text keeps the pieces and steps over the rest.
+// Vocabularies may have 30 MB, nearly all of it merges and scores that labels do not need: one pass
+// over the text keeps the pieces and skips the rest.
 #include "io/model/vocabulary.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace attn::io {
 namespace {
 
-/// GPT-2's alphabet: bytes that are printed stand for themselves, and the others, in order, for the
-/// characters from U+0100 on. Source: bytes_to_unicode of openai/gpt-2, encoder.py.
+/// GPT-2's alphabet: printable bytes are themselves, and the others, in order, are the characters
+/// from U+0100 on. Source: bytes_to_unicode of openai/gpt-2, encoder.py.
 constexpr bool spells_itself(unsigned byte) {
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
@@ -32,7 +32,7 @@ constexpr auto other_bytes = [] {
     return bytes;
 }();
 
-/// The bytes that a piece of this alphabet spells; the piece itself where it has other characters.
+/// The bytes that a piece of this alphabet encodes; the piece itself if it has other characters.
 std::string spelled_bytes(std::string_view piece) {
     std::string bytes;
     for (std::string_view rest = piece; !rest.empty();) {
@@ -47,7 +47,7 @@ std::string spelled_bytes(std::string_view piece) {
     return bytes;
 }
 
-/// Bytes that are no UTF-8 as \xe2.
+/// Bytes that are not UTF-8 as \xe2.
 std::string as_utf8(std::string_view bytes) {
     std::string text;
     for (std::size_t at = 0; at < bytes.size();) {
@@ -65,7 +65,7 @@ std::string as_utf8(std::string_view bytes) {
 
 }  // namespace
 
-/// JSON from front to end. What is stepped over is only matched by its quotes and the number of its
+/// A forward reader of JSON. Skipped values are only checked for matching quotes and numbers of
 /// brackets.
 class JsonScanner {
 public:
@@ -93,9 +93,9 @@ public:
         if (!take(c)) fail(std::string("'") + c + "'");
     }
 
-    /// A string with its quotes, escapes as they stand.
+    /// A string with its quotes and escapes.
     std::string_view raw_string() {
-        if (next() != '"') fail("a text in quotes");
+        if (next() != '"') fail("a quoted string");
         const std::size_t begin = at_;
         skip_string();
         return source_.text.substr(begin, at_ - begin);
@@ -109,12 +109,12 @@ public:
         const char* const begin = source_.text.data() + at_;
         const auto [end, error] =
             std::from_chars(begin, source_.text.data() + source_.text.size(), number);
-        if (error != std::errc{}) fail("an id, a whole number");
+        if (error != std::errc{}) fail("an integer id");
         at_ += static_cast<std::size_t>(end - begin);
         return number;
     }
 
-    /// A value of any kind, as it is written.
+    /// The text of a value of any kind.
     std::string_view skip() {
         next();
         const std::size_t begin = at_;
@@ -128,7 +128,7 @@ public:
                 continue;
             }
             const bool closes = c == ']' || c == '}';
-            if (depth == 0 && (closes || c == ',')) break;  // behind a number or a word
+            if (depth == 0 && (closes || c == ',')) break;  // after a number or a word
             if (c != ',') depth = closes ? depth - 1 : depth + 1;
             ++at_;
         } while (depth > 0);
@@ -185,7 +185,7 @@ private:
         const std::string_view text = source_.text;
         for (++at_; at_ < text.size(); ++at_) {
             at_ = std::min(text.find('"', at_), text.size());
-            // A quote behind an odd number of backslashes belongs to the string.
+            // A quote after an odd number of backslashes belongs to the string.
             std::size_t slashes = 0;
             while (at_ - slashes > 0 && text[at_ - slashes - 1] == '\\') ++slashes;
             if (at_ < text.size() && slashes % 2 == 0) {
@@ -239,7 +239,7 @@ public:
             throw Error(ErrorKind::input, source_.name,
                         "has no model.vocab; expected the pieces of a tokenizer there");
         scan_.expect_end();
-        return settled();
+        return finish();
     }
 
     /// {"piece": 0, ...}
@@ -247,7 +247,7 @@ public:
         found_.is_byte_level_ = true;
         read_pieces();
         scan_.expect_end();
-        return settled();
+        return finish();
     }
 
     Vocabulary read_lines() {
@@ -259,12 +259,12 @@ public:
             add(id, line, false);
             rest.remove_prefix(std::min(end + 1, rest.size()));
         }
-        return settled();
+        return finish();
     }
 
 private:
     void add(std::uint64_t id, std::string_view piece, bool is_added) {
-        // What is written with such a label would not be read back.
+        // Output with such a label could not be read back.
         constexpr std::size_t longest = std::size_t{1} << 20;
         if (piece.size() > longest)
             throw Error(ErrorKind::input, source_.name,
@@ -308,8 +308,8 @@ private:
         });
     }
 
-    /// Added tokens win over the vocabulary's own pieces.
-    Vocabulary settled() {
+    /// Added tokens take precedence over the vocabulary's pieces.
+    Vocabulary finish() {
         const auto is_before = [](const Vocabulary::Place& a, const Vocabulary::Place& b) {
             return std::pair(a.id, b.is_added) < std::pair(b.id, a.is_added);
         };

@@ -1,4 +1,3 @@
-// Bytes as text; see base64.hpp.
 #include "io/plot/base64.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Bytes as text, for what is embedded in pictures and pages.
+// Base64, for data embedded in pictures and pages.
 #pragma once
 
 #include <string>

@@ -1,4 +1,3 @@
-// What the colours of a heat map stand for; see color_scale.hpp.
 #include "io/plot/color_scale.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace attn::io {
 namespace {
 
-/// Magnitudes are counted by their exponent and so many bits behind it: to 2 %.
+/// Magnitudes are counted by their exponent and this many bits of the mantissa: to 2 %.
 constexpr int counted_bits = 6, dropped_bits = 52 - counted_bits;
 
 std::size_t bin_of(double magnitude) {
@@ -41,7 +40,7 @@ double value_of(const Steps& steps) {
                               : whole * power_of_ten(steps.exponent);
 }
 
-/// How often 10^exponent goes into the value; both may be next to nothing.
+/// The value divided by 10^exponent; both may be tiny.
 double times(double value, int exponent) {
     constexpr int far = 150;
     return exponent < -far ? value * power_of_ten(far) / power_of_ten(exponent + far)
@@ -85,13 +84,13 @@ std::string round_text(int number, int exponent, bool is_scientific) {
     return sign + digits;
 }
 
-/// Whether plain numbers take more room.
+/// Whether plain notation is longer.
 bool is_scientific(double full) {
     return full <= 0.001 || full >= 1e5;
 }
 
-/// The ends, and of the ticks between them those that touch no other on the narrowest bar: so many
-/// characters wide, at its ends the texts are moved inside.
+/// The ends, and the ticks between them that do not overlap on the narrowest bar, of this many
+/// characters; at its ends the labels are moved inside.
 std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
     constexpr double narrowest = 160.0 / 7;
     const auto begin_of = [&](const ScaleTick& tick) {

@@ -1,4 +1,3 @@
-// The colours of heat maps; see colors.hpp.
 #include "io/plot/colors.hpp"
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 namespace attn::io {
 namespace {
 
-/// Six hexadecimal digits a colour.
+/// Six hexadecimal digits per colour.
 constexpr std::string_view viridis_colors =
     "44015444025645045745055946075a46085c460a5d460b5e470d60470e61471063471164471365481467"
     "48166848176948186a481a6c481b6d481c6e481d6f481f70482071482173482374482475482576482677"

@@ -20,16 +20,16 @@ Color viridis(double position);
 Color red_blue(double position);
 
 /// The colours of cells, in equal steps from one end to the other: at most 240, so that the picture
-/// of a map needs a palette at most. An odd number where they go both ways: 0 has its own.
+/// of a map needs a palette at most. An odd number if they diverge: 0 has its own colour.
 std::span<const Color> cell_colors(bool is_diverging);
 
 /// The nearest of them to `position`.
 Color color_at(double position, bool is_diverging);
 
-/// Black or white, whichever reads better on `ground`.
+/// Black or white, whichever has more contrast on `ground`.
 Color ink_on(const Color& ground);
 
-/// Of blocked cells; of cells that hold no number.
+/// The colours of blocked cells and of cells without a number.
 inline constexpr Color blocked_ground{0xf0, 0xf0, 0xf0};
 inline constexpr Color no_number{0xff, 0x00, 0xff};
 

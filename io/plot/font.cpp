@@ -1,5 +1,4 @@
-// The fonts of pictures; see font.hpp. stb_truetype trusts the files that it reads: these are the
-// program's own.
+// stb_truetype does not validate its files: these are embedded in the program.
 #include "io/plot/font.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace attn::io {
 namespace {
 
-/// What stb_truetype takes while it works; freed all at once.
+/// The allocations of stb_truetype; freed all at once.
 class Scratch {
 public:
     void* take(std::size_t size) {
@@ -87,7 +86,7 @@ const Font& font(std::size_t number) {
     return open[number]();
 }
 
-/// Makes coordinates fine enough to be turned as whole numbers, and turns them.
+/// Scales coordinates so that they can be rotated as integers, and rotates them.
 void turn_outline(stbtt_vertex* vertices, int count, int finer, Turn turn) {
     const auto turned = [&](stbtt_vertex_type& x, stbtt_vertex_type& y) {
         const int across = finer * x, up = finer * y;
@@ -148,13 +147,13 @@ Coverage covered_by(const Glyph& glyph, double size, Turn turn, double x, double
     turn_outline(vertices, count, finer, turn);
     const double scale = size / (finer * units);
 
-    int least_x = std::numeric_limits<int>::max(), most_x = std::numeric_limits<int>::min();
-    int least_y = least_x, most_y = most_x;
+    int min_x = std::numeric_limits<int>::max(), max_x = std::numeric_limits<int>::min();
+    int min_y = min_x, max_y = max_x;
     const auto reach = [&](int across, int up) {
-        least_x = std::min(least_x, across);
-        most_x = std::max(most_x, across);
-        least_y = std::min(least_y, up);
-        most_y = std::max(most_y, up);
+        min_x = std::min(min_x, across);
+        max_x = std::max(max_x, across);
+        min_y = std::min(min_y, up);
+        max_y = std::max(max_y, up);
     };
     for (const stbtt_vertex* v = vertices; v != vertices + count; ++v) {
         reach(v->x, v->y);
@@ -163,10 +162,10 @@ Coverage covered_by(const Glyph& glyph, double size, Turn turn, double x, double
     }
     Coverage coverage;
     constexpr int spare = 1;  // it works in float
-    coverage.left = static_cast<int>(std::floor(x + scale * least_x)) - spare;
-    coverage.top = static_cast<int>(std::floor(y - scale * most_y)) - spare;
-    coverage.width = static_cast<int>(std::ceil(x + scale * most_x)) + spare - coverage.left;
-    coverage.height = static_cast<int>(std::ceil(y - scale * least_y)) + spare - coverage.top;
+    coverage.left = static_cast<int>(std::floor(x + scale * min_x)) - spare;
+    coverage.top = static_cast<int>(std::floor(y - scale * max_y)) - spare;
+    coverage.width = static_cast<int>(std::ceil(x + scale * max_x)) + spare - coverage.left;
+    coverage.height = static_cast<int>(std::ceil(y - scale * min_y)) + spare - coverage.top;
     coverage.parts.assign(
         static_cast<std::size_t>(coverage.width) * static_cast<std::size_t>(coverage.height), 0);
     stbtt__bitmap bitmap{coverage.width, coverage.height, coverage.width, coverage.parts.data()};

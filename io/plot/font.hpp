@@ -1,5 +1,5 @@
-// The fonts of pictures, which the program holds: DejaVu Sans, and for what it lacks Droid Sans
-// Fallback (Chinese, Japanese, Korean) and GNU Unifont (the rest of Unicode, drawn plainly).
+// The embedded fonts of pictures: DejaVu Sans, then Droid Sans Fallback (Chinese, Japanese, Korean)
+// and GNU Unifont (the rest of Unicode, as bitmaps).
 #pragma once
 
 #include <cstddef>
@@ -15,24 +15,24 @@ struct Glyph {
     double advance = 0;  ///< to the next glyph, in parts of the font's size
 };
 
-/// Of the first font that has the character; of the last resort U+FFFD.
-/// Errors: std::bad_alloc.
+/// The glyph in the first font that has the character; as a last resort U+FFFD. Errors:
+/// std::bad_alloc.
 Glyph glyph_of(char32_t character);
 
-/// Added to the advance where `right` follows `left`: mostly 0, else a little less.
+/// Kerning: added to the advance if `right` follows `left`; mostly 0, otherwise slightly negative.
 double kerning(const Glyph& left, const Glyph& right);
 
-/// Which way a text goes: to the right, to the right and upwards by 45 degrees, upwards.
+/// The direction of a text: to the right, to the right and upwards by 45 degrees, upwards.
 enum class Turn { none, slanted, upright };
 
-/// How much of each pixel a glyph covers: 0 to 255, rows from the top.
+/// The coverage of each pixel by a glyph: 0 to 255, rows from the top.
 struct Coverage {
-    int left = 0, top = 0;  ///< the place of the first pixel
+    int left = 0, top = 0;  ///< the position of the first pixel
     int width = 0, height = 0;
     std::vector<std::uint8_t> parts;
 };
 
-/// A glyph whose origin is at (x, y), at so many pixels an em. The same bytes on every machine.
+/// A glyph with its origin at (x, y), at this many pixels per em. The same bytes on every machine.
 Coverage covered_by(const Glyph& glyph, double size, Turn turn, double x, double y);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// What is to be drawn; see heat_map.hpp.
 #include "io/plot/heat_map.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t widest_map_title = 200, widest_layer = 40, most_panels = 4096;
+constexpr std::size_t widest_map_title = 200, widest_layer = 40, max_panels = 4096;
 
 bool lies_from_0_to_1(const AnyArray& values) {
     return std::visit(
@@ -27,7 +26,7 @@ bool lies_from_0_to_1(const AnyArray& values) {
         values);
 }
 
-/// Arrays of other programs are drawn in colours both ways, but for those that may be weights.
+/// Arrays of other programs are drawn in diverging colours, except those that may be weights.
 Draw drawing_of(const NamedArray& array) {
     if (const auto known = find_array(array.name)) return known->row().draw;
     return lies_from_0_to_1(array.values) ? Draw::up : Draw::both_ways;
@@ -91,10 +90,10 @@ public:
                     map_.panel_axes.back().labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
-        if (panels > most_panels)
+        if (panels > max_panels)
             throw Error(ErrorKind::unsupported, array_.name,
                         std::to_string(panels) + " matrices to draw; expected at most " +
-                            std::to_string(most_panels));
+                            std::to_string(max_panels));
         set_texts();
         map_.panels.reserve(panels);
         std::visit(
@@ -130,7 +129,7 @@ private:
         map_.row_labels = labels(rank - 2, map_.rows, map_.row_step, map_.tokens_on_rows);
         map_.column_labels =
             labels(rank - 1, map_.columns, map_.column_step, map_.tokens_on_columns);
-        // Parameters lie either way round, as their initialiser or their file has them.
+        // Parameters may be transposed, depending on their initialiser or file.
         const bool is_parameter = array_.name.starts_with("W_") || array_.name.starts_with("b_");
         map_.row_axis = is_parameter ? "row" : axis_text(array_.axes[rank - 2]);
         map_.column_axis = is_parameter ? "column" : axis_text(array_.axes[rank - 1]);
@@ -178,8 +177,8 @@ private:
         return title;
     }
 
-    /// The batch entry, counted through all layers, and the head that a panel is of; without a
-    /// heads axis numbers are those of one head, or means over the heads.
+    /// The batch entry, counted through all layers, and the head of a panel; without a heads axis,
+    /// numbers are those of one head, or means over the heads.
     std::pair<std::size_t, std::size_t> place_of(std::size_t panel) const {
         const std::size_t rank = shape_.size();
         const bool of_heads = rank > 2 && array_.axes[rank - 3] == "heads";
@@ -224,8 +223,8 @@ private:
         map_.panels.push_back(std::move(panel));
     }
 
-    /// Of a cell's elements that are not blocked the one of largest magnitude, NaN where one holds
-    /// no number; whether there are none.
+    /// The element of largest magnitude among a cell's unblocked elements, NaN if one of them is;
+    /// whether there are none.
     template <class T>
     std::pair<double, bool> cell_of(const T* values, std::size_t panel, std::size_t row,
                                     std::size_t column) const {

@@ -1,4 +1,4 @@
-// Matrices as pictures: what is to be drawn, before any format draws it.
+// Matrices as pictures: the contents, independent of the format.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace attn::io {
 
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
-    std::string title;                  ///< "batch 0, head 3"; empty where there is one panel
-    std::vector<double> values;         ///< NaN where there is no number
+    std::string title;                  ///< "batch 0, head 3"; empty if there is one panel
+    std::vector<double> values;         ///< NaN if there is no number
     std::vector<std::uint8_t> blocked;  ///< 1 where the query may not attend; empty: nowhere
-    std::vector<double> row_peak;       ///< largest magnitude of each row, blocked cells left out
+    std::vector<double> row_peak;       ///< largest magnitude of each row, without blocked cells
 };
 
 /// "layer", "batch" or "head", and how many.
@@ -37,32 +37,32 @@ struct HeatMap {
     std::string array;                  ///< "attention_weights"
     std::string heading;                ///< "What each word attends to: causal, 3 heads"
     std::string title;                  ///< mode, array, shape, seed: one line
-    std::string note;                   ///< that cells stand for several elements, or empty
+    std::string note;                   ///< a note that cells are pooled, or empty
     std::string row_axis, column_axis;  ///< "query", "key", "token", "dimension"
-    std::vector<std::string> row_labels, column_labels;      ///< one a cell; indices without tokens
+    std::vector<std::string> row_labels, column_labels;  ///< one per cell; indices without tokens
     bool tokens_on_rows = false, tokens_on_columns = false;  ///< the labels are not indices
     std::size_t rows = 0, columns = 0;                       ///< of each panel, in cells
-    std::size_t row_step = 1, column_step = 1;  ///< elements a cell stands for, each way
+    std::size_t row_step = 1, column_step = 1;               ///< elements per cell, each way
     std::size_t all_rows = 0, all_columns = 0;  ///< of the array; the last cells may have fewer
-    std::size_t first_row = 0;                  ///< the token that row 0 belongs to
+    std::size_t first_row = 0;                  ///< the token of row 0
     std::vector<PanelAxis> panel_axes;          ///< before the rows; the panels' order is theirs
     std::vector<HeatPanel> panels;
     bool is_float32 = false;  ///< the numbers, and so their decimals
 
-    bool is_diverging = false;  ///< colours go both ways from 0, else from 0 up
+    bool is_diverging = false;  ///< colours diverge from 0; otherwise they go from 0 up
     ColorScale asked = ColorScale::automatic;
-    ColorScale automatic = ColorScale::robust;        ///< or row: what automatic is here
+    ColorScale automatic = ColorScale::robust;        ///< or row: the resolved automatic scale
     bool has_blocked = false, has_no_number = false;  ///< cells
-    double peak = 0;    ///< largest magnitude of all cells that are drawn
-    double robust = 1;  ///< what few of them exceed, above 0
+    double peak = 0;                                  ///< largest magnitude of all drawn cells
+    double robust = 1;                                ///< a value above 0 that few of them exceed
 
-    /// What the picture is drawn with; never automatic.
+    /// The scale of the picture; never automatic.
     ColorScale scale() const { return resolved(asked); }
     ColorScale resolved(ColorScale of) const {
         return of == ColorScale::automatic ? automatic : of;
     }
 
-    /// Panels that stand side by side: the heads, or the entries of a batch without heads.
+    /// The number of panels side by side: the heads, or the entries of a batch without heads.
     std::size_t panel_columns() const { return panel_axes.empty() ? 1 : panel_axes.back().size; }
 
     double value(std::size_t panel, std::size_t row, std::size_t column) const {
@@ -73,9 +73,9 @@ struct HeatMap {
         return !blocked.empty() && blocked[row * columns + column] != 0;
     }
 
-    /// Where the colours of a row's cells lie: 0 to 1, or -1 to 1 where the map is diverging.
+    /// Positions of a row's cells on the colour scale: 0 to 1, or -1 to 1 if the map is diverging.
     struct RowScale {
-        double full;  ///< the magnitude of full colour; 0 where all of the row is 0
+        double full;  ///< the magnitude of full colour; 0 if the whole row is 0
         bool is_diverging, is_log;
 
         /// Of a finite number.
@@ -89,11 +89,11 @@ struct HeatMap {
     /// The magnitude that a scale draws in full colour, above 0; 0: the largest of each row.
     double full_color(ColorScale of) const;
 
-    /// The bar of a scale: 3 to 6 places with numbers.
+    /// The ticks of a scale's bar: 3 to 6 positions with numbers.
     std::vector<ScaleTick> ticks_of(ColorScale of) const;
     std::vector<ScaleTick> ticks() const { return ticks_of(asked); }
 
-    /// What full colour stands for: "full colour: 0.06 and more".
+    /// The value of full colour: "full colour: 0.06 and more".
     std::string words_of(ColorScale of) const;
     std::string scale_words() const { return words_of(asked); }
 
@@ -101,14 +101,14 @@ struct HeatMap {
     std::string number_text(double value) const;
 };
 
-/// Which elements of (batch, heads, q_len, kv_len) the mask blocks; null: none that is known. Where
-/// there are layers, entries of the batch are counted through all of them. With `every_head` an
-/// element is blocked where it is in each of the heads.
+/// The elements of (batch, heads, q_len, kv_len) that the mask blocks; null: none known. With
+/// layers, batch entries are counted through all of them. With `every_head`, an element is blocked
+/// if it is blocked in every head.
 inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
 using IsBlocked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
 
-/// Whether `is_blocked` says so of the head, or of each of so many heads.
+/// Whether `is_blocked` is true for the head, or for each of this many heads.
 template <class OfHead>
 bool in_heads(std::size_t head, std::size_t heads, OfHead is_blocked) {
     if (head != every_head) return is_blocked(head);
@@ -120,19 +120,18 @@ bool in_heads(std::size_t head, std::size_t heads, OfHead is_blocked) {
 /// Whether the last axes are q_len and kv_len.
 bool counts_queries_and_keys(const NamedArray& array);
 
-/// Whether all rows are of numbers from 0 to 1 that make 1 together, as a softmax leaves them; half
-/// precision may be off by a hundredth. Of rank 2 or more.
+/// Whether all rows hold numbers from 0 to 1 that sum to 1, as after a softmax; half precision may
+/// be off by a hundredth. Rank 2 or more.
 bool holds_weights(const NamedArray& array);
 
 struct HeatMapLimits {
     std::size_t rows = 1024, columns = 1024;  ///< more are pooled to at most as many
 };
 
-/// The heat map of one array of rank 2 or more. Larger matrices are pooled by whole steps: a cell
-/// holds the element of largest magnitude, blocked ones left out, no number where one of them is
-/// none, and is blocked where all of its elements are.
-/// Errors: kind usage for arrays of rank 1, and of rank above 4 or, with layers, above 5; kind
-/// unsupported for more than 4096 matrices.
+/// The heat map of one array of rank 2 or more. Larger matrices are pooled in blocks of equal size.
+/// A cell holds its unblocked element of largest magnitude; it is NaN if one of them is, and
+/// blocked if all of its elements are. Errors: kind usage for arrays of rank 1, and of rank above 4
+/// or, with layers, above 5; kind unsupported for more than 4096 matrices.
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
                       ColorScale scale, const HeatMapLimits& limits);
 

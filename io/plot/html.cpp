@@ -1,19 +1,19 @@
-// Heat maps as a page for browsers; see html.hpp.
+// Data of the HTML page.
 //
-// The page reads, each in a script element of its own, so that it is parsed when it is first
-// wanted:
+// The page reads these script elements. They are separate, so that each is parsed when it is first
+// needed:
 //
-//   contents   what the whole page says, as JSON: its arrays, scales and colours
+//   contents   the data of the whole page, as JSON: its arrays, scales and colours
 //   map-I      one array, as JSON: axes, labels, scales, `masks`, and for each matrix its title and
-//              `mask`, which of the masks tells the blocked cells (null: none are), and
-//                values   in pages of few cells: a list, null where there is no number; masks are
+//              `mask`, the index of its mask of blocked cells (null: none), and
+//                values   in pages of few cells: a list, null for no number; masks are
 //                         lists of 0 and 1
-//                packed   else how the matrix's text is to be read; masks are packed_flags
-//              `digits` count where numbers are rounded, else it is null
+//                packed   else the encoding of the matrix's text; masks are packed_flags
+//              `digits` is the number of significant digits if rounded, else null
 //   map-I-J    the text of matrix J of array I: PackedNumbers
 //
-// The script stands behind the text of the matrix that the page opens with, before all others,
-// which take a browser a second to read: the first map is there before them.
+// The script follows the text of the matrix that the page opens with and precedes all others, which
+// take a browser a second to read: the first map is shown before them.
 #include "io/plot/html.hpp"
 
 #include <algorithm>
@@ -35,13 +35,13 @@
 
 namespace attn::io {
 
-/// io/plot/page in one text; embed_page.cmake makes it.
+/// io/plot/page as one string, made by embed_page.cmake.
 extern const std::string_view page_template;
 
 namespace {
 
-/// A text or number as JSON that a script element can hold: ASCII, and nothing in it ends the
-/// element or opens another.
+/// A string or number as JSON for a script element: ASCII, without anything that ends the element
+/// or opens another.
 std::string script_text(const nlohmann::json& value) {
     const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     std::string safe;
@@ -77,7 +77,7 @@ std::string list_of(const std::vector<std::uint8_t>& flags) {
     return text + "]";
 }
 
-/// The members of a map's panels that tell their masks, and the masks. Heads mostly share one.
+/// The `mask` members of a map's panels, and the masks. Heads mostly share one.
 struct Masks {
     std::vector<const std::vector<std::uint8_t>*> different;
     std::vector<std::string> of_panels;
@@ -88,7 +88,7 @@ Masks masks_of(const HeatMap& map) {
     masks.of_panels.reserve(map.panels.size());
     for (const HeatPanel& panel : map.panels) {
         std::size_t place = masks.different.size();
-        // Only the last few are looked through: batch entries differ, heads of one do not.
+        // Only the last few are compared: batch entries differ, heads of one do not.
         for (std::size_t i = place; i-- > 0 && i + 4 > masks.different.size();)
             if (*masks.different[i] == panel.blocked) place = i;
         masks.of_panels.push_back(panel.blocked.empty() ? "null" : std::to_string(place));
@@ -108,7 +108,7 @@ std::string numbers_text(const std::vector<Number>& numbers) {
     return text + "]";
 }
 
-/// As the page reads them: doubles, which hold each number of either type.
+/// In the page's number type: doubles, which hold each number of either type.
 std::string whole_text(const std::vector<double>& numbers) {
     std::string text = "[";
     for (double number : numbers) {
@@ -121,7 +121,8 @@ std::string whole_text(const std::vector<double>& numbers) {
     return text + "]";
 }
 
-/// As JSON of its own, since nlohmann's objects and lists take memory when they are let go of.
+/// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
+/// freed.
 std::string list_of(const std::vector<std::string>& texts) {
     std::string list = "[";
     for (const std::string& text : texts) {
@@ -151,8 +152,8 @@ std::string side_of(const std::string& axis, const std::vector<std::string>& lab
                       {"tokens", script_text(of_tokens)}});
 }
 
-/// Each scale by its name: what full colour stands for, 0 where that is the row's largest; the
-/// ticks of its bar, a place and a text each; and its words.
+/// Each scale by its name: the value of full colour, 0 for the row's largest; the ticks of its bar,
+/// each with a position and a label; and its description.
 std::string scales_of(const HeatMap& map) {
     std::vector<std::pair<std::string_view, std::string>> scales;
     scales.reserve(color_scale_names.size());
@@ -175,20 +176,20 @@ std::string packed_text(const PackedNumbers& packed) {
                       {"whole", whole_text(packed.whole)}});
 }
 
-/// How a page holds a map's numbers.
+/// The storage of a map's numbers in a page.
 struct Store {
     bool is_listed;
-    unsigned mantissa_bits;  ///< where they are packed
-    unsigned digits;         ///< that count where they are rounded, else 0
+    unsigned mantissa_bits;  ///< if they are packed
+    unsigned digits;         ///< significant digits if they are rounded, otherwise 0
     std::string note;
 };
 
-/// Decimal digits that so many bits of the mantissa hold.
+/// Decimal digits of this many mantissa bits.
 unsigned digits_of(unsigned mantissa_bits) {
     return static_cast<unsigned>((mantissa_bits + 1) * std::log10(2.0));
 }
 
-/// The weights, or the first where there are none.
+/// The weights, or the first array if there are none.
 std::size_t first_shown(const std::vector<HeatMap>& maps) {
     for (std::size_t i = 0; i < maps.size(); ++i)
         if (maps[i].array == "attention_weights") return i;
@@ -198,13 +199,13 @@ std::size_t first_shown(const std::vector<HeatMap>& maps) {
 std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     std::size_t cells = 0;
     for (const HeatMap& map : maps) cells += map.panels.size() * map.rows * map.columns;
-    if (cells <= most_listed_cells) return {maps.size(), Store{true, 0, 0, ""}};
+    if (cells <= max_listed_cells) return {maps.size(), Store{true, 0, 0, ""}};
     std::vector<PackingCost> costs;
     costs.reserve(maps.size());
     for (const HeatMap& map : maps) costs.push_back(packing_cost(map));
     const std::size_t first = first_shown(maps);
     std::swap(costs[0], costs[first]);
-    std::vector<unsigned> bits = fitting_mantissas(costs, most_packed_bytes);
+    std::vector<unsigned> bits = fitting_mantissas(costs, max_packed_bytes);
     std::swap(costs[0], costs[first]);
     std::swap(bits[0], bits[first]);
     const double megabytes = packed_bytes(costs, bits) / 1e6;
@@ -217,7 +218,7 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
             store.note = "numbers are rounded to about " + std::to_string(store.digits) +
                          " digits, which keeps the page small; a page of fewer arrays or heads " +
                          "has all digits, as the result has";
-            if (megabytes > 1e-6 * most_packed_bytes)
+            if (megabytes > 1e-6 * max_packed_bytes)
                 store.note +=
                     "; it is large all the same: " + std::to_string(static_cast<int>(megabytes)) +
                     " MB";
@@ -227,7 +228,7 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     return stores;
 }
 
-/// Gives the panels' texts, where they are packed.
+/// Returns the panels' packed text, if they are packed.
 std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store& store) {
     const Masks masks = masks_of(map);
     std::string mask_texts;
@@ -305,7 +306,7 @@ void write_element(Output& out, std::string_view type, const std::string& id) {
     out << "<script type=\"" << type << "\" id=\"" << id << "\">";
 }
 
-/// All but the texts of packed matrices, which it gives.
+/// Writes everything except the text of packed matrices, which it returns.
 Texts write_maps(Output& out, const std::vector<HeatMap>& maps) {
     const std::vector<Store> stores = stores_of(maps);
     Texts texts;
@@ -318,7 +319,7 @@ Texts write_maps(Output& out, const std::vector<HeatMap>& maps) {
     return texts;
 }
 
-/// Those of one array; each is let go of.
+/// The text of one array; each is freed.
 void write_texts(Output& out, Texts& texts, std::size_t array, std::size_t first, std::size_t end) {
     for (std::size_t panel = first; panel < std::min(end, texts[array].size()); ++panel) {
         write_element(out, "text/plain",

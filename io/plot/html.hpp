@@ -9,16 +9,16 @@
 
 namespace attn::io {
 
-/// Pages of more cells, of all maps together, carry their numbers packed (packed.hpp); smaller ones
-/// as lists that can be read.
-inline constexpr std::size_t most_listed_cells = 100'000;
+/// Pages with more cells in total store their numbers packed (packed.hpp); smaller ones as readable
+/// lists.
+inline constexpr std::size_t max_listed_cells = 100'000;
 
-/// Packed numbers of more bytes are rounded until they fit; the page says so.
-inline constexpr double most_packed_bytes = 24e6;
+/// More bytes of packed numbers are rounded until they fit; the page states that.
+inline constexpr double max_packed_bytes = 24e6;
 
-/// One HTML document that needs nothing beside it and asks the network for nothing: the page of
-/// io/plot/page with the maps, at least one, as JSON in it. The weights are shown first, or
-/// the first map where there are none.
+/// One self-contained HTML document that makes no network requests: the page of io/plot/page with
+/// the maps, at least one, as JSON in it. The weights are shown first, or the first map if there
+/// are none.
 void write_html(Output& out, const std::vector<HeatMap>& maps);
 
 }  // namespace attn::io

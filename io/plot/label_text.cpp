@@ -1,4 +1,3 @@
-// Texts that stand in pictures; see label_text.hpp.
 #include "io/plot/label_text.hpp"
 
 #include "io/text/display_width.hpp"
@@ -6,7 +5,7 @@
 
 namespace attn::io {
 std::string label_text(std::string_view text, std::size_t columns) {
-    constexpr std::size_t most_marks = 8;  // above one letter; some texts stack thousands
+    constexpr std::size_t max_marks = 8;  // per letter; some texts stack thousands
     std::string label, short_label;
     std::size_t width = 0, marks = 0;
     const std::string shown = printable(text);
@@ -15,7 +14,7 @@ std::string label_text(std::string_view text, std::size_t columns) {
         append_utf8(one, take_character(rest));
         const std::size_t more = display_width(one);
         marks = more == 0 ? marks + 1 : 0;
-        if (marks > most_marks) continue;
+        if (marks > max_marks) continue;
         width += more;
         if (width > columns) return short_label + "…";
         label += one;

@@ -1,4 +1,4 @@
-// Where the parts of a picture stand; see picture.hpp.
+// The layout of a picture.
 #include <algorithm>
 #include <cmath>
 
@@ -11,9 +11,9 @@
 namespace attn::io {
 namespace {
 
-/// Cells that have numbers in them are larger, in sizes of the labels' font.
+/// Cells with numbers are larger, in sizes of the labels' font.
 constexpr double largest_cell = 2, largest_numbered_cell = 4;
-constexpr std::size_t most_with_numbers = 12;  // rows and columns
+constexpr std::size_t max_with_numbers = 12;  // rows and columns
 
 int to_int(std::size_t value) {
     return static_cast<int>(value);
@@ -27,9 +27,9 @@ struct Grid {
     int cell_width = 1, cell_height = 1;
 };
 
-/// The most pixels that a cell takes.
+/// The most pixels per cell.
 int largest_cell_of(std::size_t rows, std::size_t columns, const PictureStyle& style) {
-    const bool is_small = std::max(rows, columns) <= most_with_numbers;
+    const bool is_small = std::max(rows, columns) <= max_with_numbers;
     return static_cast<int>(style.text * (is_small ? largest_numbered_cell : largest_cell));
 }
 
@@ -58,8 +58,8 @@ Grid grid_of(std::size_t group, std::size_t panels, std::size_t rows, std::size_
     return best;
 }
 
-/// Square, but in long matrices high or wide enough for a label at each cell.
-void settle_cells(Layout& layout, const HeatMap& map, const Grid& grid) {
+/// Square, except in long matrices: high or wide enough for a label per cell.
+void set_cells(Layout& layout, const HeatMap& map, const Grid& grid) {
     layout.across = grid.across;
     layout.lines = grid.lines;
     constexpr std::size_t is_long = 4;
@@ -70,12 +70,12 @@ void settle_cells(Layout& layout, const HeatMap& map, const Grid& grid) {
     layout.cell_width = std::min(grid.cell_width, side);
     layout.cell_height = std::min(grid.cell_height, side);
     constexpr int parts_of_text = 12;
-    // In smaller cells gaps are busier than what they part.
+    // Between smaller cells gaps are distracting.
     if (std::min(layout.cell_width, layout.cell_height) >= layout.style.line())
         layout.gap = std::max(1, layout.style.text / parts_of_text);
 }
 
-/// 1, 2, 5, 10, 20, ...: the least count of cells that together take `need` pixels.
+/// 1, 2, 5, 10, 20, ...: the smallest number of cells that take `need` pixels together.
 std::size_t label_step(int cell, int need) {
     std::size_t decade = 1;
     for (;; decade *= 10)
@@ -91,8 +91,8 @@ int widest(const std::vector<std::string>& labels, std::size_t every, int size) 
     return rounded_up(width);
 }
 
-/// How the labels below the columns are turned, and how many of them are shown.
-void settle_column_labels(Layout& layout, const HeatMap& map) {
+/// The rotation of the labels below the columns, and how many of them are shown.
+void set_column_labels(Layout& layout, const HeatMap& map) {
     const int text = layout.style.text;
     const int need = widest(map.column_labels, 1, text) + text / 2;
     const double line_across = std::sqrt(2.0) * layout.style.line();
@@ -108,9 +108,9 @@ void settle_column_labels(Layout& layout, const HeatMap& map) {
                                                 : rounded_up(std::sqrt(0.5) * (wide + text)));
 }
 
-/// The largest font that leaves room around every number, with the 0 before the point if it may.
-void settle_numbers(Layout& layout, const HeatMap& map) {
-    if (std::max(map.rows, map.columns) > most_with_numbers) return;
+/// The largest font that leaves space around every number, with the 0 before the point if it fits.
+void set_numbers(Layout& layout, const HeatMap& map) {
+    if (std::max(map.rows, map.columns) > max_with_numbers) return;
     const int room = layout.cell_width - layout.gap - layout.style.text / 3;
     for (bool is_short : {false, true}) {
         double width = 0;  // at a font of one pixel
@@ -130,7 +130,7 @@ void settle_numbers(Layout& layout, const HeatMap& map) {
     }
 }
 
-/// Lines of words that are at most so wide, but for single words.
+/// Lines of words up to this width; longer single words keep a line.
 std::vector<std::string> broken_into_lines(const std::string& text, double size, double width) {
     std::vector<std::string> lines;
     for (std::size_t at = 0; at < text.size();) {
@@ -166,13 +166,13 @@ Box Layout::panel_box(const HeatMap& map, std::size_t panel) const {
 Layout layout_of(const HeatMap& map, const PictureStyle& style) {
     Layout layout;
     layout.style = style;
-    settle_cells(layout, map,
-                 grid_of(map.panel_columns(), map.panels.size(), map.rows, map.columns, style));
-    // Every word, but of indices no more than are read at a glance.
+    set_cells(layout, map,
+              grid_of(map.panel_columns(), map.panels.size(), map.rows, map.columns, style));
+    // Every word, but only as many indices as are easy to read.
     layout.row_every =
         label_step(layout.cell_height, map.tokens_on_rows ? style.line() : 2 * style.line());
-    settle_column_labels(layout, map);
-    settle_numbers(layout, map);
+    set_column_labels(layout, map);
+    set_numbers(layout, map);
 
     const int text = style.text, line = style.line(), margin = text;
     const int panel_width = to_int(map.columns) * layout.cell_width;
@@ -243,7 +243,7 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style) {
 }
 
 HeatMapLimits picture_limits(const NamedArray& array) {
-    constexpr std::size_t largest = 4096, fewest_cells = 16;
+    constexpr std::size_t largest = 4096, min_cells = 16;
     const std::vector<std::size_t> shape = shape_of(array);
     HeatMapLimits limits;
     if (shape.size() < 3) return limits;
@@ -253,7 +253,7 @@ HeatMapLimits picture_limits(const NamedArray& array) {
     const Grid grid = grid_of(group, panels, std::min(shape[rank - 2], limits.rows),
                               std::min(shape[rank - 1], limits.columns), {12, 1200, 900});
     const auto at_most = [&](std::size_t cells, std::size_t pictures) {
-        return std::min(cells, std::max(largest / pictures, fewest_cells));
+        return std::min(cells, std::max(largest / pictures, min_cells));
     };
     return {at_most(limits.rows, grid.lines), at_most(limits.columns, grid.across)};
 }

@@ -1,4 +1,3 @@
-// Numbers as little text; see packed.hpp.
 #include "io/plot/packed.hpp"
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 namespace attn::io {
 namespace {
 
-constexpr unsigned bits_of_pair = 13, longest_code = 15;
-constexpr std::size_t most_whole = 16;
+constexpr unsigned bits_of_pair = 13, max_code_length = 15;
+constexpr std::size_t max_whole = 16;
 
 class BitText {
 public:
@@ -84,7 +83,7 @@ std::vector<std::uint8_t> code_lengths(std::vector<std::uint64_t> counts) {
     for (;;) {
         std::vector<std::uint8_t> lengths = tree_depths(counts);
         if (std::all_of(lengths.begin(), lengths.end(),
-                        [](std::uint8_t length) { return length <= longest_code; }))
+                        [](std::uint8_t length) { return length <= max_code_length; }))
             return lengths;
         for (std::uint64_t& count : counts) count = (count + 1) / 2;  // flatter
     }
@@ -93,7 +92,7 @@ std::vector<std::uint8_t> code_lengths(std::vector<std::uint64_t> counts) {
 std::vector<std::uint32_t> codes_of(const std::vector<std::uint8_t>& lengths) {
     std::vector<std::uint32_t> codes(lengths.size(), 0);
     std::uint32_t code = 0;
-    for (unsigned length = 1; length <= longest_code; ++length, code <<= 1)
+    for (unsigned length = 1; length <= max_code_length; ++length, code <<= 1)
         for (std::size_t symbol = 0; symbol < lengths.size(); ++symbol)
             if (lengths[symbol] == length) codes[symbol] = code++;
     return codes;
@@ -144,7 +143,7 @@ private:
         return !panel_.blocked.empty() && panel_.blocked[cell] != 0;
     }
 
-    /// All NaN are one.
+    /// All NaNs are the same.
     static Word word_of(double value) {
         return std::bit_cast<Word>(std::isnan(value) ? std::numeric_limits<Float>::quiet_NaN()
                                                      : static_cast<Float>(value));
@@ -169,11 +168,11 @@ private:
             const Word word = word_of(panel_.values[cell]);
             if (whole_place(word) < whole_.size()) continue;
             whole_.push_back(word);
-            if (whole_.size() <= most_whole) continue;
+            if (whole_.size() <= max_whole) continue;
             whole_ = {word_of(0), word_of(std::numeric_limits<double>::quiet_NaN())};
             break;
         }
-        // Until it is known which binades there are, all have a symbol.
+        // All binades have a symbol until the used ones are known.
         counts_.assign(whole_.size() + all_binades, 0);
         places_.resize(all_binades);
         for (std::size_t i = 0; i < all_binades; ++i) places_[i] = whole_.size() + i;
@@ -244,7 +243,7 @@ double packed_bytes(const std::vector<PackingCost>& costs, const std::vector<uns
     return 2 * sum / bits_of_pair;
 }
 
-std::vector<unsigned> fitting_mantissas(const std::vector<PackingCost>& costs, double most_bytes) {
+std::vector<unsigned> fitting_mantissas(const std::vector<PackingCost>& costs, double max_bytes) {
     constexpr unsigned all = Packer<double>::mantissa;
     const auto bits = [&](unsigned first, unsigned others) {
         std::vector<unsigned> each;
@@ -253,12 +252,12 @@ std::vector<unsigned> fitting_mantissas(const std::vector<PackingCost>& costs, d
             each.push_back(std::min(cost.mantissa_bits, each.empty() ? first : others));
         return each;
     };
-    for (unsigned others = all; others > fewest_mantissa_bits; --others)
-        if (packed_bytes(costs, bits(all, others)) <= most_bytes) return bits(all, others);
-    for (unsigned first = all; first > fewest_mantissa_bits; --first)
-        if (packed_bytes(costs, bits(first, fewest_mantissa_bits)) <= most_bytes)
-            return bits(first, fewest_mantissa_bits);
-    return bits(fewest_mantissa_bits, fewest_mantissa_bits);
+    for (unsigned others = all; others > min_mantissa_bits; --others)
+        if (packed_bytes(costs, bits(all, others)) <= max_bytes) return bits(all, others);
+    for (unsigned first = all; first > min_mantissa_bits; --first)
+        if (packed_bytes(costs, bits(first, min_mantissa_bits)) <= max_bytes)
+            return bits(first, min_mantissa_bits);
+    return bits(min_mantissa_bits, min_mantissa_bits);
 }
 
 PackedNumbers packed_numbers(const HeatPanel& panel, bool is_float32, unsigned mantissa_bits) {

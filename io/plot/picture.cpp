@@ -1,4 +1,3 @@
-// Pictures of heat maps: what is drawn beside the cells; see picture.hpp.
 #include "io/plot/picture.hpp"
 
 #include <algorithm>
@@ -35,12 +34,12 @@ double width_of(const Swatch& swatch, const PictureStyle& style) {
     return 2.5 * style.text + text_width(swatch.words, small_size(style));
 }
 
-/// The colours from high to low, their numbers, and a frame that shows white on white.
+/// The colours from high to low, their numbers, and a frame that makes white visible on white.
 void draw_bar(Canvas& canvas, const HeatMap& map, const Layout& layout, int y) {
     const Box bar{layout.bar.x, layout.bar.y + y, layout.bar.width, layout.bar.height};
     canvas.fill({bar.x - 1, bar.y - 1, bar.width + 2, bar.height + 2}, frame_color);
-    constexpr int most_steps = 120;
-    const int steps = std::min(bar.height, most_steps);
+    constexpr int max_steps = 120;
+    const int steps = std::min(bar.height, max_steps);
     for (int step = 0; step < steps; ++step) {
         const int from = step * bar.height / steps, to = (step + 1) * bar.height / steps;
         const double part = 1 - (step + 0.5) / steps;
@@ -137,7 +136,7 @@ std::string panel_title_of(const HeatPanel& panel) {
 std::string cell_text(const HeatMap& map, double value, bool is_short) {
     if (!std::isfinite(value)) return "";
     std::array<char, 32> text{};
-    constexpr double whole = 100;  // from here on digits behind the point say nothing
+    constexpr double whole = 100;  // from here on decimals are not significant
     const bool is_weight = !map.is_diverging && map.peak < whole;
     if (is_weight && value == 0) return "0";
     std::snprintf(text.data(), text.size(), is_weight ? "%.2f" : "%.3g", value);

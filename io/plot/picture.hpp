@@ -1,5 +1,5 @@
-// Heat maps as pictures in pixels: where everything stands, and all that is drawn beside the
-// cells. The formats bring a canvas.
+// Heat maps as pictures in pixels: the layout, and everything drawn around the cells. The formats
+// provide a canvas.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Box {
 inline constexpr Color background{0xff, 0xff, 0xff}, ink{0x22, 0x22, 0x22},
     quiet_ink{0x66, 0x66, 0x66}, frame_color{0xdd, 0xdd, 0xdd};
 
-/// The point of a text that its place names.
+/// The anchor of a text.
 enum class Anchor { start, middle, end };
 
 /// How a text is drawn.
@@ -30,7 +30,7 @@ struct Lettering {
     Turn turn = Turn::none;
 };
 
-/// What a format can draw.
+/// The drawing operations of a format.
 class Canvas {
 public:
     Canvas() = default;
@@ -45,24 +45,23 @@ public:
     virtual void cells(const HeatMap& map, std::size_t panel, const Box& box, int gap) = 0;
 };
 
-/// Of the line that letters stand on, below the line halfway up capital letters: parts of the
-/// font's size.
+/// The distance of the baseline below the middle of capital letters, relative to the font's size.
 inline constexpr double baseline = 0.36;
 
 struct PictureStyle {
     int text;                  ///< size of the labels' font
-    int room_wide, room_high;  ///< pixels that the cells of all panels may take
+    int room_wide, room_high;  ///< pixels available for the cells of all panels
     int line() const { return text * 5 / 4; }
 };
 
-/// Where the parts of a map's picture stand. The heads of a batch entry share one line of panels,
-/// or several where that makes the cells much larger.
+/// The layout of a map's picture. The heads of a batch entry share one line of panels, or several
+/// if that makes the cells much larger.
 struct Layout {
     PictureStyle style;
     std::size_t across = 1, lines = 1;
     int cell_width = 1, cell_height = 1;
     int gap = 0;  ///< of a cell's size, at its right and lower edges
-    std::size_t row_every = 1, column_every = 1;  ///< of so many labels one is shown
+    std::size_t row_every = 1, column_every = 1;  ///< one of this many labels is shown
     Turn turn = Turn::none;                       ///< of the columns' labels
     int number_size = 0;                          ///< of the font in the cells; 0: no numbers
     bool short_numbers = false;                   ///< .55
@@ -70,7 +69,7 @@ struct Layout {
     int pitch_x = 0, pitch_y = 0;                 ///< from one panel to the next
     int labels_height = 0;                        ///< below a panel
     Box bar{};     ///< of colours; y is counted from the top of the map
-    int foot = 0;  ///< where the lines below the panels begin
+    int foot = 0;  ///< the start of the lines below the panels
     std::vector<std::string> heading, settings, words;  ///< in lines
     int width = 0, height = 0;                          ///< of all
 
@@ -95,7 +94,7 @@ private:
     HeatMap::RowScale scale_;
 };
 
-/// Sizes of a map's matrices that keep its picture at most about 4096 pixels wide and high.
+/// Limits for a map's matrices that keep its picture at most about 4096 pixels wide and high.
 HeatMapLimits picture_limits(const NamedArray& array);
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-// The formats that heat maps are drawn in, one row each.
+// The picture formats of heat maps, one row each.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct PictureFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes;
     void (*write)(Output& out, const std::vector<HeatMap>& maps);
-    bool holds_all = false;  ///< every array with every cell: who looks at it chooses
+    bool holds_all = false;  ///< every array with every cell: the viewer selects
 };
 
 inline constexpr std::array<PictureFormat, 3> picture_formats{

@@ -1,4 +1,4 @@
-// The texts of pictures and their sizes, for the layout and for drawing.
+// The text of pictures and its size, for layout and drawing.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ inline int label_gap(const PictureStyle& style) {
 std::string short_label(const std::string& label);
 std::string panel_title_of(const HeatPanel& panel);
 
-/// The number in a cell: weights to two digits behind the point, others to three that count; short
-/// ones without the 0 before the point.
+/// The number in a cell: weights to two decimals, others to three significant digits; short ones
+/// without the 0 before the point.
 std::string cell_text(const HeatMap& map, double value, bool is_short);
 
-/// Of the line that says which colour blocked cells have, and those without a number; 0: there are
-/// none.
+/// The size of the line that explains the colours of blocked cells and of cells without a number;
+/// 0: none.
 double swatches_width(const HeatMap& map, const PictureStyle& style);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Heat maps as PNG pictures; see png.hpp.
 #include "io/plot/png.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace {
 /// The colours of a picture, each with a number.
 class Palette {
 public:
-    /// Empty where there are more than a palette holds.
+    /// Empty if there are more than a palette holds.
     std::optional<std::uint8_t> number_of(const Color& color) {
         const std::uint32_t key = 1u << 24 | static_cast<std::uint32_t>(color.red) << 16 |
                                   static_cast<std::uint32_t>(color.green) << 8 | color.blue;
@@ -49,8 +48,8 @@ private:
     std::vector<Color> colors_;
 };
 
-/// The number of each pixel's colour; empty where there are too many colours. Whether colours
-/// change so often from one pixel to the next that repeats are hardly worth looking for.
+/// The index of each pixel's colour; empty if there are too many colours. Whether colours change so
+/// often between pixels that searching for repeats is not worthwhile.
 struct Numbers {
     std::vector<std::uint8_t> of_pixels;
     bool are_noisy = false;
@@ -75,7 +74,7 @@ Numbers numbers_of(const Pixels& pixels, Palette& palette) {
     return numbers;
 }
 
-/// What libpng writes into. It is written in C: nothing may be thrown through it.
+/// The destination of libpng. libpng is written in C: exceptions must not pass through it.
 struct Sink {
     char* data;
     std::size_t capacity, size = 0;
@@ -98,7 +97,7 @@ static void stop(png_structp png, png_const_charp message) {
 static void pass_over(png_structp, png_const_charp) {}
 }
 
-/// Rows of one byte a pixel with these colours, or without any of three.
+/// Rows of one byte per pixel with these colours, or without colours of three bytes.
 struct Raster {
     png_uint_32 width, height;
     const png_byte* rows;
@@ -107,7 +106,7 @@ struct Raster {
     bool is_noisy;
 };
 
-/// Gives false where it cannot be: the sink has the message, or none where there is no memory.
+/// Returns false on failure: the sink has the message, or none if memory ran out.
 bool write_raster(Sink& sink, const Raster& raster) noexcept {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &sink, stop, pass_over);
     png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
@@ -121,7 +120,7 @@ bool write_raster(Sink& sink, const Raster& raster) noexcept {
                  has_palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (has_palette) png_set_PLTE(png, info, raster.colors, raster.color_count);
-    // Filters do not help maps, and deflation only where neighbours are alike.
+    // Filters do not help maps, and deflation only helps if neighbours are equal.
     constexpr int light = 3, chunk = 1 << 16;
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_NO_FILTERS);
     png_set_compression_level(png, light);
@@ -136,11 +135,11 @@ bool write_raster(Sink& sink, const Raster& raster) noexcept {
     return true;
 }
 
-/// Of the greys between a text and white. Few, so that a palette holds them beside all colours of
+/// The greys between a text and white. Few, so that a palette can hold them and all colours of
 /// cells.
 constexpr int grey_levels = 10;
 
-/// `color` over a ground of which it covers so much, of 255.
+/// `color` blended over a background with this coverage, of 255.
 Color blended(const Color& ground, const Color& color, std::uint8_t covered) {
     const auto mixed = [](int from, int to, double part) {
         return static_cast<std::uint8_t>(std::lround(from + (to - from) * part));
@@ -236,7 +235,7 @@ std::string png_of(const Pixels& pixels) {
     const bool has_palette = !numbers.of_pixels.empty();
     const void* rows = has_palette ? static_cast<const void*>(numbers.of_pixels.data())
                                    : static_cast<const void*>(pixels.colors.data());
-    // Deflation adds little at worst.
+    // In the worst case, deflation adds little.
     const std::size_t bytes = pixels.colors.size() * (has_palette ? 1 : sizeof(Color));
     std::string png(bytes + bytes / 512 + pixels.height + 8192, '\0');
     Sink sink{png.data(), png.size()};
@@ -244,7 +243,7 @@ std::string png_of(const Pixels& pixels) {
             sink, {static_cast<png_uint_32>(pixels.width), static_cast<png_uint_32>(pixels.height),
                    static_cast<const png_byte*>(rows), colors.data(),
                    has_palette ? static_cast<int>(colors.size()) : 0, numbers.are_noisy})) {
-        // The library says it in words only.
+        // The library reports it only as text.
         const std::string_view message = sink.message.data();
         if (message.empty() || message.find("memory") != std::string_view::npos)
             throw std::bad_alloc();
@@ -270,8 +269,8 @@ void write_png(Output& out, const std::vector<HeatMap>& maps) {
         width = std::max(width, layouts.back().width);
         height += layouts.back().height;
     }
-    constexpr std::int64_t most_pixels = std::int64_t{1} << 26;
-    if (std::int64_t{width} * height > most_pixels)
+    constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
+    if (std::int64_t{width} * height > max_pixels)
         throw Error(ErrorKind::unsupported, maps.front().array,
                     "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
                         " pixels; expected fewer matrices, or .svg or .html");

@@ -23,15 +23,15 @@ struct Pixels {
     Color& at(std::size_t x, std::size_t y) { return colors[y * width + x]; }
 };
 
-/// With a palette where there are at most 256 colours.
-/// Errors: kind unsupported for pictures that are too large for the format.
+/// With a palette if there are at most 256 colours. Errors: kind unsupported for pictures that are
+/// too large for the format.
 std::string png_of(const Pixels& pixels);
 
-/// Where everything stands in a map's PNG picture, which is twice as fine as a screen's pixels;
-/// texts are larger in pictures that no screen shows whole.
+/// The layout of a map's PNG picture, which has twice the resolution of the screen; text is larger
+/// in pictures that exceed a screen.
 Layout pixel_layout(const HeatMap& map);
 
-/// Maps below each other. The pixels of a cell all have its colour, but for the number in it.
+/// Maps below each other. All pixels of a cell have its colour, except those of its number.
 void write_png(Output& out, const std::vector<HeatMap>& maps);
 
 }  // namespace attn::io

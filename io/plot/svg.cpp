@@ -1,5 +1,5 @@
-// Heat maps as SVG pictures; see svg.hpp. Attributes only, no style sheet and no names: those of
-// several pictures in one page would mix.
+// Attributes only, without style sheets or ids, which would collide between several pictures in one
+// page.
 #include "io/plot/svg.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace attn::io {
 namespace {
 
 /// Of one map: more are drawn as images.
-constexpr std::size_t most_shapes = 65536, most_shapes_a_row = 256;
+constexpr std::size_t max_shapes = 65536, max_shapes_a_row = 256;
 
-/// Texts of three times the size in pictures that no screen shows whole.
+/// Text of three times the size in pictures that exceed a screen.
 Layout svg_layout(const HeatMap& map) {
     constexpr int text = 12, larger_text = 36, screen = 2000, wide = 1200, high = 900;
     Layout layout = layout_of(map, {text, wide, high});
@@ -43,7 +43,7 @@ std::string attribute(std::string_view name, int value) {
     return attribute(name, std::to_string(value));
 }
 
-/// One digit behind the point where it says something.
+/// One decimal if it is significant.
 std::string decimal(double value) {
     const auto tenths = std::lround(10 * value);
     std::string text = std::to_string(tenths / 10);
@@ -51,13 +51,12 @@ std::string decimal(double value) {
     return text;
 }
 
-/// Rows or columns: what a cell stands for, the first index and how many there are.
+/// Rows or columns: the elements of a cell, the first index and their number.
 struct CellIndices {
     std::size_t first, step, count;
 };
 
-/// How tooltips call the rows or columns of a map: "5 with", "4 to 7" where a cell stands for
-/// several.
+/// The names of rows or columns in tooltips: "5 with", "4 to 7" for pooled cells.
 class CellNames {
 public:
     CellNames(const std::string& axis, const std::vector<std::string>& labels, bool are_tokens,
@@ -90,7 +89,7 @@ class SvgCanvas : public Canvas {
 public:
     explicit SvgCanvas(Output& out) : out_(out) {}
 
-    /// Of the map that follows.
+    /// Of the next map.
     void set_size(int size) { size_ = size; }
 
     void fill(const Box& box, const Color& color) override {
@@ -112,7 +111,7 @@ public:
             how += attribute("text-anchor", lettering.anchor == Anchor::end ? "end" : "middle");
         if (lettering.size != size_) how += attribute("font-size", lettering.size);
         if (!(lettering.color == ink)) how += attribute("fill", hex_text(lettering.color));
-        // Where the viewer's fonts may be wider than ours.
+        // If the viewer's fonts may be wider than ours.
         const TextLine line = text_line(text);
         if (!line.is_plain)
             how += attribute("textLength", decimal(line.width * lettering.size)) +
@@ -126,8 +125,8 @@ public:
                              {map.first_row, map.row_step, map.all_rows});
         const CellNames columns(map.column_axis, map.column_labels, map.tokens_on_columns,
                                 {0, map.column_step, map.all_columns});
-        const bool is_large = map.rows > most_shapes_a_row || map.columns > most_shapes_a_row ||
-                              map.rows * map.columns * map.panels.size() > most_shapes;
+        const bool is_large = map.rows > max_shapes_a_row || map.columns > max_shapes_a_row ||
+                              map.rows * map.columns * map.panels.size() > max_shapes;
         if (is_large) image(map, panel, box);
         out_ << "<g" +
                     attribute("transform", "translate(" + std::to_string(box.x) + " " +
@@ -193,7 +192,7 @@ private:
         return false;
     }
 
-    /// A shape that is not painted, for the tooltip of a row of an image.
+    /// An invisible shape for the tooltip of a row of an image.
     void largest_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
                         const CellNames& rows, const CellNames& columns) {
         std::size_t largest = map.columns;
@@ -216,7 +215,7 @@ private:
                     "><title>" + rows.of(row) + ": " + text + "</title></path>\n";
     }
 
-    /// The panel at one pixel a cell.
+    /// The panel at one pixel per cell.
     void image(const HeatMap& map, std::size_t panel, const Box& box) {
         Pixels pixels(map.columns, map.rows, blocked_ground);
         for (std::size_t row = 0; row < map.rows; ++row) {
@@ -262,7 +261,7 @@ void write_svg(Output& out, const std::vector<HeatMap>& maps) {
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {
         canvas.set_size(layouts[i].style.text);
-        // Texts lie over cells, whose tooltips are to be seen.
+        // Text is drawn over cells, whose tooltips must remain visible.
         out << "<g" + attribute("font-size", layouts[i].style.text) +
                    attribute("pointer-events", "none") + ">\n";
         draw(canvas, maps[i], layouts[i], y);

@@ -9,12 +9,11 @@
 
 namespace attn::io {
 
-/// Maps below each other. Each cell, or run of cells that are equal, has a tooltip with its
-/// number; the panels of large maps are images with a tooltip a row.
+/// Maps below each other. Each cell, or run of equal cells, has a tooltip with its number; the
+/// panels of large maps are images with one tooltip per row.
 void write_svg(Output& out, const std::vector<HeatMap>& maps);
 
-/// The same, which is one element: it has no ids and no style sheet, and may stand in a page beside
-/// others.
+/// The same as one element: without ids and style sheets, so that a page can hold several.
 std::string svg_element(const std::vector<HeatMap>& maps);
 
 }  // namespace attn::io

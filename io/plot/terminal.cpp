@@ -1,4 +1,3 @@
-// Heat maps as text for terminals; see terminal.hpp.
 #include "io/plot/terminal.hpp"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::string_view reset = "\033[0m";
 
-/// The label, cut where it takes more than `columns` and padded to exactly so many.
+/// The label, truncated or padded to exactly `columns`.
 std::string fitted(const std::string& label, std::size_t columns) {
     const std::string shown = columns == 0 ? "" : label_text(label, columns);
     return shown + std::string(columns - std::min(columns, display_width(shown)), ' ');
@@ -65,7 +64,7 @@ private:
         }
     }
 
-    /// Columns of a line, the colours in it left out.
+    /// Columns of a line, without its colours.
     static std::size_t visible_width(const std::string& line) {
         std::string text;
         for (std::size_t at = 0; at < line.size();) {
@@ -98,17 +97,17 @@ private:
         return lines;
     }
 
-    /// What has been written so far.
+    /// The text so far.
     std::string taken() { return std::exchange(out_.text(), std::string()); }
 
-    /// In steps of so many lines as give each label its room: every label begins above its column,
-    /// but for the last ones where the terminal ends before them.
+    /// On as many lines as give each label space: every label begins above its column, except the
+    /// last ones if the terminal is too narrow.
     void write_column_labels() {
-        constexpr std::size_t most_steps = 4;
+        constexpr std::size_t max_steps = 4;
         std::size_t widest = 0;
         for (const std::string& label : map_.column_labels)
-            widest = std::max(widest, display_width(label_text(label, most_steps * view_.cell)));
-        const std::size_t steps = std::min({(widest + view_.cell) / view_.cell, most_steps,
+            widest = std::max(widest, display_width(label_text(label, max_steps * view_.cell)));
+        const std::size_t steps = std::min({(widest + view_.cell) / view_.cell, max_steps,
                                             std::max<std::size_t>(map_.columns, 1)});
         const std::size_t share = (terminal_.columns + panel_gap) / view_.across - panel_gap;
         const std::size_t end =
@@ -152,13 +151,13 @@ private:
         out_ << std::string(left, ' ') << text << std::string(width - left - text.size(), ' ');
     }
 
-    /// Of a cell that is blocked: the terminal's own ground.
+    /// A blocked cell: the terminal's background.
     void write_blank(std::size_t width) {
         end_colors();
         out_ << std::string(width, ' ');
     }
 
-    /// What the numbers in cells are hundredths of.
+    /// The unit of which the numbers in cells are hundredths.
     double unit() const {
         if (!map_.is_diverging) return 1;
         const double full = map_.full_color(map_.asked);
@@ -183,7 +182,7 @@ private:
         return shade_at(map_.position(panel, row, column), map_.is_diverging);
     }
 
-    /// Two rows a line: one is the ink of half a character, the other its ground.
+    /// Two rows per line: one is the foreground of a half block, the other its background.
     void write_halves(std::size_t panel, std::size_t row, std::size_t column) {
         const bool has_upper = !map_.is_blocked(panel, row, column);
         const bool has_lower = row + 1 < map_.rows && !map_.is_blocked(panel, row + 1, column);
@@ -196,19 +195,19 @@ private:
         out_ << (has_upper ? "▀" : "▄");
     }
 
-    /// Labels of columns below a map without room for each.
+    /// Labels of columns below a map that is too narrow for all.
     void write_ticks() {
         std::string line(view_.label, ' ');
         std::size_t width = 0;
-        const std::size_t apart = 10 / view_.cell;
-        for (std::size_t column = 0; column < map_.columns; column += apart) {
+        const std::size_t distance = 10 / view_.cell;
+        for (std::size_t column = 0; column < map_.columns; column += distance) {
             const std::size_t at = column * view_.cell;
             const std::size_t room =
-                std::min(apart * view_.cell - 1, map_.columns * view_.cell - at);
+                std::min(distance * view_.cell - 1, map_.columns * view_.cell - at);
             const std::string label =
-                label_text(map_.column_labels[column], apart * view_.cell - 2);
+                label_text(map_.column_labels[column], distance * view_.cell - 2);
             const std::size_t wide = display_width(label);
-            // The last one stands before its mark where there is no room behind it.
+            // The last one is before its mark if there is no space after it.
             const bool is_before = wide + 1 > room && width + wide < at;
             line.append((is_before ? at - wide : at) - width, ' ');
             line += is_before ? label + "^" : fitted("^" + label, room);
@@ -236,7 +235,7 @@ private:
                               terminal_.depth);
     }
 
-    /// The bar of colours, its ticks below it, and what else there is to know.
+    /// The colour bar, its ticks, and further notes.
     void write_legend() {
         constexpr std::size_t widest_bar = 40;
         const std::size_t wide = std::min(terminal_.columns, widest_bar);
@@ -261,7 +260,7 @@ private:
         write_words(words);
     }
 
-    /// Each text around its place, the ends first, others where they touch none.
+    /// Each label centred at its position, the ends first, others if they do not overlap.
     std::string tick_line(std::size_t wide) const {
         std::vector<ScaleTick> ticks = map_.ticks();
         std::rotate(ticks.begin(), ticks.end() - 1, ticks.end());
@@ -284,7 +283,7 @@ private:
         last_ = {};
     }
 
-    /// Only what changes is written.
+    /// Writes only what changes.
     void write_code(const std::string& code) {
         if (terminal_.depth == ColorDepth::none || code == last_) return;
         out_ << "\033[" << code << "m";

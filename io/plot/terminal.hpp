@@ -10,7 +10,7 @@
 
 namespace attn::io {
 
-/// How many colours a terminal shows; none: shades of characters.
+/// The number of colours of a terminal; none: characters as shades.
 enum class ColorDepth { none, ansi16, ansi256, rgb };
 
 struct Terminal {
@@ -18,19 +18,18 @@ struct Terminal {
     std::size_t columns = 80;
 };
 
-/// What the environment says of the place that text goes to: NO_COLOR, CLICOLOR_FORCE, COLORTERM,
-/// TERM and COLUMNS. `variable` gives null for those that are not set; `wide` is what the terminal
-/// itself says, 0 where there is none. Sources: no-color.org, bixense.com/clicolors.
+/// The properties of the output from the environment: NO_COLOR, CLICOLOR_FORCE, COLORTERM, TERM and
+/// COLUMNS. `variable` returns null for those that are not set; `wide` is the width that the
+/// terminal reports, 0 without a terminal. Sources: no-color.org, bixense.com/clicolors.
 Terminal terminal_of(bool is_terminal, std::size_t wide,
                      FunctionRef<const char*(const char*)> variable);
 
-/// Cells that fit the terminal: as many as it is wide, or fewer where heads of larger matrices can
-/// stand side by side.
+/// The number of cells that fit the terminal: its width, or fewer if heads of larger matrices fit
+/// side by side.
 HeatMapLimits limits_of(const Terminal& terminal, const NamedArray& array);
 
-/// What the picture shows in words, the matrices with labels, as many side by side as fit, numbers
-/// in small ones, half blocks in large ones; then the legend and the settings. No line is wider
-/// than the terminal.
+/// The title, the labelled matrices, as many side by side as fit, with numbers in small ones and
+/// half blocks in large ones; then the legend and the settings. No line is wider than the terminal.
 void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal);
 
 }  // namespace attn::io

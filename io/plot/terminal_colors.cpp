@@ -1,4 +1,3 @@
-// How a terminal is asked for a colour; see terminal_colors.hpp.
 #include "io/plot/terminal_colors.hpp"
 
 #include <algorithm>
@@ -39,12 +38,12 @@ Color palette_color(std::size_t index) {
     return {grey, grey, grey};
 }
 
-/// Of xterm's first 16: lighter from step to step in its palette and most others, and neither black
-/// nor white, which are the grounds of terminals.
+/// Some of xterm's first 16: each step is lighter in its palette and most others, without black and
+/// white, which are backgrounds.
 constexpr std::array<std::size_t, 5> rising{4, 12, 6, 10, 11};
 constexpr std::array<std::size_t, 7> blue_to_red{4, 12, 14, 7, 11, 9, 1};
 
-/// Never blank, as blocked cells are.
+/// Never blank, unlike blocked cells.
 constexpr std::array<std::string_view, 7> shades{"·", ":", "+", "░", "▒", "▓", "█"};
 constexpr std::array<std::string_view, 5> shades_above{"·", "░", "▒", "▓", "█"};
 constexpr std::array<std::string_view, 5> shades_below{"·", "-", "=", "#", "@"};
@@ -56,7 +55,7 @@ const T& part_of(std::span<const T> steps, double share) {
     return steps[std::min(static_cast<std::size_t>(place), steps.size() - 1)];
 }
 
-/// The first of them for nothing but what rounds to it.
+/// The first one only for values that round to it.
 std::string_view nearest_shade(std::span<const std::string_view> steps, double size) {
     const double place = std::clamp(size, 0.0, 1.0) * static_cast<double>(steps.size() - 1);
     return steps[static_cast<std::size_t>(std::lround(place))];

@@ -1,4 +1,3 @@
-// How a heat map is laid out on a terminal; see terminal_view.hpp.
 #include "io/plot/terminal_view.hpp"
 
 #include <algorithm>
@@ -12,15 +11,15 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t most_numbered = 24;  // tokens whose cells hold a number
+constexpr std::size_t max_numbered = 24;  // the most tokens whose cells show numbers
 constexpr std::size_t widest_terminal_label = 12, shortest_label = 4, widest_cell = 8;
 
-/// Columns that labels beside the map may take, with a blank behind them.
+/// Columns available for labels next to the map, with a blank after them.
 std::size_t label_room(const Terminal& terminal) {
     return std::min<std::size_t>(terminal.columns / 3, widest_terminal_label + 1);
 }
 
-/// Columns of each of so many panels side by side.
+/// Columns of each of this many panels side by side.
 std::size_t share_of(std::size_t columns, std::size_t panels) {
     return less((columns + panel_gap) / panels, panel_gap);
 }
@@ -42,7 +41,7 @@ public:
     View best() const {
         constexpr std::size_t screen = 40;
         std::vector<View> views;
-        if (std::max(map_.rows, map_.columns) <= most_numbered) {
+        if (std::max(map_.rows, map_.columns) <= max_numbered) {
             if (map_.row_step * map_.column_step == 1) add_numbered(views);
             const std::size_t width = label_ + 2 * map_.columns;
             if (width <= terminal_.columns)
@@ -65,9 +64,9 @@ private:
         return std::min(widest, terminal_.columns);
     }
 
-    /// As many side by side as leave room for the digits and four columns of each label.
+    /// As many side by side as leave space for the digits and four columns of each label.
     void add_numbered(std::vector<View>& views) const {
-        // Two digits, a sign where there may be one, and what parts them.
+        // Two digits, a sign if there may be one, and a separator.
         const std::size_t least = map_.is_diverging ? 4 : 3;
         const std::size_t most =
             std::clamp(widest_of(map_.column_labels) + 1, least, std::max(least, widest_cell));
@@ -108,14 +107,13 @@ View view_of(const HeatMap& map, const Terminal& terminal) {
 }
 
 HeatMapLimits limits_of(const Terminal& terminal, const NamedArray& array) {
-    constexpr std::size_t fewest =
-        40;  // cells across, where heads are pooled to stand beside others
+    constexpr std::size_t fewest = 40;  // cells across, if heads are pooled to fit side by side
     const std::vector<std::size_t> shape = shape_of(array);
     const bool has_halves = terminal.depth != ColorDepth::none;
     // A character is twice as high as it is wide; half blocks are square.
     const auto within = [&](std::size_t wide) {
         const std::size_t columns = std::max<std::size_t>(less(wide, label_room(terminal)), 1);
-        return HeatMapLimits{has_halves ? columns : std::max(most_numbered, columns / 2), columns};
+        return HeatMapLimits{has_halves ? columns : std::max(max_numbered, columns / 2), columns};
     };
     const HeatMapLimits alone = within(terminal.columns);
     if (shape.size() < 3) return alone;

@@ -1,4 +1,3 @@
-// Texts in pictures; see text_line.hpp.
 #include "io/plot/text_line.hpp"
 
 #include <algorithm>
@@ -13,20 +12,20 @@
 namespace attn::io {
 namespace {
 
-/// Joins letters, or chooses the style of one, and is nothing by itself.
+/// Joins letters, or selects the style of one, and is invisible.
 bool is_unseen(char32_t c) {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x2064) ||
            (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/// Hebrew's block is the first that goes to the left.
+/// Hebrew is the first right-to-left block.
 bool may_turn(char32_t c) {
     constexpr char32_t first = 0x590;
     return c >= first;
 }
 
-/// From the left, with Arabic letters in the forms that they have beside their neighbours.
-/// Source: Unicode's bidirectional algorithm, UAX #9, by GNU FriBidi.
+/// From the left, with Arabic letters in their contextual forms. Source: Unicode's bidirectional
+/// algorithm, UAX #9, by GNU FriBidi.
 std::u32string in_seen_order(const std::u32string& text) {
     const std::vector<FriBidiChar> written(text.begin(), text.end());
     std::vector<FriBidiChar> seen(written.size() + 1);  // and a 0

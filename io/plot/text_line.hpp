@@ -1,4 +1,4 @@
-// Texts in pictures: which glyphs they are, and where each stands.
+// Text in pictures: its glyphs and their positions.
 #pragma once
 
 #include <string_view>
@@ -13,18 +13,18 @@ struct PlacedGlyph {
     double at = 0;  ///< from the text's start, in parts of the font's size
 };
 
-/// One line as it is seen: from the left, Arabic letters joined, right-to-left texts turned round.
-/// What other scripts put before, below or into one another stands side by side.
+/// One line in visual order: from the left, Arabic letters joined, right-to-left text reversed.
+/// Letters that other scripts reorder, stack or join are side by side.
 struct TextLine {
     std::vector<PlacedGlyph> glyphs;
     double width = 0;      ///< in parts of the font's size
-    bool is_plain = true;  ///< all of the first font, in the order in which it is written
+    bool is_plain = true;  ///< all of the first font, in logical order
 };
 
 /// Of a UTF-8 text. Errors: std::bad_alloc.
 TextLine text_line(std::string_view text);
 
-/// Pixels that a text takes at a font of so many pixels.
+/// Width of a text in pixels at a font size in pixels.
 double text_width(std::string_view text, double size);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Files of arrays in binary form; see array_file.hpp.
 #include "io/read/array_file.hpp"
 
 #include <algorithm>
@@ -28,7 +27,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 18;
     throw Error(ErrorKind::input, array.place(), message);
 }
 
-/// "[1, 0]": the place of an element, counted in row-major order.
+/// "[1, 0]": the index of an element, given its position in row-major order.
 std::string index_text(std::size_t element, const std::vector<std::size_t>& shape) {
     std::string text = "]";
     for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
@@ -63,7 +62,7 @@ void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t 
                    array.place(), rules.memory_before == 0 ? "this array" : "all up to this array");
 }
 
-/// The place in row-major order of an element that is stored at `at`.
+/// The row-major position of the element stored at `at`.
 std::size_t row_major_place(std::size_t at, const StoredArray& array) {
     if (!array.fortran_order) return at;
     std::size_t place = 0, block = array.elements();
@@ -75,7 +74,7 @@ std::size_t row_major_place(std::size_t at, const StoredArray& array) {
     return place;
 }
 
-/// Refuses what the rules refuse in text, by the first such number in row-major order. Pieces may
+/// Applies the rules for text, and reports the first invalid number in row-major order. Pieces may
 /// come from several threads.
 class NumberCheck {
 public:
@@ -96,7 +95,7 @@ public:
         }
     }
 
-    /// Once all is read: damaged bytes are the greater fault.
+    /// After everything is read: damaged bytes take precedence.
     void end() const {
         if (!fault_) return;
         const bool finite = std::isfinite(fault_->value);
@@ -114,8 +113,8 @@ private:
         double value;
     };
 
-    /// Of the numbers as T. Without a branch, so that compilers turn it into vectors: what is not
-    /// finite leaves a NaN.
+    /// Checks the numbers as T. Without a branch, so that compilers vectorise it: numbers that are
+    /// not finite leave a NaN.
     template <class T, class Number>
     static bool all_finite(std::span<const Number> piece) {
         constexpr std::size_t lanes = 16;
@@ -169,7 +168,7 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
 
 namespace {
 
-/// What an array's zip entry holds from this element on; null where it is in no zip file.
+/// The contents of an array's zip entry from this element on; null if it is not in a zip file.
 std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t first) {
     if (array.zip == nullptr) return nullptr;
     auto stream = std::make_unique<ZipStream>(array.bytes, *array.zip, array.place());
@@ -183,7 +182,7 @@ std::unique_ptr<ZipStream> unzip_from(const StoredArray& array, std::size_t firs
     return stream;
 }
 
-/// Reads elements one run after the other, those of T straight into place.
+/// Reads elements one run after the other, those of T directly into place.
 template <class T>
 class ElementReader {
 public:
@@ -234,7 +233,7 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
 
 namespace {
 
-/// What holds its numbers in column-major order, the first index turning fastest, put in order.
+/// Converts column-major order, with the first index running fastest, to row-major order.
 template <class T>
 Array<T> in_row_major(const Array<T>& columns) {
     const std::vector<std::size_t>& shape = columns.shape();
@@ -257,7 +256,7 @@ Array<T> in_row_major(const Array<T>& columns) {
 namespace {
 
 /// All elements in stored order, piece by piece on the workers. They are read as Read, so that the
-/// check sees them as they are stored, and then are rounded to T.
+/// check applies to the stored values, and then rounded to T.
 template <class Read, class T>
 void read_into(const StoredArray& array, bool rounding_errors, Array<T>& values, NumberCheck& check,
                ThreadPool* workers) {
@@ -324,10 +323,10 @@ std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
         return std::string_view(text);
     };
     if (array.elements() == 0 || read(1) != "{") return {};
-    if (array.elements() > longest_metadata)
+    if (array.elements() > max_metadata_length)
         fail_at(array, std::to_string(array.elements()) +
                            " bytes of settings and labels; expected at most " +
-                           std::to_string(longest_metadata));
+                           std::to_string(max_metadata_length));
     return parse_metadata(array.place(), read(array.elements()));
 }
 

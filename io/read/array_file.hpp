@@ -1,5 +1,5 @@
 // Files of arrays in binary form (npy, npz, safetensors), behind one interface: a list of the
-// arrays with their shapes, each read when it is asked for.
+// arrays with their shapes, each read on demand.
 #pragma once
 
 #include <cstdint>
@@ -27,36 +27,36 @@ namespace attn::io {
 struct StoredArray {
     std::string name;  ///< empty in npy
     std::vector<std::size_t> shape;
-    std::optional<ElementType> type;  ///< empty: one that cannot be read
-    std::string type_name;            ///< as the file says it
+    std::optional<ElementType> type;  ///< empty: a type that cannot be read
+    std::string type_name;            ///< as the file specifies it
     bool big_endian = false;
     bool fortran_order = false;  ///< the first index runs fastest
     std::shared_ptr<const Bytes> bytes;
     std::uint64_t offset = 0;             ///< of the first element, in the file or in the zip entry
     std::uint64_t size = 0;               ///< of its elements there, in bytes
-    std::shared_ptr<const ZipEntry> zip;  ///< null where the file is no zip file
+    std::shared_ptr<const ZipEntry> zip;  ///< null if the file is not a zip file
 
     std::size_t elements() const;
     std::string place() const;  ///< "file.npz:name"
 };
 
-/// Where attn keeps its JSON beside arrays: in npz an array of bytes with this name, in safetensors
-/// this entry of the header's `__metadata__`.
+/// The location of attn's JSON metadata: in npz a byte array of this name, in safetensors this
+/// entry of the header's `__metadata__`.
 inline constexpr std::string_view npz_metadata = "__metadata__", safetensors_metadata = "attn";
 
 /// Most bytes of that JSON, and of a safetensors header; the format itself allows 100 MB.
-inline constexpr std::size_t longest_metadata = std::size_t{1} << 25,
-                             longest_safetensors_header = longest_metadata;
+inline constexpr std::size_t max_metadata_length = std::size_t{1} << 25,
+                             max_safetensors_header_length = max_metadata_length;
 
 struct ArrayFile {
     std::string name;  ///< the path, or <stdin>
     std::vector<StoredArray> arrays;
-    /// The JSON object that attn wrote beside its arrays: schema, config, shapes, ...; or null.
+    /// The JSON metadata of attn: schema, config, shapes, ...; or null.
     std::shared_ptr<const nlohmann::json> metadata = {};
-    /// Where each name stands among the arrays; without it `find` looks through all of them.
+    /// The index of each name among the arrays; without it `find` searches linearly.
     std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
 
-    /// Fills in `places`, once all arrays are there.
+    /// Fills in `places`; call after all arrays are added.
     void index_names();
 
     /// Its settings; null where there are none.
@@ -65,31 +65,30 @@ struct ArrayFile {
     const StoredArray* find(const std::string& array) const;
 };
 
-/// One for each format. Errors: kind input for what breaks the format, with the place in it.
+/// One function per format. Errors: kind input if the format is violated, with the location.
 ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
 
-/// model.safetensors.index.json: the arrays of all the files that it names, which stand beside it.
+/// model.safetensors.index.json: the arrays of all the files that it names, in the same folder.
 ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index);
 
 /// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
-/// and the number of elements before it. Errors: kind input where the bytes are damaged or the type
+/// and the number of elements before it. Errors: kind input if the bytes are damaged or the type
 /// cannot be read.
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take);
 
-/// The whole array in row-major order, as the workers, which may be null, read it into place.
-/// Errors: as read_elements; kind input where it has no elements, does not fit the rules, or needs
-/// more memory than there is.
+/// The whole array in row-major order, read by the workers, which may be null. Errors: as
+/// read_elements; kind input if it has no elements, violates the rules, or exceeds the memory.
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules,
                     ThreadPool* workers = nullptr);
 
-/// What attn wrote beside arrays, from its text or from an array of its bytes; null for what begins
-/// as no JSON object, which is another program's. Errors: kind input, where it is longer than
-/// longest_metadata; those of JsonDocument.
+/// The metadata of attn, from its text or from a byte array; null if it does not start as a JSON
+/// object and so is another program's. Errors: kind input if it is longer than max_metadata_length;
+/// those of JsonDocument.
 std::shared_ptr<const nlohmann::json> parse_metadata(const std::string& place,
                                                      std::string_view text);
 std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array);
@@ -100,7 +99,7 @@ NumberArray read_numbers(const StoredArray& array, const ArrayRules& rules,
 /// In the rules' dtype.
 RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers);
 
-/// For errors: "a (2, 3), b (4)", or how many there are and two of them.
+/// For errors: "a (2, 3), b (4)", or the number of arrays and two of them.
 std::string list_of(const std::vector<StoredArray>& arrays);
 
 }  // namespace attn::io

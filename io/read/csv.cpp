@@ -1,4 +1,3 @@
-// A matrix from CSV text; see csv.hpp.
 #include "io/read/csv.hpp"
 
 #include <algorithm>
@@ -90,7 +89,7 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
     values.reshape(shape);
 }
 
-/// A line that begins with '#' is a row only where it fits.
+/// A line that begins with '#' is a row only if it fits.
 void check_hash_line(const CsvLine& line, const CsvLine& first_row, bool labelled,
                      const Source& source, const CsvStyle& style) {
     if (style.comments || !line.begins_with_hash()) return;
@@ -120,8 +119,8 @@ LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const S
     return builder.finish();
 }
 
-/// By the fast reader, nothing where the text is not regular. Labels that it has read are labels if
-/// there is a word and no number among them.
+/// With the fast reader; empty if the text is not regular. The first column holds labels if there
+/// is a word and no number in it.
 std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const CsvLayout& layout,
                                            const Source& source, const ArrayRules& rules,
                                            ThreadPool* workers, std::size_t piece_size) {

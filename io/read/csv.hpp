@@ -15,52 +15,52 @@ namespace attn::io {
 
 struct LabelledMatrix {
     NumberArray matrix;               ///< (rows, columns), or the shape that a comment gives
-    std::vector<std::string> labels;  ///< one a row; empty where the file has no label column
-    std::vector<std::string> header;  ///< its fields; empty where the file has none
-    std::size_t header_line = 0;      ///< from 1; 0 where the file has none
+    std::vector<std::string> labels;  ///< one per row; empty if the file has no label column
+    std::vector<std::string> header;  ///< its fields; empty if the file has none
+    std::size_t header_line = 0;      ///< from 1; 0 if the file has none
 };
 
 enum class Guess { automatic, yes, no };
 inline constexpr Names<Guess, 3> guess_names{
     {{Guess::automatic, "auto"}, {Guess::yes, "yes"}, {Guess::no, "no"}}};
 
-/// What the text cannot say of itself.
+/// How to read ambiguous text.
 struct CsvStyle {
     Guess header = Guess::automatic;
     Guess labels = Guess::automatic;
     /// Whether lines that begin with '#' are comments; empty: those before the first line are.
     std::optional<bool> comments = {};
-    /// Whether a flag may set these. Else the file is a mask or a cache: a first row 0, 1, ... is a
-    /// row, and errors name no flags.
+    /// Whether flags may set these. Otherwise the file is a mask or a cache: a first row 0, 1, ...
+    /// is data, and errors name no flags.
     bool has_flags = true;
 };
 
-/// Reads one matrix (RFC 4180 quoting). The separator is the one that a first line `sep=X` names,
-/// else the first of tab ';' ',' in the first line, else white space. Blank lines are skipped, and
-/// rows of empty fields before and after all others. Lines that begin with '#' before the first
-/// line are comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a rank that the
-/// rules take, whose last axis the rows are; then there is neither header nor label.
+/// Reads one matrix (RFC 4180 quoting). The separator is that of a first line `sep=X`, else the
+/// first of tab ';' ',' in the first line, else white space. Blank lines are skipped, and rows of
+/// empty fields before and after all others. Lines that begin with '#' before the first line are
+/// comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a rank that the rules
+/// allow, with the rows as its last axis; then there is neither header nor label.
 ///
-/// Where the style leaves it open:
+/// If the style leaves it open:
 /// - The first line is a header if all its fields are words (csv_cells.hpp). If its first field is
 ///   empty or names labels (token, word, label, name, text, id, index), the others may also count
 ///   0, 1, 2, ..., be marks such as "." next to words, or all be quoted above unquoted numbers.
 /// - The first column holds labels if such a header names it; if it holds words and no unquoted
-///   number; or if it alone is quoted. Above labels the header may be one field short, as R writes
-///   row names.
+///   number; or if it alone is quoted. Above labels the header may be one field short, as in R's
+///   output with row names.
 /// - The first line is a row if all its fields after the first are numbers.
 ///
-/// Errors: kind input, with the flags of both ways to read it, for every other text: a first line
-/// of names and numbers, damaged numbers or missing values, or of 0, 1, 2, ...; numbers and words
-/// in the first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error
-/// value such as #N/A, or come after the first row.
+/// Errors: kind input, with the flags of both readings, for every other text: a first line of names
+/// and numbers, damaged numbers or missing values, or of 0, 1, 2, ...; numbers and words in the
+/// first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error value
+/// such as #N/A, or come after the first row.
 /// `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text where a number
 /// should be, a blank line among rows of one number, and a shape that the rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
                         ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
 
-/// Which line and column are not among the numbers, and the flags that read them otherwise, for a
-/// note; of what the style leaves open. Empty where nothing is left out.
+/// For a note: the line and column that are not data, and the flags that read them as data, if the
+/// style leaves it open. Empty if everything is data.
 std::string left_out(const LabelledMatrix& read, const Source& source, const CsvStyle& style);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Fields of CSV text; see csv_cells.hpp.
 #include "io/read/csv_cells.hpp"
 
 #include <algorithm>
@@ -61,9 +60,9 @@ bool is_dash(char32_t code) {
     return is_within(code, dashes);
 }
 
-/// What may come before the digits of a number, beside characters that are not seen: spaces, signs,
-/// quotes, brackets, comparisons, points. Not '#', '_', '@', '/' and the like, which names begin
-/// with.
+/// Characters that may come before the digits of a number, in addition to invisible ones: spaces,
+/// signs, quotes, brackets, comparisons, points. Not '#', '_', '@', '/' and the like, which names
+/// begin with.
 bool may_precede_digits(char32_t code) {
     static constexpr std::array<CodeRange, 15> others{{{0xa0, 0xa0},
                                                        {0xb1, 0xb1},
@@ -111,7 +110,7 @@ bool is_any_digit(char32_t code) {
     return is_within(code, digits) || (code >= 0x1d7ce && code <= 0x1d7ff);
 }
 
-/// 2024-05-31 and what follows it, such as a time.
+/// 2024-05-31, possibly followed by a time.
 bool is_date(std::string_view text) {
     static constexpr std::string_view form = "dddd-dd-dd";
     if (text.size() < form.size()) return false;

@@ -1,4 +1,4 @@
-// What one field of CSV text may be: a number, a number that is damaged, a missing value, a word.
+// The kinds of fields in CSV text: a number, a damaged number, a missing value, a word.
 #pragma once
 
 #include <string_view>
@@ -7,22 +7,22 @@ namespace attn::io {
 
 enum class Cell {
     word,
-    number,   ///< as parse_loose_number reads it, nan and inf included
+    number,   ///< as parse_loose_number reads it, including nan and inf
     damaged,  ///< nearly a number: 1 000, 1_000, 50%, 1/2, 0x10, $3, 1.5abc, a minus of Unicode,
               ///< true
-    missing,  ///< empty, or as other programs write it: NA, null, None, #N/A
+    missing,  ///< empty, or a form of other programs: NA, null, None, #N/A
     mark      ///< . - ? or several: a missing value, or a token
 };
 
-/// A damaged number has a digit before any letter, but for signs and currencies: x1, V1, dim_0, #1
+/// A damaged number has a digit before any letter, except signs and currencies: x1, V1, dim_0, #1
 /// and _1 are words, and so is a date such as 2024-05-31.
 Cell cell_of(std::string_view text);
 
 /// "0,43".
 bool has_decimal_comma(std::string_view text);
 
-/// Whether a header's first field says that the column holds labels: it is empty, or token, word,
-/// label, name, text, id or index.
+/// Whether a header's first field marks a column of labels: it is empty, or token, word, label,
+/// name, text, id or index.
 bool names_labels(std::string_view text);
 
 /// Whether it is the decimal number `number`, as pandas names columns.

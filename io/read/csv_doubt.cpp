@@ -1,4 +1,3 @@
-// What may be read in two ways; see csv_doubt.hpp.
 #include "io/read/csv_doubt.hpp"
 
 #include "core/base/error.hpp"

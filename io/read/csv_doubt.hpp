@@ -1,4 +1,4 @@
-// Fields of a line of CSV by their kind, and errors where text may be read in two ways.
+// Fields of a line of CSV by their kind, and errors for ambiguous text.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ inline Cell cell_of(const Field& field) {
     return cell_of(std::string_view(field.text));
 }
 
-/// A damaged number that had to be quoted for the separator in it: "1,000". Its quotes do not make
+/// A damaged number that is quoted because of the separator in it: "1,000". The quotes do not make
 /// it a name or a label.
 bool is_quoted_number(const Field& field, char separator);
 
-/// How many fields of a line, from `first` on, are of each kind.
+/// The number of fields of each kind in a line, from `first` on.
 struct CellCounts {
     std::size_t words = 0, numbers = 0, marks = 0, others = 0;
     bool all_quoted = true;
@@ -38,8 +38,8 @@ std::string not_a_number(const Field& field);
 /// "found 'NA', which may be a missing value or a label".
 std::string found_text(const Field& field, const std::string& otherwise);
 
-/// Errors: always, kind input: what was found, and the flags of both ways to read it; for a file
-/// that no flags apply to, what it should hold.
+/// Always throws. Errors: kind input: what was found, and the flags of both readings; for a file
+/// without flags, the expected contents.
 [[noreturn]] void refuse_reading(const std::string& place, const std::string& found,
                                  const CsvStyle& style, const std::string& flags,
                                  const std::string& without_flags);

@@ -1,4 +1,3 @@
-// Headers of CSV text; see csv_header.hpp.
 #include "io/read/csv_header.hpp"
 
 #include <algorithm>
@@ -11,14 +10,14 @@
 namespace attn::io {
 namespace {
 
-/// Fields [first, end) are 0, 1, 2, ...: the names that pandas gives to columns without names.
+/// Fields [first, end) are 0, 1, 2, ...: the names of unnamed columns in pandas.
 bool counts_from_zero(const CsvLine& line, std::size_t first) {
     for (std::size_t i = first; i < line.fields.size(); ++i)
         if (!is_count(line.fields[i].text, i - first)) return false;
     return line.fields.size() > first;
 }
 
-/// Whole numbers that grow, as years do: names of columns as likely as a row.
+/// Increasing integers, such as years: as likely the names of columns as a row.
 bool count_up(const CsvLine& line, std::size_t first) {
     std::string_view last;
     for (std::size_t i = first; i < line.fields.size(); ++i) {
@@ -89,8 +88,8 @@ private:
         return true;
     }
 
-    /// All names are in quotes above a label and numbers without them, as attn and R write names
-    /// that could be something else.
+    /// All names are quoted above an unquoted label and numbers, as attn and R write ambiguous
+    /// names.
     bool is_named_in_quotes(const CellCounts& names) {
         if (!names.all_quoted || (names.words == 0 && names.has_quoted_number) || !next())
             return false;
@@ -106,7 +105,7 @@ private:
                "a label that is another word, or words in a header");
     }
 
-    /// At the first field that is neither a number nor a name, else at the first name.
+    /// Reports the first field that is neither a number nor a name, else the first name.
     [[noreturn]] void refuse_mixed() {
         const auto is_doubtful = [](const Field& field) {
             const Cell cell = cell_of(field);
@@ -119,7 +118,7 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        if (!next())  // a header of nothing
+        if (!next())  // an empty header
             throw Error(ErrorKind::input, source_.place(found->offset), not_a_number(*found));
         refuse_reading(source_.place(found->offset), found_text(*found, "the name of a column"),
                        style_,

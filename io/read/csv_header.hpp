@@ -6,8 +6,8 @@
 
 namespace attn::io {
 
-/// By the rules of csv.hpp for text alone, whatever `style.header` is; `rest` goes on after the
-/// line. Errors: kind input, where they leave it open.
+/// By the rules of csv.hpp for text, ignoring `style.header`; `rest` continues after the line.
+/// Errors: kind input if the text is ambiguous.
 bool looks_like_header(const CsvLine& line, const CsvLineReader& rest, const Source& source,
                        const CsvStyle& style);
 

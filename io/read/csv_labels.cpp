@@ -1,4 +1,4 @@
-// Labels in the first column of CSV text; see csv_layout.hpp.
+// Labels in the first column of CSV text.
 #include <algorithm>
 
 #include "io/read/csv_doubt.hpp"
@@ -19,7 +19,7 @@ struct FirstColumn {
             line = record.line;
         }
     };
-    Seen words, numbers, quoted, doubtful;  // of numbers and the doubtful: unquoted ones
+    Seen words, numbers, quoted, doubtful;  // of numbers and ambiguous fields: unquoted ones
     bool others_quoted = false, others_plain = false;
 
     void add(const CsvLine& record, char separator) {
@@ -40,14 +40,14 @@ bool is_number(const Field& field) {
     return !field.quoted && cell_of(field) == Cell::number;
 }
 
-/// Whether it is a row if its first field is a label; else it is wrong anyway.
+/// Whether it is a row if its first field is a label; otherwise it is an error in any case.
 bool fits(const CsvLine& line, const CsvLine& first_row) {
     return line.fields.size() == first_row.fields.size() &&
            std::all_of(line.fields.begin() + 1, line.fields.end(),
                        [](const Field& field) { return cell_of(field) == Cell::number; });
 }
 
-/// A first line of words is a header too, where it is the only one and numbers follow.
+/// A first line of words is also a header if it is the only one and numbers follow.
 [[noreturn]] void refuse_column(const FirstColumn& column, const CsvLayout& layout,
                                 const Source& source, const CsvStyle& style) {
     const bool is_word = column.doubtful.count == 0 ||

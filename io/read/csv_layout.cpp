@@ -1,4 +1,3 @@
-// How CSV text is laid out; see csv_layout.hpp.
 #include "io/read/csv_layout.hpp"
 
 #include <algorithm>
@@ -37,9 +36,9 @@ struct HashRow {
 };
 
 /// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
-/// one of `words` or a missing value, then numbers. Of any width where all of them are numbers
-/// behind a separator that is no blank, where it begins with an error value, or with an empty
-/// field. Nothing where there is none.
+/// one of `words` or a missing value, then numbers. Of any width if all fields after a separator
+/// other than a blank are numbers, if it begins with an error value, or with an empty field. Empty
+/// if there is none.
 std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, char separator,
                                        const std::vector<std::size_t>& widths, bool words) {
     const std::string_view text = source.text.substr(0, end);
@@ -61,7 +60,7 @@ std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, ch
             CsvLineReader as_row(alone, false, separator);
             if (!as_row.next(record)) continue;
         } catch (const Error&) {
-            continue;  // no row, then
+            continue;  // so it is not a row
         }
         const CellCounts rest(record, 1, separator);
         const std::size_t width = record.fields.size();
@@ -84,7 +83,7 @@ std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, ch
     return {};
 }
 
-/// Lines that begin with '#' above `layout`: whether one of them has to be the first row.
+/// Lines that begin with '#' above `layout`: whether one of them must be the first row.
 std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separator,
                                           const Source& source, const CsvStyle& style) {
     if (style.comments) return {};
@@ -125,7 +124,7 @@ bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, c
     return !has_shape && looks_like_header(line, rest, source, style);
 }
 
-/// As far as the header and the first row say it.
+/// As far as the header and the first row determine it.
 std::optional<bool> first_words(const CsvLayout& layout, bool has_shape, const CsvStyle& style) {
     const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
     if (style.labels != Guess::automatic) return style.labels == Guess::yes;
@@ -134,7 +133,7 @@ std::optional<bool> first_words(const CsvLayout& layout, bool has_shape, const C
     return {};
 }
 
-/// Below a header, a line that begins with '#' is a row only where it fits.
+/// Below a header, a line that begins with '#' is a row only if it fits.
 void check_first_hash_line(const CsvLayout& layout, char separator, const Source& source,
                            const CsvStyle& style) {
     const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();

@@ -9,24 +9,24 @@
 
 namespace attn::io {
 
-/// What the first lines say.
+/// The layout found in the first lines.
 struct CsvLayout {
-    CsvLine header;                ///< without fields where there is none
+    CsvLine header;                ///< without fields if there is none
     CsvLine row;                   ///< the first one
-    std::optional<bool> labelled;  ///< empty where the whole first column has to be looked at
+    std::optional<bool> labelled;  ///< empty if the whole first column must be examined
 };
 
-/// Reads up to the first row; `reader` goes on after it. csv.hpp has the rules. Errors: kind input,
-/// where they leave it open, or there is no row.
+/// Reads up to the first row; `reader` continues after it. csv.hpp has the rules. Errors: kind
+/// input if the text is ambiguous, or there is no row.
 CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyle& style);
 
-/// Whether the first column holds labels, by all of its fields; `rows` goes on after the first row
-/// and is read to the end. Errors: kind input, where they leave it open.
+/// Whether the first column holds labels, by all of its fields; `rows` continues after the first
+/// row and is read to the end. Errors: kind input if the text is ambiguous.
 bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& source,
                 const CsvStyle& style);
 
-/// A line that begins with '#' after the first row, and is neither a comment nor a row of
-/// `layout`. `may_be_labelled`: it would be a row if its first field were a label. Errors: always.
+/// A line that begins with '#' after the first row, and is neither a comment nor a row of `layout`.
+/// `may_be_labelled`: it would be a row if its first field were a label. Always throws.
 [[noreturn]] void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const Source& source,
                                    const CsvStyle& style);
 

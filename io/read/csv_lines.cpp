@@ -1,4 +1,3 @@
-// CSV text as records; see csv_lines.hpp.
 #include "io/read/csv_lines.hpp"
 
 #include <algorithm>
@@ -33,7 +32,7 @@ char separator_in(std::string_view line) {
     return ' ';
 }
 
-/// "2, 6, 3"; nothing where it is another text.
+/// "2, 6, 3"; empty for other text.
 std::vector<std::size_t> whole_numbers(std::string_view text) {
     std::vector<std::size_t> numbers;
     for (;;) {
@@ -58,8 +57,8 @@ CsvLineReader::CsvLineReader(const Source& source, std::optional<bool> comments,
     if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
 }
 
-/// A field of one digit takes 24 times its space here.
-constexpr std::size_t most_fields = std::size_t{1} << 22;
+/// A field of one digit takes 24 times its size here.
+constexpr std::size_t max_fields = std::size_t{1} << 22;
 
 bool CsvLineReader::next(CsvLine& line) {
     do {
@@ -68,15 +67,15 @@ bool CsvLineReader::next(CsvLine& line) {
         line.line = line_;
         line.offset = at_;
         do {
-            if (line.fields.size() == most_fields)
+            if (line.fields.size() == max_fields)
                 throw Error(ErrorKind::input, source_.name + ":" + std::to_string(line_),
-                            "more than " + std::to_string(most_fields) +
+                            "more than " + std::to_string(max_fields) +
                                 " fields on one line; expected fewer, or another format");
             line.fields.push_back(read_field());
         } while (take_separator());
         skip_line_end();
         if (is_empty(line) && empty_line_ == 0) empty_line_ = line.line;
-    } while (is_empty(line));  // spreadsheets end their sheets with rows of separators
+    } while (is_empty(line));  // spreadsheets end with rows of separators
     if (!before_first_ && empty_line_ != 0)
         throw Error(ErrorKind::input, source_.name + ":" + std::to_string(empty_line_),
                     "a row of empty fields between others; expected numbers, or no such line");
@@ -93,7 +92,7 @@ void CsvLineReader::restart_at(std::size_t offset, std::size_t line) {
     empty_line_ = 0;
 }
 
-/// Excel's first line `sep=;`; 0 where there is none.
+/// Excel's first line `sep=;`; 0 if there is none.
 char CsvLineReader::named_separator() const {
     const std::string_view line = text_.substr(0, text_.find_first_of("\r\n"));
     return line.size() == 5 && line.starts_with("sep=") ? line[4] : '\0';
@@ -114,12 +113,12 @@ char CsvLineReader::find_separator() const {
     return comment.empty() ? ',' : separator_in(comment);
 }
 
-/// To the next line that is neither blank nor a comment.
+/// Skips to the next line that is neither blank nor a comment.
 bool CsvLineReader::skip_to_record() {
     while (at_ < text_.size()) {
         const std::size_t start = std::min(text_.find_first_not_of(" \t", at_), text_.size());
         const bool ends = start == text_.size() || text_[start] == '\n' || text_[start] == '\r';
-        // Tabs may be empty fields: they stay.
+        // Tabs may separate empty fields: they are kept.
         const bool blank =
             ends && (separator_ != '\t' ||
                      text_.substr(at_, start - at_).find('\t') == std::string_view::npos);

@@ -25,31 +25,31 @@ struct CsvLine {
     bool begins_with_hash() const { return !fields[0].quoted && fields[0].text.starts_with('#'); }
 };
 
-/// What a comment `# shape: 2, 6, 3` says.
+/// The shape in a comment `# shape: 2, 6, 3`.
 struct ShapeComment {
-    std::vector<std::size_t> shape;  // empty where there is none
+    std::vector<std::size_t> shape;  // empty if there is none
     std::size_t line = 0;
 };
 
-/// Splits the text into records; csv.hpp says what separates fields and what is skipped.
-/// Errors: kind input, at quotes that do not end or go on, at a row of empty fields between others,
-/// and at a shape that is none.
+/// Splits the text into records; csv.hpp defines separators and skipped lines. Errors: kind input
+/// for unterminated quotes or text after them, for a row of empty fields between others, and for an
+/// invalid shape.
 class CsvLineReader {
 public:
     /// `comments`: whether lines that begin with '#' are comments; empty: those before the first
-    /// other line are. `separator`: where it is known already.
+    /// other line are. `separator`: if it is already known.
     CsvLineReader(const Source& source, std::optional<bool> comments, char separator = '\0');
 
     /// White space is ' '.
     char separator() const { return separator_; }
 
-    /// Of the comments before the first line.
+    /// The shape in the comments before the first line.
     const ShapeComment& shape() const { return shape_; }
 
     /// False at the end of the text.
     bool next(CsvLine& line);
 
-    /// Goes on at this line, which is not a comment.
+    /// Continues at this line, which is not a comment.
     void restart_at(std::size_t offset, std::size_t line);
 
 private:
@@ -74,7 +74,7 @@ private:
     std::size_t line_ = 1;
     bool before_first_ = true;
     bool after_blank_ = false;    // since the last record
-    std::size_t empty_line_ = 0;  // of empty fields, since the last record; 0: none
+    std::size_t empty_line_ = 0;  // the last line of empty fields since the last record; 0: none
     ShapeComment shape_;
 };
 

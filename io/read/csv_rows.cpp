@@ -1,4 +1,3 @@
-// Reads regular CSV rows on all workers; see csv_rows.hpp.
 #include "io/read/csv_rows.hpp"
 
 #include <cstring>
@@ -28,7 +27,7 @@ public:
         };
         const std::vector<RowPiece> pieces = cut_rows(text_, "\n", next_line, piece_size, workers);
         const std::size_t rows = pieces.back().before + 1;
-        // A number and what follows it take two bytes.
+        // A number and its separator take two bytes.
         if (rows > (text_.size() + 1) / 2 / columns_) return {};
         read_.matrix.values = Array<double>::from_shape({rows, columns_});
         if (style_.labelled) read_.labels.resize(rows);
@@ -61,7 +60,7 @@ private:
         return true;
     }
 
-    /// Each of these returns where it ends, null where another text stands.
+    /// Each of these returns the end of what it read, null for other text.
     const char* take_separator(const char* at) const {
         if (style_.separator == ' ')
             return at != end_ && is_padding(*at) ? skip_padding(at) : nullptr;
@@ -91,7 +90,7 @@ private:
 
     const char* read_number(const char* at, double& value) const {
         if (end_ - at >= decimal_reach && !rules_.rounding_errors) {
-            // What it reads is below 1e38 and needs no rule.
+            // Its numbers are below 1e38 and satisfy every rule.
             const char* const after = read_decimal(at, value);
             if (after != nullptr) return after;
         }

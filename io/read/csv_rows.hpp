@@ -1,5 +1,5 @@
-// Reads regular CSV rows on all workers; whatever it does not expect it leaves to csv.hpp, which
-// knows the errors.
+// Reads regular CSV rows on all workers; anything unexpected is left to csv.hpp, which reports the
+// errors.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace attn::io {
 
-/// What is known of the rows once the first one has been looked at.
+/// The layout of the rows, known from the first one.
 struct CsvRowStyle {
     char separator;      ///< ' ': any white space
     std::size_t fields;  ///< of every row, the label included
     bool labelled;
 };
 
-/// The matrix that `text` holds from its first byte to its end, without comments, blank lines or
-/// quotes; nothing where anything in it is unexpected. What is read is read as read_csv reads it.
+/// The matrix in `text`, which has no comments, blank lines or quotes; empty if anything in it is
+/// unexpected. The numbers equal those of read_csv.
 std::optional<LabelledMatrix> read_csv_rows(std::string_view text, const CsvRowStyle& style,
                                             const ArrayRules& rules, ThreadPool* workers = nullptr,
                                             std::size_t piece_size = default_piece);

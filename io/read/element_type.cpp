@@ -1,4 +1,3 @@
-// The number types that array files hold; see element_type.hpp.
 #include "io/read/element_type.hpp"
 
 #include <algorithm>
@@ -30,8 +29,8 @@ constexpr std::array<TypeNames, 13> types{{{ElementType::boolean, "b1", "BOOL", 
                                            {ElementType::float32, "f4", "F32", 4},
                                            {ElementType::float64, "f8", "F64", 8}}};
 
-/// IEEE 754 binary16. The bits become those of a float32 whose exponent is 112 too small, which
-/// one exact product mends, also for subnormals.
+/// IEEE 754 binary16. The bits become those of a float32 whose exponent is 112 too small, which an
+/// exact product corrects, also for subnormals.
 struct Half {
     std::uint16_t bits;
     explicit operator float() const {
@@ -131,7 +130,7 @@ void decode(ElementType type, bool big_endian, const char* from, std::size_t cou
 
 double rounding_error(std::uint64_t integer) {
     const auto nearest = static_cast<double>(integer);
-    // 2^64 does not fit; unsigned differences wrap around to it.
+    // 2^64 does not fit; unsigned differences wrap around accordingly.
     const std::uint64_t whole = nearest == 0x1p64 ? 0 : static_cast<std::uint64_t>(nearest);
     return static_cast<double>(static_cast<std::int64_t>(integer - whole));
 }

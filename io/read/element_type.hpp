@@ -1,4 +1,4 @@
-// The number types that array files hold, and how their bytes become numbers.
+// The element types of array files, and their conversion to numbers.
 #pragma once
 
 #include <cstddef>
@@ -33,19 +33,19 @@ std::optional<ElementType> type_of_descr(std::string_view descr);
 /// safetensors' name of a type: "F32", "BOOL".
 std::optional<ElementType> type_of_safetensors(std::string_view name);
 
-/// Whether elements lie in a file as numbers of T do in memory.
+/// Whether elements in the file have the memory layout of T.
 template <class T>
 bool is_stored_as(ElementType type, bool big_endian);
 
-/// `count` elements at `from`, which need not be aligned, as numbers of T: exact where T holds the
-/// value, else rounded to nearest. Booleans are 0 where the byte is 0, else 1.
+/// Converts `count` elements at `from`, which need not be aligned, to T: exact if T can hold the
+/// value, otherwise rounded to nearest. Booleans are 0 if the byte is 0, otherwise 1.
 template <class T>
 void decode(ElementType type, bool big_endian, const char* from, std::size_t count, T* to);
 
-/// An integer less the float64 nearest to it, exactly; 0 up to 2^53.
+/// An integer minus the float64 nearest to it, exactly; 0 up to 2^53.
 double rounding_error(std::uint64_t integer);
 
-/// The same of `count` elements, 0 where they are not 64-bit integers.
+/// The same for `count` elements; 0 for other types than 64-bit integers.
 template <class T>
 void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
                             T* to);

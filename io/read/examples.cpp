@@ -1,4 +1,4 @@
-// The inputs built into the program; data/README.md says where each comes from.
+// The built-in inputs; data/README.md lists their sources.
 #include "io/read/examples.hpp"
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 namespace attn::io {
 namespace {
 
-// (6, 3): "Your journey starts with one step", one row a word.
+// (6, 3): "Your journey starts with one step", one row per word.
 const std::vector<double> journey{
     // clang-format off
     0.43, 0.15, 0.89,

@@ -10,12 +10,12 @@
 namespace attn::io {
 
 struct Example {
-    NumberArray inputs;               ///< empty where the example is a text
-    std::vector<std::string> tokens;  ///< one a row, or empty
+    NumberArray inputs;               ///< empty if the example is text
+    std::vector<std::string> tokens;  ///< one per row, or empty
     std::string text;                 ///< for `--text`, or empty
 };
 
-/// Names in help's order. `find_example` takes one of them.
+/// Names in the order of help. `find_example` takes one of them.
 inline constexpr std::string_view example_names = "journey|pair|sentence";
 Example find_example(std::string_view name);
 

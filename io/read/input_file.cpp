@@ -1,4 +1,3 @@
-// A file of any format that arrays come in; see input_file.hpp.
 #include "io/read/input_file.hpp"
 
 #include <algorithm>
@@ -18,8 +17,8 @@ namespace attn::io {
 DataPath split_data_path(const std::string& path) {
     const bool is_whole = path.find(':') == std::string::npos;
     if (is_whole || path_exists(path)) return {path, ""};
-    constexpr std::size_t longest_path = 4096;  // Linux's limit; other systems' are lower
-    for (std::size_t colon = path.find(':'); colon < longest_path;
+    constexpr std::size_t max_path_length = 4096;  // Linux's limit; other systems' are lower
+    for (std::size_t colon = path.find(':'); colon < max_path_length;
          colon = path.find(':', colon + 1)) {
         const std::string file = path.substr(0, colon);
         const bool named = file == "-" || may_hold_names(file);
@@ -30,23 +29,23 @@ DataPath split_data_path(const std::string& path) {
 
 namespace {
 
-constexpr std::size_t longest_magic = 64;
+constexpr std::size_t max_magic_length = 64;
 
-/// Nobody waits for the end of what holds what no text does.
+/// There is no need to read the rest of a pipe that is not text.
 void check_text_input(const std::string& name, std::string_view so_far, std::size_t from) {
-    refuse_unread(name, so_far.substr(0, longest_magic));
+    refuse_unread(name, so_far.substr(0, max_magic_length));
     check_text(name, so_far, from);
 }
 
 void check_unless_binary(const std::string& name, std::string_view so_far, std::size_t from) {
-    if (format_of_start(so_far.substr(0, longest_magic)) == nullptr)
+    if (format_of_start(so_far.substr(0, max_magic_length)) == nullptr)
         check_text_input(name, so_far, from);
 }
 
 void check_binary(const std::string& name, std::string_view so_far, std::size_t) {
-    // A shorter one gets its format's own error.
+    // A shorter start gets the error of its format.
     constexpr std::size_t enough = std::size_t{1} << 20;
-    if (so_far.size() > enough && format_of_start(so_far.substr(0, longest_magic)) == nullptr)
+    if (so_far.size() > enough && format_of_start(so_far.substr(0, max_magic_length)) == nullptr)
         throw Error(ErrorKind::input, name,
                     "begins as no npy, npz or safetensors file; expected one");
 }
@@ -61,7 +60,8 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
                                : format->text    ? check_text_input
                                                  : check_binary;
     const std::shared_ptr<const Bytes> bytes = Bytes::open(parts.file, access, check);
-    const std::string start = bytes->read(0, std::min<std::uint64_t>(bytes->size(), longest_magic));
+    const std::string start =
+        bytes->read(0, std::min<std::uint64_t>(bytes->size(), max_magic_length));
     InputFile file;
     file.array = parts.array;
     file.name = file.place = bytes->name();
@@ -88,11 +88,11 @@ InputFile input_file_of_line(Source line) {
 
 namespace {
 
-/// The members of a result that are no arrays of numbers.
+/// The members of a result that are not arrays of numbers.
 constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
                                                      "config", "shapes", "layout"};
 
-/// Steps of a result are no parameters.
+/// Steps of a result are not parameters.
 bool is_step(const std::string& name) {
     const auto array = find_array(name);
     return array && !array->row().is_parameter();
@@ -125,7 +125,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
             array.bytes =
                 Bytes::of(name, std::string_view(reinterpret_cast<const char*>(values.data()),
                                                  values.size() * sizeof(double)));
-        } else {  // There all the same: what needs or ignores it can say so.
+        } else {  // Still listed, so that whoever needs or ignores it can report it.
             if (document.read_value(member).is_null()) continue;
             array.type_name = "no array";
             array.bytes = Bytes::of(name, {});

@@ -1,4 +1,4 @@
-// A file of any format that arrays come in, and the one array that is meant.
+// A file of any input format, and the selected array.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ namespace attn::io {
 
 struct InputFormat;  // input_formats.hpp
 
-/// "file.npz:name" is the array `name` of file.npz, unless a file has that whole name.
+/// "file.npz:name" is the array `name` of file.npz, unless a file has the full name.
 struct DataPath {
     std::string file;
-    std::string array;  ///< empty where none is named
+    std::string array;  ///< empty if none is named
 };
 DataPath split_data_path(const std::string& path);
 
-/// Exactly one of `document` and `arrays` is there, or none for CSV and for lines of NDJSON.
+/// Exactly one of `document` and `arrays` is set, or none for CSV and for lines of NDJSON.
 struct InputFile {
     std::string name;   ///< the path, or <stdin>
-    std::string place;  ///< what errors call it: the name, or "name:line" of a line
-    std::string array;  ///< the array that the path names, or empty
+    std::string place;  ///< the name in errors: the name, or "name:line" of a line
+    std::string array;  ///< the array named in the path, or empty
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
@@ -35,31 +35,31 @@ struct InputFile {
     bool holds_object() const { return document != nullptr && !document->is_array(); }
 };
 
-/// Opens a file; nothing of its arrays is read yet. Without `format` the name's suffix says what it
-/// is, else its first bytes do. Errors: kind io where it cannot be read; kind input where it breaks
-/// its format.
+/// Opens a file without reading its arrays. Without `format`, the suffix determines the format,
+/// else the first bytes. Errors: kind io if it cannot be read; kind input if it violates its
+/// format.
 InputFile open_input_file(const std::string& path, const InputFormat* format = nullptr,
                           const Access& access = {});
 
-/// A line of JSON that is here already, as a file. Errors: kind input.
+/// A line of JSON in memory, as a file. Errors: kind input.
 InputFile input_file_of_line(Source line);
 
 /// The arrays of a JSON object, all read at once: for weights, which have names. A result's schema
 /// and config become the metadata. Errors: as JsonDocument::read_array.
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 
-/// Words beside a matrix: one a row, one a column; or empty.
+/// Labels of a matrix: one per row, one per column; or empty.
 struct MatrixLabels {
     std::vector<std::string> rows, columns;
-    std::string note = {};  ///< of CSV: which line and column are not among the numbers, or empty
+    std::string note = {};  ///< of CSV: the line and column that are not data, or empty
 };
 
-/// The array that the path names, or the only one. Its labels go to `labels`, where it is not null.
-/// Errors: kind input, listing the arrays where there are several and none is named.
+/// The array named in the path, or the only one. Its labels go to `labels`, if not null. Errors:
+/// kind input, listing the arrays if there are several and none is named.
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 
-/// The same in the rules' dtype: a binary file's are read straight into place.
+/// The same in the rules' dtype: those of binary files are read directly into place.
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                      const CsvStyle& style = {}, MatrixLabels* labels = nullptr);
 

@@ -1,4 +1,3 @@
-// The table of input formats; see input_formats.hpp.
 #include "io/read/input_formats.hpp"
 
 #include <algorithm>
@@ -14,14 +13,14 @@ namespace attn::io {
 namespace {
 
 constexpr std::string_view index_suffix = ".safetensors.index.json";
-constexpr std::size_t longest_start = 65536;
+constexpr std::size_t max_start_length = 65536;
 
-/// A format that is not read, but known when it is met.
+/// A format that is recognised but not supported.
 struct UnreadFormat {
     std::string_view what;
     std::array<std::string_view, 5> suffixes;
-    std::string_view start;  ///< its first bytes; empty where they say little
-    std::string_view way;    ///< to a format that is read
+    std::string_view start;  ///< its first bytes; empty if they are not specific
+    std::string_view way;    ///< conversion to a supported format
 };
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
@@ -63,9 +62,9 @@ const InputFormat* format_of_suffix(const std::string& suffix) {
     return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
 }
 
-/// A bracket first; blanks before it are passed over, as many as a start may have.
+/// A bracket first, after any number of blanks within the start.
 bool starts_with_bracket(std::string_view text) {
-    text = text.substr(0, longest_start);
+    text = text.substr(0, max_start_length);
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
 }
@@ -102,8 +101,8 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
     for (const JsonMember& member : document.members())
         if (document.holds_array(member) && !is_label_key(member.key))
             list += (list.empty() ? "" : ", ") + shortened(member.key);
-    constexpr std::size_t longest_names = 400;
-    list = shortened(list, longest_names);
+    constexpr std::size_t max_names_length = 400;
+    list = shortened(list, max_names_length);
     if (file.array.empty()) {
         if (list.empty())
             throw Error(ErrorKind::input, file.name,
@@ -153,7 +152,7 @@ void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
     file.document = std::make_unique<const JsonDocument>(*file.source);
 }
 
-/// Lines are read when they are asked for; one object is a document.
+/// Lines are read on demand; one object is a document.
 void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
     const std::string_view text = file.source->text;
     if (!looks_like_ndjson(text) && !is_one_line_of_list(text)) open_json_file(file, bytes);
@@ -189,7 +188,7 @@ NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, Threa
 
 namespace {
 
-/// A header that counts 0, 1, 2, ... is none of words, and over a column of labels stands no label.
+/// A header 0, 1, 2, ... has no words, and the field above the column of labels is not a label.
 std::vector<std::string> column_labels(const LabelledMatrix& read) {
     std::vector<std::string> words = read.header;
     const std::size_t columns = read.matrix.values.shape().back();

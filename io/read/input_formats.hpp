@@ -1,5 +1,4 @@
-// The formats that arrays are read from, one row each: what tells a format, and how a file of it is
-// opened and read.
+// The input formats, one row each: how a format is recognised, opened and read.
 #pragma once
 
 #include <array>
@@ -15,20 +14,21 @@ namespace attn::io {
 struct InputFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes;
-    bool text;      ///< UTF-8, read whole
+    bool text;      ///< UTF-8, read as a whole
     bool named;     ///< its arrays have names, FILE:NAME
-    bool booleans;  ///< tells true and false from 1 and 0
-    /// Whether it can be one: asked of the first bytes, or of a text's all, in the table's order.
+    bool booleans;  ///< distinguishes true and false from 1 and 0
+    /// Whether the first bytes, or the whole text, may have this format; called in the order of the
+    /// table.
     bool (*starts)(std::string_view text);
     void (*open)(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
     NumberArray (*read)(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                         const CsvStyle& style, MatrixLabels* labels);
 };
 
-// What the rows are made of.
+// The parts of the rows.
 bool starts_as_json(std::string_view text);
 bool starts_as_ndjson(std::string_view text);
-bool starts_as_csv(std::string_view text);  ///< any text may be
+bool starts_as_csv(std::string_view text);  ///< any text may have this format
 bool starts_as_npy(std::string_view text);
 bool starts_as_npz(std::string_view text);
 bool starts_as_safetensors(std::string_view text);
@@ -72,20 +72,20 @@ inline constexpr std::array<InputFormat, 6> input_formats{
 inline constexpr const InputFormat *json_input = &input_formats[0],
                                    *ndjson_input = &input_formats[1];
 
-/// The format that a file's name promises, or null. Errors: kind unsupported, for formats that are
-/// known by name but not read.
+/// The format of a file's suffix, or null. Errors: kind unsupported, for known formats that are not
+/// supported.
 const InputFormat* format_of_name(const std::string& path);
 
 /// Whether FILE:NAME may name an array of this file.
 bool may_hold_names(const std::string& path);
 
-/// What the first bytes say where the name says nothing: the binary format, or null.
+/// The binary format of the first bytes, if the name has none; or null.
 const InputFormat* format_of_start(std::string_view start);
 
-/// Errors: kind input, for the first bytes of a format that is known but not read.
+/// Errors: kind input, for the first bytes of a known format that is not supported.
 void refuse_unread(const std::string& name, std::string_view start);
 
-/// The same of a text.
+/// The same for text.
 const InputFormat& format_of_text(std::string_view text);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Reads one JSON array of numbers; see json_array.hpp.
 #include "io/read/json_array.hpp"
 
 #include <limits>
@@ -42,7 +41,7 @@ void JsonArrayReader::read_list(std::size_t depth) {
             const bool list = next_token() == '[';
             const std::size_t rank_here = depth + 1;
             if (!list && rank_ == 0) rank_ = rank_here;
-            if (list && rank_ == rank_here) fail(at_, "a list beside numbers; expected a number");
+            if (list && rank_ == rank_here) fail(at_, "a list among numbers; expected a number");
             if (!list && rank_ != rank_here)
                 fail(at_, "found " + excerpt(text_, at_) + "; expected a list, as before it");
             list ? read_list(depth + 1) : read_number();
@@ -67,18 +66,18 @@ void JsonArrayReader::close_list(std::size_t depth, std::size_t opened_at, std::
                             " as in the first one");
 }
 
-/// True where `true` or `false` stood here and the rules take it.
+/// True if `true` or `false` was read here and the rules allow it.
 bool JsonArrayReader::read_boolean() {
     for (const auto& [word, value] : {std::pair(std::string_view("true"), 1.0), {"false", 0.0}}) {
         if (!rules_.boolean || !text_.substr(at_).starts_with(word)) continue;
-        if (!values_.empty() && !boolean_) fail(at_, "a boolean beside numbers; expected a number");
+        if (!values_.empty() && !boolean_) fail(at_, "a boolean among numbers; expected a number");
         boolean_ = true;
         values_.push_back(value);
         at_ += word.size();
         return true;
     }
     if (boolean_)
-        fail(at_, "found " + excerpt(text_, at_) + " beside booleans; expected true or false");
+        fail(at_, "found " + excerpt(text_, at_) + " among booleans; expected true or false");
     return false;
 }
 

@@ -1,4 +1,4 @@
-// Reads one JSON array of numbers, of any depth, straight into memory.
+// Reads one JSON array of numbers, of any depth, directly into memory.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace attn::io {
 
-/// Beside JSON's numbers it takes Python's bare NaN, Infinity and -Infinity, and the same words as
-/// strings, as attn itself writes them. Errors: kind input, with file:line:column, for ragged rows,
-/// empty rows, a wrong rank, anything that is no number, and numbers that break the rules.
+/// Besides JSON's numbers it accepts Python's bare NaN, Infinity and -Infinity, and the same words
+/// as strings, as attn writes them. Errors: kind input, with file:line:column, for ragged rows,
+/// empty rows, a wrong rank, anything that is not a number, and numbers that violate the rules.
 class JsonArrayReader {
 public:
-    /// The text is taken to end at `end`.
+    /// The text is treated as ending at `end`.
     JsonArrayReader(const Source& source, std::size_t begin, const ArrayRules& rules,
                     std::size_t end = std::string_view::npos)
         : source_(source), text_(source.text.substr(0, end)), at_(begin), rules_(rules) {}
 
     NumberArray read();
 
-    /// The offset after what was read.
+    /// The offset after the array.
     std::size_t end() const { return at_; }
 
 private:

@@ -1,4 +1,3 @@
-// JSON texts; see json_document.hpp.
 #include "io/read/json_document.hpp"
 
 #include <algorithm>
@@ -46,7 +45,7 @@ std::size_t find_structure(std::string_view text, std::size_t at) {
     return std::min(text.find_first_of("\"[]{}", at), text.size());
 }
 
-/// What stands between the quotes of a text without escapes.
+/// The contents of a string without escapes.
 std::optional<std::string_view> plain_text(std::string_view text) {
     if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
     const std::string_view inside = text.substr(1, text.size() - 2);
@@ -56,14 +55,14 @@ std::optional<std::string_view> plain_text(std::string_view text) {
     return plain ? std::optional(inside) : std::nullopt;
 }
 
-/// A whole number that fits into 64 bits whatever its digits are.
+/// An integer of few enough digits to fit in 64 bits.
 bool is_short_whole(std::string_view text) {
-    constexpr std::size_t most_digits = 18;
-    return !text.empty() && text.size() <= most_digits && (text[0] != '0' || text.size() == 1) &&
+    constexpr std::size_t max_digits = 18;
+    return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// The values that requests are full of: texts without escapes, short whole numbers, true, false.
+/// The most common values of requests: strings without escapes, short integers, true, false.
 std::optional<nlohmann::json> plain_value(std::string_view text) {
     if (const auto inside = plain_text(text)) return *inside;
     if (is_short_whole(text)) {
@@ -78,8 +77,8 @@ std::optional<nlohmann::json> plain_value(std::string_view text) {
 }  // namespace
 
 bool has_too_many_values(std::string_view json) {
-    return json.size() > most_json_values && json.front() != '"' &&
-           count_marks(json.data(), json.data() + json.size(), ",") > most_json_values;
+    return json.size() > max_json_values && json.front() != '"' &&
+           count_marks(json.data(), json.data() + json.size(), ",") > max_json_values;
 }
 
 JsonDocument::JsonDocument(const Source& source) : source_(source) {
@@ -106,7 +105,7 @@ JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
         if (document.begin_ < source.text.size() && source.text[document.begin_] == '{')
             document.read_members(document.begin_ + 1);
     } catch (const Error&) {
-        // The members that were read stand in the document.
+        // The members read so far are in the document.
     }
     return document;
 }
@@ -181,12 +180,12 @@ std::size_t JsonDocument::skip_string(std::size_t at) const {
     fail(at, "a string that does not end; expected a closing '\"'");
 }
 
-/// The end of the value at `at`. Brackets are matched and strings stepped over; what stands
-/// between them is left to whoever reads the value.
+/// The end of the value at `at`. Brackets are matched and strings skipped; the rest is checked by
+/// whoever reads the value.
 std::size_t JsonDocument::skip_value(std::size_t at) const {
     const std::string_view text = source_.text;
     const std::size_t start = at;
-    std::string open;  // the brackets that wait for their partner
+    std::string open;  // the open brackets
     while (at < text.size()) {
         const char c = text[at];
         if (c == '"') {
@@ -242,18 +241,18 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         at = skip_string(at);
         const auto plain_key = plain_text(text.substr(member.key_offset, at - member.key_offset));
         member.key = plain_key ? *plain_key : parse(member.key_offset, at).get<std::string>();
-        if (members_.size() == most_json_keys)
+        if (members_.size() == max_json_keys)
             fail(member.key_offset,
-                 "more than " + std::to_string(most_json_keys) + " keys; expected fewer");
+                 "more than " + std::to_string(max_json_keys) + " keys; expected fewer");
         if (stands_already(member.key))
             fail(member.key_offset,
-                 "the key \"" + shortened(member.key) + "\" stands twice; expected it once");
+                 "the key \"" + shortened(member.key) + "\" appears twice; expected it once");
         at = skip_space(at);
         if (at == text.size() || text[at] != ':')
             fail(at, "found " + excerpt(text, at) + "; expected ':'");
         member.begin = skip_space(at + 1);
         at = member.end = skip_value(member.begin);
-        // Lists and objects may be large and are checked when they are read; the rest is now.
+        // Lists and objects may be large and are checked when they are read; other values now.
         const bool is_large = text[member.begin] == '[' || text[member.begin] == '{';
         const std::string_view value = this->text(member);
         if (!is_large && !plain_text(value) && !io::is_short_whole(value)) read_value(member);
@@ -268,7 +267,7 @@ std::size_t JsonDocument::read_members(std::size_t at) {
 
 void JsonDocument::check_values(std::string_view value, std::size_t at) const {
     if (has_too_many_values(value))
-        fail(at, "more than " + std::to_string(most_json_values) +
+        fail(at, "more than " + std::to_string(max_json_values) +
                      " values in a list or object; expected fewer");
 }
 
@@ -279,7 +278,7 @@ nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
     try {
         return nlohmann::json::parse(text + begin, text + end);
     } catch (const nlohmann::json::parse_error& error) {
-        // byte counts from 1 and may stand one past the end.
+        // byte counts from 1 and may be one past the end.
         const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
         fail(std::min(at, source_.text.size()),
              "found " + excerpt(source_.text, std::min(at, end)) + "; expected a JSON value");

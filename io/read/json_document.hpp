@@ -1,7 +1,7 @@
-// JSON texts: documents go through nlohmann_json, arrays of numbers through a reader of our own,
-// which knows where each number stands and takes Python's bare NaN and Infinity. No other file
-// hands a text to nlohmann_json's parser: it bounds neither the depth, which copying and writing a
-// value recurse by, nor the memory, some thirty times the text's.
+// JSON texts: documents go through nlohmann_json, arrays of numbers through our own reader, which
+// knows the location of each number and accepts Python's bare NaN and Infinity. No other file
+// passes text to nlohmann_json's parser. The parser limits neither the depth, by which copying and
+// writing recurse, nor the memory, about thirty times the text's.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@
 
 namespace attn::io {
 
-inline constexpr std::size_t deepest_json = 64;                        ///< brackets in a value
-inline constexpr std::size_t most_json_values = std::size_t{1} << 21;  ///< of a value
-inline constexpr std::size_t most_json_keys = std::size_t{1} << 19;  ///< of an object in a document
+inline constexpr std::size_t deepest_json = 64;                       ///< brackets in a value
+inline constexpr std::size_t max_json_values = std::size_t{1} << 21;  ///< of a value
+inline constexpr std::size_t max_json_keys = std::size_t{1} << 19;  ///< of an object in a document
 
 /// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
 bool has_too_many_values(std::string_view json);
@@ -29,19 +29,18 @@ struct JsonMember {
     std::size_t key_offset = 0, begin = 0, end = 0;
 };
 
-/// A JSON text whose root is an array or an object. Of an object only the root's own structure is
-/// read at once, so that the large arrays of a result that nobody asks for cost no parsing; an
-/// array waits until it is asked for.
+/// A JSON text whose root is an array or an object. Of an object only the top level is parsed at
+/// once; arrays are parsed on demand, so that unused large arrays of a result cost nothing.
 class JsonDocument {
 public:
-    /// `source` must outlive the document. Errors: kind input, with file:line:column, where the
-    /// text is no JSON, is cut short, repeats a key or goes on after its end.
+    /// `source` must outlive the document. Errors: kind input, with file:line:column, if the text
+    /// is not JSON, is truncated, repeats a key or continues after its end.
     explicit JsonDocument(const Source& source);
 
-    /// A member that is an array or an object, as a document of its own.
+    /// A member that is an array or an object, as a separate document.
     JsonDocument(const Source& source, const JsonMember& member);
 
-    /// Of an object that is broken somewhere, the members before that place; of anything else none.
+    /// The members of an invalid object before its error; none of anything else.
     static JsonDocument as_far_as_it_reads(const Source& source);
 
     bool is_array() const { return is_array_; }
@@ -67,15 +66,14 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
-    /// Whether the value is a whole number without a sign that fits into 64 bits whatever its
-    /// digits are.
+    /// Whether the value is an unsigned integer of few enough digits to fit in 64 bits.
     bool is_short_whole(const JsonMember& member) const;
 
-    /// Whether the value is written as JSON writers agree on: a short whole number, or a text of
+    /// Whether all JSON writers write the value in the same way: a short integer, or a string of
     /// printable ASCII without escapes.
     bool is_plain(const JsonMember& member) const;
 
-    /// A member as a document of nlohmann's. Errors: kind input, for more than most_json_values.
+    /// A member as a document of nlohmann's. Errors: kind input, for more than max_json_values.
     nlohmann::json read_value(const JsonMember& member) const;
 
     /// All members of an object so.

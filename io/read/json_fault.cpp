@@ -1,4 +1,3 @@
-// Where a JSON text breaks off; see json_fault.hpp.
 #include "io/read/json_fault.hpp"
 
 #include "core/base/error.hpp"
@@ -8,8 +7,8 @@ namespace {
 
 constexpr std::size_t none = std::string_view::npos;
 
-/// The comma that an unexpected byte at `offset` is due to: the one before a closing bracket, or
-/// the one behind the last; or none.
+/// The comma that causes an unexpected byte at `offset`: the one before a closing bracket, or a
+/// second one; or none.
 std::size_t find_trailing_comma(std::string_view text, std::size_t offset) {
     constexpr std::string_view space = " \t\r\n", closing = "]}";
     if (offset == 0 || offset >= text.size()) return none;

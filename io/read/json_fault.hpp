@@ -1,4 +1,4 @@
-// Where a JSON text breaks off.
+// Errors in JSON text.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace attn::io {
 
-/// Says `message` of the byte at `offset`; a comma with nothing behind it is called that, at its
-/// own place. The text is taken to end at `end`. Errors: kind input, always.
+/// Reports `message` at the byte at `offset`; a trailing comma is reported as such, at its own
+/// location. The text is treated as ending at `end`. Always throws, kind input.
 [[noreturn]] void fail_in_json(const Source& source, std::size_t offset, const std::string& message,
                                std::size_t end = std::string_view::npos);
 

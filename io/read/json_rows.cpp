@@ -1,8 +1,6 @@
-// Reads regular JSON arrays of numbers on all workers; see json_rows.hpp.
-//
-// Between two elements of a rectangular array stands one comma, whatever brackets close and open
-// beside it. So the commas before a place say which element begins there, and where the first list
-// of each depth ends they say how long it is.
+// Two elements of a rectangular array are separated by one comma, whatever brackets close and open
+// there. So the number of commas before a position gives the index of the element, and at the end
+// of the first list of each depth, its length.
 #include "io/read/json_rows.hpp"
 
 #include <algorithm>
@@ -74,7 +72,7 @@ private:
 
     /// From the ends of the first list, of the first list of lists, ...
     bool find_shape(std::size_t rank, std::size_t elements) {
-        // An element and what follows it take two bytes.
+        // An element and its separator take two bytes.
         if (elements > static_cast<std::size_t>(end_ - begin_) / 2) return false;
         shape_.assign(rank, 0);
         const char* at = begin_;
@@ -134,17 +132,17 @@ private:
         return *at++ == c;
     }
 
-    /// The end of the element, null where none is expected here.
+    /// The end of the element, null if none is expected here.
     const char* read_element(const char* at, double& value, std::size_t& booleans) const {
         if (rules_.rounding_errors) return read_rare_element(at, value, booleans);
-        // What is read so is below 1e38 and needs no rule.
+        // Numbers read here are below 1e38 and satisfy every rule.
         const char* const after = readable_end_ - at >= decimal_reach
                                       ? read_decimal(at, value)
                                       : read_last_decimal(at, value);
         return after != nullptr ? after : read_rare_element(at, value, booleans);
     }
 
-    /// From a copy, as nothing may be readable behind the text.
+    /// From a copy, since memory after the text may not be readable.
     const char* read_last_decimal(const char* at, double& value) const {
         std::array<char, decimal_reach> copy{};
         std::copy(at, readable_end_, copy.begin());

@@ -1,5 +1,5 @@
-// Reads regular JSON arrays of numbers on all workers; whatever it does not expect it leaves to
-// json_array.hpp, which knows the errors.
+// Reads regular JSON arrays of numbers on all workers; anything unexpected is left to
+// json_array.hpp, which reports the errors.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ namespace attn::io {
 /// Whether the outermost axis is a list, or the lines of a text (NDJSON).
 enum class Outermost { list, lines };
 
-/// The array that `text` is, from its first bracket to its last; nothing where anything in it is
-/// unexpected. What is read is read as JsonArrayReader reads it. `bytes_after` the text may be
-/// looked at: then its last numbers are read as quickly as the others.
+/// The array in `text`, from its first bracket to its last; empty if anything in it is unexpected.
+/// The numbers equal those of JsonArrayReader. `bytes_after` the text are readable: then its last
+/// numbers are read as fast as the others.
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
                                           Outermost outermost = Outermost::list,
                                           ThreadPool* workers = nullptr,

@@ -1,4 +1,3 @@
-// NDJSON; see ndjson.hpp.
 #include "io/read/ndjson.hpp"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
 }
 
-/// Where the list or object at the front ends, on its line; npos where it does not.
+/// The end of the list or object at the start, on its line; npos if it does not end there.
 std::size_t end_of_first(std::string_view line) {
     std::size_t depth = 0;
     bool quoted = false;

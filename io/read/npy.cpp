@@ -1,4 +1,3 @@
-// NumPy's files of one array; see npy.hpp.
 #include "io/read/npy.hpp"
 
 #include <charconv>
@@ -11,7 +10,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t longest_npy_header = 65536;  // NumPy's own limit for reading is 10000
+constexpr std::size_t max_npy_header_length = 65536;  // NumPy's own limit for reading is 10000
 
 /// The dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in any order of keys.
 class DictionaryReader {
@@ -47,7 +46,7 @@ private:
     }
 
     void once(bool& has, const std::string& key) const {
-        if (std::exchange(has, true)) fail(key + " stands twice; expected it once");
+        if (std::exchange(has, true)) fail(key + " appears twice; expected it once");
     }
 
     void skip_space() {
@@ -89,7 +88,7 @@ private:
         array_.big_endian = order == '>';
     }
 
-    /// [('x', '<f4'), ...]: records, which stay an array that cannot be read.
+    /// [('x', '<f4'), ...]: records: an array that cannot be read.
     void skip_fields() {
         std::size_t open = 0;
         do {
@@ -123,7 +122,8 @@ private:
             if (error != std::errc{})
                 fail("found " + excerpt(text_, at_) + " in the shape; expected a size");
             at_ = static_cast<std::size_t>(end - text_.data());
-            if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
+            if (at_ < text_.size() && text_[at_] == 'L')
+                ++at_;  // Python 2's notation of long integers
             array_.shape.push_back(size);
             if (array_.shape.size() > 32) fail("more than 32 dimensions; expected at most 4");
             if (take(')')) break;
@@ -150,22 +150,24 @@ std::uint64_t read_npy_header(
     if (size < 12)
         fail(std::to_string(size) + " bytes, too few for an npy header; expected at least 12");
     const std::string start = read(0, 12);
-    if (!start.starts_with(npy_magic)) fail("is no npy file; expected the bytes \\x93NUMPY first");
+    if (!start.starts_with(npy_magic))
+        fail("is not an npy file; expected the bytes \\x93NUMPY first");
     const std::uint64_t major = number_at(start, 6, 1), minor = number_at(start, 7, 1);
     if (major < 1 || major > 3 || minor != 0)
         fail("npy version " + std::to_string(major) + "." + std::to_string(minor) +
              "; expected 1.0, 2.0 or 3.0");
     const std::size_t prefix = major == 1 ? 10 : 12;
     const std::size_t length = number_at(start, 8, prefix - 8);
-    if (length > longest_npy_header || prefix + length > size)
+    if (length > max_npy_header_length || prefix + length > size)
         fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
-             "; expected at most " + std::to_string(longest_npy_header) +
+             "; expected at most " + std::to_string(max_npy_header_length) +
              ", and all of them there");
     const std::string header = read(prefix, length);
     DictionaryReader(header, place, array).read();
 
     const std::uint64_t given = array.size = size - prefix - length;
-    if (!array.type) return prefix + length;  // an array that cannot be read; others may be
+    if (!array.type)
+        return prefix + length;  // an array that cannot be read; others may be readable
     std::uint64_t wanted = size_of(*array.type);
     bool overflows = false;
     for (std::size_t extent : array.shape)

@@ -1,4 +1,4 @@
-// NumPy's header of one array: magic, version, and a Python dictionary as text (NEP 1).
+// The npy header of an array: magic, version, and a Python dictionary as text (NEP 1).
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace attn::io {
 
 inline constexpr std::string_view npy_magic = "\x93NUMPY";
 
-/// Reads a header through `read(offset, count)`, which gives bytes of the file; fills in the
+/// Reads a header through `read(offset, count)`, which returns bytes of the file; fills in the
 /// array's shape, type and order, and returns the header's length. `size` is that of the whole
-/// file: the elements must fill the rest of it. Errors: kind input at `place`.
+/// file: the elements must fill the rest. Errors: kind input at `place`.
 std::uint64_t read_npy_header(
     FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
     const std::string& place, StoredArray& array);

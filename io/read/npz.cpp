@@ -44,9 +44,9 @@ StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>&
 ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
     ArrayFile file{bytes->name(), {}, {}};
     std::vector<ZipEntry> entries = read_zip_directory(*bytes);
-    // NumPy, too, takes other files for no arrays.
+    // NumPy also ignores other files.
     std::erase_if(entries, [](const ZipEntry& entry) { return !entry.name.ends_with(suffix); });
-    // What the file is comes before what is in it.
+    // Errors of the file come before errors of its contents.
     const auto is_metadata = [](const ZipEntry& entry) {
         return entry.name == std::string(npz_metadata) + std::string(suffix);
     };

@@ -1,4 +1,3 @@
-// Numbers from text; see number_array.hpp.
 #include "io/read/number_array.hpp"
 
 #include <algorithm>
@@ -38,8 +37,8 @@ std::size_t digits(std::string_view text, std::size_t from) {
     return to;
 }
 
-/// End of the fraction and exponent that start at `from`; `from` itself where there is none.
-/// A '.' or 'e' without digits after it is not taken.
+/// End of the fraction and exponent that start at `from`; `from` if there is none. A '.' or 'e'
+/// without digits after it is not taken.
 std::size_t skip_fraction_and_exponent(std::string_view text, std::size_t from) {
     if (from < text.size() && text[from] == '.') {
         const std::size_t end = digits(text, from + 1);
@@ -54,8 +53,8 @@ std::size_t skip_fraction_and_exponent(std::string_view text, std::size_t from) 
     return from;
 }
 
-/// The nearest number; nothing where that is beyond T's range. libc++ reads no such numbers by
-/// from_chars before its version 20.
+/// The nearest number; empty if that is beyond T's range. libc++ before version 20 has no
+/// from_chars for these types.
 template <class T>
 std::optional<T> nearest_number(std::string_view number) {
     T value = 0;
@@ -75,7 +74,7 @@ std::optional<T> nearest_number(std::string_view number) {
 
 double to_double(std::string_view number) {
     const std::optional<double> value = nearest_number<double>(number);
-    // It does not say whether the range ends above or below; strtod does.
+    // from_chars does not distinguish overflow from underflow; strtod does.
     return value ? *value : std::strtod(std::string(number).c_str(), nullptr);
 }
 
@@ -140,7 +139,7 @@ double rounded_once(double value, std::string_view text, Dtype dtype) {
 
 namespace {
 
-/// 0 where the text is not an integer of at most 64 bits and a sign.
+/// 0 if the text is not an integer of at most 64 bits and a sign.
 double rounding_error_of(std::string_view text) {
     const bool is_negative = text.starts_with('-');
     if (is_negative || text.starts_with('+')) text.remove_prefix(1);

@@ -1,4 +1,3 @@
-// Labels beside arrays; see row_labels.hpp.
 #include "io/read/row_labels.hpp"
 
 #include <algorithm>
@@ -19,18 +18,19 @@ bool has_rows_of_keys(std::string_view name) {
     return rows == Axis::new_keys || rows == Axis::kv_len;
 }
 
-/// What the file says beside its arrays; null where it does not.
-nlohmann::json said_beside(const InputFile& file, std::string_view key) {
+/// The metadata of the file; null if there is none.
+nlohmann::json metadata_member(const InputFile& file, std::string_view key) {
     const std::string name(key);
     if (file.arrays) {
-        const auto& said = file.arrays->metadata;
-        return said != nullptr && said->contains(name) ? (*said)[name] : nlohmann::json();
+        const auto& metadata = file.arrays->metadata;
+        return metadata != nullptr && metadata->contains(name) ? (*metadata)[name]
+                                                               : nlohmann::json();
     }
     const JsonMember* member = file.holds_object() ? file.document->find(name) : nullptr;
     return member == nullptr ? nlohmann::json() : file.document->read_value(*member);
 }
 
-/// The word of the one query that a result is of.
+/// The label of the query of a one-query result.
 std::vector<std::string> only(const std::vector<std::string>& words, const nlohmann::json& config) {
     const nlohmann::json token =
         config.is_object() ? config.value("token", nlohmann::json()) : config;
@@ -44,15 +44,16 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
     if (shape.size() < 2) return {};
     const bool is_alone = file.array.empty() && file.arrays && file.arrays->arrays.size() == 1;
     const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
-    nlohmann::json labels = said_beside(file, label_keys[of_keys ? 1 : 0]);
-    if (of_keys && labels.is_null() && said_beside(file, "mode") != "cross")
-        labels = said_beside(file, label_keys[0]);
+    nlohmann::json labels = metadata_member(file, label_keys[of_keys ? 1 : 0]);
+    if (of_keys && labels.is_null() && metadata_member(file, "mode") != "cross")
+        labels = metadata_member(file, label_keys[0]);
     if (!labels.is_array() ||
         !std::all_of(labels.begin(), labels.end(), [](const auto& l) { return l.is_string(); }))
         return {};
     auto words = labels.get<std::vector<std::string>>();
     const std::size_t rows = shape[shape.size() - 2];
-    if (rows == 1 && words.size() > 1 && !of_keys) words = only(words, said_beside(file, "config"));
+    if (rows == 1 && words.size() > 1 && !of_keys)
+        words = only(words, metadata_member(file, "config"));
     return words.size() == rows ? words : std::vector<std::string>{};
 }
 

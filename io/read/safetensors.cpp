@@ -1,5 +1,5 @@
-// Hugging Face's safetensors: eight bytes of length, a JSON header, and the tensors side by side.
-// What the format's own reader refuses is refused here, with the quirk of the writer named.
+// Hugging Face's safetensors: eight bytes of length, a JSON header, and the tensors. Files that the
+// reference reader refuses are refused here too, with an error that names the deviation.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,7 +21,8 @@ struct Tensor {
     std::uint64_t begin = 0, end = 0;  // its bytes, counted from the end of the header
 };
 
-/// Takes the header's events as they come, so that a hostile one is left at its first fault.
+/// Handles the events of the header's parser, so that a hostile header is abandoned at its first
+/// error.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 public:
     HeaderReader(const Bytes& bytes, std::vector<Tensor>& tensors, std::string& metadata)
@@ -37,7 +38,7 @@ public:
     bool key(std::string& name) override {
         if (depth_ == 1) {
             if (!names_.insert(name).second)
-                fail("\"" + shown(name) + "\" stands twice; expected it once");
+                fail("\"" + shown(name) + "\" appears twice; expected it once");
             in_metadata_ = name == "__metadata__";
             if (!in_metadata_) {
                 tensors_.emplace_back();
@@ -51,7 +52,7 @@ public:
             fail("the key \"" + shown(name) + "\" in " + where() +
                  "; expected dtype, shape and data_offsets");
         if (!fields_.insert(name).second)
-            fail("\"" + shown(name) + "\" stands twice in " + where() + "; expected it once");
+            fail("\"" + shown(name) + "\" appears twice in " + where() + "; expected it once");
         field_ = name;
         return true;
     }
@@ -120,12 +121,12 @@ private:
     std::string where() const { return depth_ == 0 ? "the header" : "\"" + shown(name_) + "\""; }
 
     bool fail_value() const {
-        if (depth_ == 0) fail("the header is no JSON object; expected one");
-        if (depth_ == 1) fail(where() + " is no object; expected one");
+        if (depth_ == 0) fail("the header is not a JSON object; expected one");
+        if (depth_ == 1) fail(where() + " is not an object; expected one");
         if (in_metadata_) fail("__metadata__ holds more than strings; expected strings");
         fail(field_ + " of " + where() +
              " is not as it should be; expected \"dtype\": text, "
-             "\"shape\" and \"data_offsets\": lists of whole numbers");
+             "\"shape\" and \"data_offsets\": lists of integers");
     }
 
     const Bytes& bytes_;
@@ -168,9 +169,9 @@ private:
             fail(std::to_string(bytes_->size()) +
                  " bytes, too few for the length of a header; expected at least 8");
         const std::uint64_t length = number_at(bytes_->read(0, prefix), 0, prefix);
-        if (length > longest_safetensors_header)
+        if (length > max_safetensors_header_length)
             fail("a header of " + std::to_string(length) + " bytes; expected at most " +
-                 std::to_string(longest_safetensors_header));
+                 std::to_string(max_safetensors_header_length));
         if (length > bytes_->size() - prefix)
             fail("a header of " + std::to_string(length) + " bytes in a file of " +
                  std::to_string(bytes_->size()) + "; the file is cut short");
@@ -206,8 +207,8 @@ private:
             overflows |= __builtin_mul_overflow(elements, std::uint64_t{size_of(*type)}, &wanted);
         if (overflows)
             fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
-        // Eight-bit and smaller types have names that this program does not know; their files are
-        // as good for the tensors that it does.
+        // Eight-bit and smaller types are not supported; the other tensors of their files can still
+        // be read.
         if (type && wanted != tensor.end - tensor.begin)
             fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
                  " takes " + std::to_string(wanted) + " bytes, but its data_offsets are " +
@@ -255,7 +256,7 @@ ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes) {
 
 namespace {
 
-/// What fails in opening it is a matter of the index, which gives its name.
+/// Errors in opening it are reported at the index, which names it.
 ArrayFile open_shard(const std::string& index, const std::string& name, const Access& access) {
     std::shared_ptr<const Bytes> bytes;
     try {
@@ -295,8 +296,8 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
             throw Error(ErrorKind::input, names.place(member),
                         "\"" + one_line(shortened(name)) + "\" is in " +
                             io::shortened(file.dump(-1, ' ', true)) +
-                            "; expected the name of a file beside the index");
-        const std::string beside = path_beside(path, shard);
+                            "; expected the name of a file in the folder of the index");
+        const std::string shard_path = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
             for (StoredArray& array : open_shard(path, shard, shards_access).arrays)
@@ -304,9 +305,9 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
         }
         const auto array = found->second.find(name);
         if (array == found->second.end())
-            throw Error(ErrorKind::input, beside,
-                        "has no tensor \"" + one_line(shortened(name)) + "\", which " + path +
-                            " says it has; expected the files that the index was made for");
+            throw Error(ErrorKind::input, shard_path,
+                        "has no tensor \"" + one_line(shortened(name)) + "\", although " + path +
+                            " lists it; expected the files that the index was made for");
         all.arrays.push_back(array->second);
     }
     return all;

@@ -1,4 +1,3 @@
-// Cells of text as aligned columns; see columns.hpp.
 #include "io/text/columns.hpp"
 
 #include <algorithm>

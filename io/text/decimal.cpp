@@ -1,5 +1,3 @@
-// Plain decimal numbers; see decimal.hpp.
-//
 // Eisel and Lemire's algorithm (Lemire, "Number parsing at a gigabyte per second", 2021, sections 5
 // to 8): the mantissa times the first 128 bits of the power of ten gives the first 64 bits of the
 // product, unless these are so close to a tie that later bits would decide.
@@ -11,7 +9,7 @@ namespace attn::io {
 
 bool to_nearest(std::uint64_t mantissa, int exponent, double& value) {
     // Below 10^20 * 10^18, and no subnormal number.
-    if (mantissa == 0 || exponent < least_power_of_ten || exponent > 18) return false;
+    if (mantissa == 0 || exponent < min_power_of_ten || exponent > 18) return false;
     const int zeros = std::countl_zero(mantissa);
     const std::uint64_t normal = mantissa << zeros;
     const PowerOfTen& power = power_of_ten(exponent);

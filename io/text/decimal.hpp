@@ -9,7 +9,7 @@
 
 namespace attn::io {
 
-/// Eight bytes, the first one in the lowest bits whatever the machine's order.
+/// Eight bytes, the first one in the lowest bits on any machine.
 inline std::uint64_t load_bytes(const char* at) {
     std::uint64_t word;
     std::memcpy(&word, at, sizeof word);
@@ -21,7 +21,7 @@ inline std::uint64_t load_bytes(const char* at) {
     return word;
 }
 
-/// The digits at the front of eight bytes; the words of the two functions hold bytes less '0'.
+/// The digits at the start of eight bytes; the words of the two functions hold bytes less '0'.
 class DigitRun {
 public:
     explicit DigitRun(const char* at) : word_(load_bytes(at) ^ 0x3030303030303030u) {
@@ -33,8 +33,8 @@ public:
 
     unsigned count() const { return count_; }
 
-    /// The number that the digits spell: shifted to the end behind zeros, then added up in pairs,
-    /// fours and eights.
+    /// The number of these digits: shifted to the end after zeros, then added up in pairs, fours
+    /// and eights.
     std::uint64_t value() const {
         const unsigned half = 32 - 4 * count_;  // twice, as a shift by 64 is none
         std::uint64_t w = word_ << half << half;
@@ -60,19 +60,18 @@ inline constexpr std::array<double, 23> exact_powers_of_ten{
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/// The float64 number nearest to mantissa * 10^exponent, where it can be told at once: false where
-/// it cannot, or may be beyond 1e38.
+/// The float64 number nearest to mantissa * 10^exponent, in the fast cases: false otherwise, or if
+/// it may be beyond 1e38.
 bool to_nearest(std::uint64_t mantissa, int exponent, double& value);
 
-/// Bytes from a number's start on that read_decimal may look at.
+/// Bytes from a number's start on that read_decimal may read.
 inline constexpr std::ptrdiff_t decimal_reach = 48;
 
 /// Reads `-1.25`, `7`, `2.5e-3` in JSON's grammar: at most 7 digits before the point and 19 in all,
-/// leading zeros aside. Returns its end, and null where another text stands here or its value is
-/// not to be told at once; the value is correctly rounded, below 1e38, and not half-way between two
-/// float32 numbers, so that the float32 nearest to it is the one nearest to the text. The bytes
-/// from `at` to at
-/// + decimal_reach must be readable.
+/// not counting leading zeros. Returns its end, and null for other text or if the value is not a
+/// fast case; the value is correctly rounded, below 1e38, and not half-way between two float32
+/// numbers, so that the float32 nearest to it is the one nearest to the text. The bytes from `at`
+/// to at + decimal_reach must be readable.
 inline const char* read_decimal(const char* at, double& value) {
     const std::uint64_t negative = *at == '-' ? 1 : 0;
     at += negative;
@@ -91,7 +90,7 @@ inline const char* read_decimal(const char* at, double& value) {
     int exponent = 0;
     if (*at == '.') {
         const DigitRun front(at + 1), middle(at + 9);
-        // Most numbers have 6 to 10 decimals: a choice by arithmetic costs less than by jumps.
+        // Most numbers have 6 to 10 decimals: branchless selection is faster than jumps.
         const unsigned middle_count = front.count() == 8 ? middle.count() : 0;
         unsigned decimals = front.count() + middle_count;
         if (decimals == 0 || digits + decimals > 19) return nullptr;

@@ -1,4 +1,3 @@
-// How many terminal columns a text takes; see display_width.hpp.
 #include "io/text/display_width.hpp"
 
 #include <array>

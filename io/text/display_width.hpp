@@ -1,4 +1,4 @@
-// How many terminal columns a text takes.
+// The number of terminal columns of a text.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,3 @@
-// Single values as JSON text; see json_text.hpp.
 #include "io/text/json_text.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace attn::io {
 namespace {
 
-/// What a JSON text may hold as it stands but a terminal obeys or does not show.
+/// Characters that JSON allows unescaped but that control a terminal or are not visible.
 void append_escaped(std::string& out, const Character& one) {
     constexpr char32_t first_pair = 0x10000;
     if (one.code < first_pair) return append_unicode_escape(out, one.code);

@@ -9,23 +9,23 @@
 
 namespace attn::io {
 
-/// In quotes. Characters that are not shown (utf8.hpp) stand as \u escapes, and a byte that is no
-/// UTF-8 as U+FFFD.
+/// In quotes. Characters that are not shown (utf8.hpp) are \u escapes, and a byte that is not UTF-8
+/// is U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-/// A document on one line, its texts so.
+/// A document on one line, with such strings.
 std::string json_text(const nlohmann::ordered_json& value);
 
-/// The shortest decimal that reads back the same, with ".0" where it would look like an integer.
-/// The value must be finite.
+/// The shortest decimal that reads back as the same number, with ".0" if it would look like an
+/// integer. The value must be finite.
 void append_json_number(std::string& out, double value);
 
-/// A value that is JSON already.
+/// A value that is already JSON.
 struct JsonText {
     std::string_view text;
 };
 
-/// A text, a number, true or false, JSON, or a list of these.
+/// A string, a number, true or false, JSON, or a list of these.
 template <class T>
 void append_json(std::string& out, const T& value) {
     if constexpr (std::is_same_v<T, JsonText>) {
@@ -48,8 +48,8 @@ void append_json(std::string& out, const T& value) {
     }
 }
 
-/// `"key":value`, after a comma where it is not the first member of its object. The key is attn's
-/// own and needs no escapes.
+/// `"key":value`, after a comma unless it is the first member of its object. Keys are constants
+/// that need no escapes.
 template <class T>
 void append_member(std::string& out, std::string_view key, const T& value) {
     if (!out.empty() && out.back() != '{') out += ',';

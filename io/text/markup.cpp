@@ -1,4 +1,3 @@
-// Text between the tags of SVG and HTML; see markup.hpp.
 #include "io/text/markup.hpp"
 
 namespace attn::io {

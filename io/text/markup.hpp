@@ -6,7 +6,7 @@
 
 namespace attn::io {
 
-/// The text with &, < and > written out. For text alone, not for what stands in an attribute.
+/// The text with &, < and > escaped. Only for text, not for attributes.
 std::string markup_text(std::string_view text);
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Numbers as text; see number_text.hpp.
 #include "io/text/number_text.hpp"
 
 #include <array>
@@ -12,12 +11,12 @@ namespace {
 
 template <class... Arguments>
 char* write(char* at, Arguments... arguments) {
-    return std::to_chars(at, at + longest_number, arguments...).ptr;
+    return std::to_chars(at, at + max_number_length, arguments...).ptr;
 }
 
 template <class... Arguments>
 std::string text_of(Arguments... arguments) {
-    std::array<char, longest_number> text;
+    std::array<char, max_number_length> text;
     return {text.data(), write(text.data(), arguments...)};
 }
 

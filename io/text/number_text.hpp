@@ -1,4 +1,5 @@
-// Numbers as text: the shortest decimal that reads back the same, or a fixed count of decimals.
+// Numbers as text: the shortest decimal that reads back as the same number, or a fixed number of
+// decimals.
 #pragma once
 
 #include <array>
@@ -9,10 +10,11 @@
 
 namespace attn::io {
 
-/// Room that a number may take: a float64 of 309 digits before the point and up to 200 after it.
-inline constexpr std::size_t longest_number = 512;
+/// The most characters of a number: a float64 of 309 digits before the point and up to 200 after
+/// it.
+inline constexpr std::size_t max_number_length = 512;
 
-/// Writes a finite number and returns its end; longest_number bytes from `at` on may be
+/// Writes a finite number and returns its end; max_number_length bytes from `at` on may be
 /// overwritten. Without `decimals`: the shortest decimal that reads back as the same value of its
 /// own type (0.43 for the float32 nearest 0.43); with it: that many digits after the point,
 /// correctly rounded from the exact value.
@@ -23,7 +25,7 @@ char* write_number(char* at, std::int64_t value, std::optional<int> decimals);
 /// The same, appended.
 template <class T>
 void append_number(std::string& out, T value, std::optional<int> decimals) {
-    std::array<char, longest_number> text;
+    std::array<char, max_number_length> text;
     out.append(text.data(), write_number(text.data(), value, decimals));
 }
 

@@ -9,15 +9,15 @@ namespace attn::io {
 
 __extension__ using Uint128 = unsigned __int128;
 
-/// The first 128 bits of 10^exponent, of which the first is 1, rounded down where the exponent is
-/// not negative and up where it is.
+/// The first 128 bits of 10^exponent, of which the first is 1, rounded up if the exponent is
+/// negative, otherwise down.
 struct PowerOfTen {
     std::uint64_t high, low;
 };
 
-inline constexpr int least_power_of_ten = -64, greatest_power_of_ten = 48;
+inline constexpr int min_power_of_ten = -64, max_power_of_ten = 48;
 
-/// floor(log2(10^exponent)), for the exponents of the table and some way beyond it.
+/// floor(log2(10^exponent)), for the exponents of the table and some beyond it.
 constexpr int log2_of_power_of_ten(int exponent) {
     return (exponent * 217706) >> 16;
 }
@@ -36,10 +36,10 @@ inline constexpr auto powers_of_ten = [] {
         }
         return power;
     };
-    std::array<PowerOfTen, greatest_power_of_ten - least_power_of_ten + 1> powers{};
+    std::array<PowerOfTen, max_power_of_ten - min_power_of_ten + 1> powers{};
     Large large{1};
-    for (int exponent = 0; exponent <= greatest_power_of_ten; ++exponent) {
-        powers[static_cast<std::size_t>(exponent - least_power_of_ten)] = top(large);
+    for (int exponent = 0; exponent <= max_power_of_ten; ++exponent) {
+        powers[static_cast<std::size_t>(exponent - min_power_of_ten)] = top(large);
         std::uint64_t carry = 0;
         for (std::uint64_t& word : large) {
             carry += 5 * word;
@@ -49,7 +49,7 @@ inline constexpr auto powers_of_ten = [] {
     }
     large = {};
     large.back() = std::uint64_t{1} << 31;
-    for (int exponent = -1; exponent >= least_power_of_ten; --exponent) {
+    for (int exponent = -1; exponent >= min_power_of_ten; --exponent) {
         std::uint64_t rest = 0;
         for (std::size_t i = large.size(); i-- > 0;) {
             rest = rest << 32 | large[i];
@@ -58,13 +58,13 @@ inline constexpr auto powers_of_ten = [] {
         }
         PowerOfTen power = top(large);
         if (++power.low == 0) ++power.high;
-        powers[static_cast<std::size_t>(exponent - least_power_of_ten)] = power;
+        powers[static_cast<std::size_t>(exponent - min_power_of_ten)] = power;
     }
     return powers;
 }();
 
 constexpr const PowerOfTen& power_of_ten(int exponent) {
-    return powers_of_ten[static_cast<std::size_t>(exponent - least_power_of_ten)];
+    return powers_of_ten[static_cast<std::size_t>(exponent - min_power_of_ten)];
 }
 
 }  // namespace attn::io

@@ -1,4 +1,3 @@
-// Cuts a large text of numbers into runs of whole rows; see row_pieces.hpp.
 #include "io/text/row_pieces.hpp"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
-// The shortest decimal of a float32 number; see shortest_float.hpp.
-//
 // Giulietti, "The Schubfach way to render doubles" (2020), figure 4, for float32: with 10^k just
-// below the distance of neighbouring numbers, a multiple of 10^(k+1) or else of 10^k lies between
-// the middles to the neighbours, and both are told by three products of 96 bits.
+// below the distance of neighbouring numbers, there is a multiple of 10^(k+1) or else of 10^k
+// between the midpoints to the neighbours, and three products of 96 bits determine both.
 #include "io/text/shortest_float.hpp"
 
 #include <array>
@@ -22,18 +20,18 @@ struct Decimal {
     int exponent;
 };
 
-constexpr int least_power = -31, greatest_power = 45;
+constexpr int min_power = -31, max_power = 45;
 
 /// The first 64 bits of powers of ten, rounded up.
 constexpr auto powers = [] {
-    std::array<std::uint64_t, greatest_power - least_power + 1> table{};
-    for (int i = least_power; i <= greatest_power; ++i)
-        table[static_cast<std::size_t>(i - least_power)] =
+    std::array<std::uint64_t, max_power - min_power + 1> table{};
+    for (int i = min_power; i <= max_power; ++i)
+        table[static_cast<std::size_t>(i - min_power)] =
             power_of_ten(i).high + (power_of_ten(i).low != 0 ? 1 : 0);
     return table;
 }();
 
-/// floor(power * factor / 2^64), with the last bit set where the rest is not as good as 0.
+/// floor(power * factor / 2^64), with the last bit set unless the rest is negligible.
 std::uint32_t round_to_odd(std::uint64_t power, std::uint32_t factor) {
     const Uint128 product = Uint128{power} * factor;
     const auto high = static_cast<std::uint32_t>(product >> 64);
@@ -45,12 +43,12 @@ Decimal shortest(std::uint32_t fraction, int biased_exponent) {
     const std::uint32_t c = biased_exponent == 0 ? fraction : fraction | std::uint32_t{1} << 23;
     const int q = (biased_exponent == 0 ? 1 : biased_exponent) - 150;  // the number is c * 2^q
     const bool uneven = fraction == 0 && biased_exponent > 1;  // the lower neighbour is nearer
-    const std::uint32_t outside = c & 1;  // only an even number is what its middles round to
+    const std::uint32_t outside = c & 1;  // midpoints round only to an even number
     // floor(log10(2^q)), or of 3/4 of it.
     const int k = (q * 1262611 - (uneven ? 524031 : 0)) >> 22;
     const int shift = q + log2_of_power_of_ten(-k) + 1;
-    const std::uint64_t power = powers[static_cast<std::size_t>(-k - least_power)];
-    // Four times the number and the middles, over 10^k.
+    const std::uint64_t power = powers[static_cast<std::size_t>(-k - min_power)];
+    // Four times the number and the midpoints, over 10^k.
     const std::uint32_t number = round_to_odd(power, 4 * c << shift);
     const std::uint32_t lower =
         round_to_odd(power, (4 * c - 2 + (uneven ? 1 : 0)) << shift) + outside;
@@ -60,7 +58,7 @@ Decimal shortest(std::uint32_t fraction, int biased_exponent) {
     const bool down = lower <= 4 * s, up = 4 * s + 4 <= upper;
     const std::uint32_t middle = 4 * s + 2;
     const bool nearer_up = (number > middle) | ((number == middle) & ((s & 1) != 0));
-    // Which of them it is no processor can foresee: a choice by arithmetic, not by jumps.
+    // The outcome is unpredictable: branchless selection instead of jumps.
     const std::uint32_t by_ten = ((below != above) & (tens != 0)) ? 1 : 0;
     const std::uint32_t one = s + (((down != up) & up) | ((down == up) & nearer_up) ? 1 : 0);
     const std::uint32_t ten = tens + (above ? 1 : 0);
@@ -115,8 +113,8 @@ char* write_shortest(char* at, float value) {
     const int alone = length == 1 ? 1 : 0;  // 4e-05 has no point: scientific is shorter by one
 
     if (exponent >= -4 + alone && exponent < 7 && exponent - length + 1 <= 5 - alone) {
-        // 0.00ddd or ddd.ddd, again without jumps: what stands before the point, the point, then
-        // the first digit's place and the digits after the point.
+        // 0.00ddd or ddd.ddd, again without jumps: the part before the point, the point, then the
+        // position of the first digit and the digits after the point.
         const bool small = exponent < 0;
         const int whole = small ? 0 : exponent, zeros = small ? -exponent : 0;
         store(at, small ? 0x303030302e30u : (text << 8 | static_cast<unsigned char>(first_text)));
@@ -128,8 +126,9 @@ char* write_shortest(char* at, float value) {
     }
     if (exponent >= 7 && exponent - length + 1 <= 5 - alone) {
         const float size = value < 0 ? -value : value;
-        if (exponent >= length - 1)  // whole, and maybe beyond 9 digits: exact, as printf has it
-            return std::to_chars(at, at + longest_float, static_cast<std::uint64_t>(size)).ptr;
+        if (exponent >=
+            length - 1)  // an integer of possibly more than 9 digits: exact, as in printf
+            return std::to_chars(at, at + max_float_length, static_cast<std::uint64_t>(size)).ptr;
         *at = first_text;  // exponent 7, one digit after the point
         store(at + 1, text);
         at[exponent + 2] = at[exponent + 1];

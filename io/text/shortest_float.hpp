@@ -5,8 +5,8 @@
 
 namespace attn::io {
 
-/// Room that one number may take.
-inline constexpr std::size_t longest_float = 24;
+/// The most characters of a number.
+inline constexpr std::size_t max_float_length = 24;
 
 /// Writes the characters that std::to_chars(float) gives, and returns their end: of the decimals
 /// that read back as `value` one with the fewest digits, the nearest among these; as 0.43

@@ -1,4 +1,4 @@
-// Text that grows at its end, for texts of any length.
+// Text that grows at its end, to any length.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace attn::io {
 
-/// Its memory is kept when it is cleared, and never set to zero. Large memory grows by realloc,
-/// which moves pages instead of copying them: the text is never in memory twice.
+/// Clearing it keeps the memory, which is never set to zero. Large memory grows by realloc, which
+/// moves pages instead of copying them: the text is never in memory twice.
 class TextBuffer {
 public:
     TextBuffer() = default;
@@ -35,7 +35,7 @@ public:
         if (bytes > capacity_) grow(bytes);
     }
 
-    /// The end, with space for `bytes` more; `end_at` says how far they were used.
+    /// The end, with space for `bytes` more; `end_at` sets the new end.
     char* space(std::size_t bytes) {
         if (capacity_ - size_ < bytes) grow(std::max(capacity_ + capacity_ / 2, size_ + bytes));
         return memory_.get() + size_;

@@ -1,4 +1,3 @@
-// Characters of UTF-8 texts; see utf8.hpp.
 #include "io/text/utf8.hpp"
 
 #include <algorithm>
@@ -61,7 +60,7 @@ void append_utf8(std::string& text, char32_t code) {
 
 namespace {
 
-/// C0 and C1, ends of lines, directions, all that Unicode's DerivedCoreProperties.txt calls
+/// C0 and C1, line ends, directions, everything that Unicode's DerivedCoreProperties.txt calls
 /// Default_Ignorable_Code_Point, and marks of annotations. Noncharacters are found by their last
 /// bits.
 constexpr std::array<CodeRange, 20> hidden{
@@ -87,7 +86,7 @@ bool is_hidden(char32_t code) {
     return contains(hidden, code) || (code & 0xfffe) == 0xfffe;
 }
 
-/// Of a hidden character between two others; 0 is none.
+/// A hidden character between two others; 0: none.
 bool is_seen_between(char32_t code, char32_t before, char32_t after) {
     constexpr char32_t keycap = 0x20e3;
     if (code == 0x200c || code == 0x200d)
@@ -99,7 +98,7 @@ bool is_seen_between(char32_t code, char32_t before, char32_t after) {
 }  // namespace
 
 void for_each_character(std::string_view text, FunctionRef<void(const Character&)> take) {
-    char32_t before = 0;  // 0 where that one is not shown
+    char32_t before = 0;  // 0 if that one is not shown
     while (!text.empty()) {
         Character character;
         const std::size_t size = character_size(text);

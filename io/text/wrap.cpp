@@ -1,4 +1,3 @@
-// Words in lines; see wrap.hpp.
 #include "io/text/wrap.hpp"
 
 #include <algorithm>

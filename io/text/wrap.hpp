@@ -1,4 +1,4 @@
-// Words in lines of a given width.
+// Wraps words into lines of a given width.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace attn::io {
 
-/// The words of `text`, parted by blanks and line breaks, in lines of at most `columns` columns; a
-/// longer word has a line of its own. The first line begins at column `from`, the others behind
-/// `indent` blanks. No break at the end.
+/// The words of `text`, separated by blanks and line breaks, in lines of at most `columns` columns;
+/// a longer word has its own line. The first line begins at column `from`, the others after
+/// `indent` blanks. No line break at the end.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 0,
                     std::size_t from = 0);
 

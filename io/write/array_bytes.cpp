@@ -1,4 +1,3 @@
-// The bytes of a result's arrays; see array_bytes.hpp.
 #include "io/write/array_bytes.hpp"
 
 #include <exception>
@@ -46,7 +45,7 @@ std::string_view bytes_of(const Array<T>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// Work that another thread does, or who waits for it where there is no other thread.
+/// Work for another thread, or for the caller if there is none.
 class Beside {
 public:
     explicit Beside(FunctionRef<void()> work)

@@ -1,4 +1,4 @@
-// The bytes of a result's arrays, as the binary formats write them: little-endian and row-major.
+// The bytes of a result's arrays in the binary formats: little-endian and row-major.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 namespace attn::io {
 
 static_assert(std::endian::native == std::endian::little,
-              "numbers are written as they lie in memory");
+              "numbers are written in their memory layout");
 
 struct ArrayBytes {
     std::string_view descr, safetensors;  ///< the names of the element's type
@@ -25,8 +25,8 @@ struct ArrayBytes {
 
 ArrayBytes describe(const NamedArray& array);
 
-/// Hands the array's bytes on, piece by piece. A stream is used up; with more workers than one its
-/// next rows are computed while another thread takes those before.
+/// Passes the array's bytes on, piece by piece. A stream is consumed; with several workers its next
+/// rows are computed while another thread takes the previous ones.
 void write_bytes(const NamedArray& array, const ThreadPool* workers,
                  FunctionRef<void(std::string_view)> take);
 

@@ -1,4 +1,4 @@
-// A result's one array as CSV or TSV: a row of the last axis a line, behind its label.
+// A result's array as CSV or TSV: one line per row of the last axis, after its label.
 #include <algorithm>
 #include <span>
 #include <string>
@@ -13,7 +13,7 @@ namespace attn::io {
 
 namespace {
 
-/// Whether the labels could be numbers, for all their quotes: "1,000".
+/// Whether the labels could be numbers in spite of their quotes: "1,000".
 bool may_be_numbers(std::span<const std::string> labels, std::string_view separator) {
     const auto is_word = [](const std::string& label) { return cell_of(label) == Cell::word; };
     const auto is_number_with_separator = [&](const std::string& label) {
@@ -24,7 +24,7 @@ bool may_be_numbers(std::span<const std::string> labels, std::string_view separa
 }
 
 /// Whether the first row's numbers could be names of columns: 0, 1, 2, ...; after a label that is
-/// empty or names labels, any that a header may have. It needs a header or a shape before it.
+/// empty or names labels, any names of a header. Such a row requires a header or a shape before it.
 template <class T>
 bool may_be_header(const Array<T>& rows, std::span<const std::string> labels) {
     const std::size_t columns = rows.shape().back();
@@ -34,7 +34,7 @@ bool may_be_header(const Array<T>& rows, std::span<const std::string> labels) {
     return counts || (!labels.empty() && names_labels(labels[0]));
 }
 
-/// The stream's first rows are made, and kept for whoever reads on.
+/// Computes the stream's first rows, and buffers them for later reads.
 template <class T>
 bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
     Array<T> rows = stream.next();
@@ -45,8 +45,7 @@ bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
     return may_be;
 }
 
-/// A label as the text of a field. A field ends with its line, so ends of lines become their
-/// numbers.
+/// A label as the text of a field. A field ends with its line, so line breaks are escaped.
 std::string text_of(const std::string& label) {
     std::string text;
     for (char c : label) {
@@ -67,7 +66,7 @@ std::string quoted_field(const std::string& text) {
     return field += '"';
 }
 
-/// Whether read_csv takes it for a word without quotes too.
+/// Whether read_csv also takes it for a word without quotes.
 bool is_plain(const std::string& text) {
     return cell_of(text) == Cell::word && text.find_first_of("\",;\t") == std::string::npos &&
            text.front() != '#' && text.front() != ' ' && text.back() != ' ' &&
@@ -79,8 +78,8 @@ std::string label_field(const std::string& label) {
     return is_plain(text) ? text : quoted_field(text);
 }
 
-/// The labels of the columns, all in quotes where one of them is not a word; else 0, 1, 2, ...,
-/// where the first row could be taken for a header. Nothing where neither is needed.
+/// The labels of the columns, all quoted if one of them is not a word; otherwise 0, 1, 2, ... if
+/// the first row could be taken for a header. Empty if neither is needed.
 std::string header_of(std::span<const std::string> labels, std::size_t columns, bool is_needed,
                       std::string_view separator) {
     std::string line;

@@ -1,5 +1,5 @@
-// A result as JSON. Numbers go straight to text: through nlohmann_json a float32 would be printed
-// as the float64 that it widens to, with 17 digits.
+// A result as JSON. Numbers are converted directly to text: nlohmann_json would print a float32 as
+// a float64, with 17 digits.
 #include <string>
 #include <vector>
 
@@ -52,8 +52,8 @@ RowFormat row_format(const NumberStyle& style) {
     return format;
 }
 
-/// Names of members and arrays are attn's own and need no escapes. In the pretty form members
-/// stand on one line each, like the rows below them.
+/// Names of members and arrays are constants that need no escapes. In the pretty form each member
+/// is on a separate line, like the rows below it.
 void write_key(Output& out, std::string_view key, bool first, bool pretty) {
     if (!first) out << ",";
     out << (pretty ? "\n  \"" : "\"") << key << (pretty ? "\": " : "\":");

@@ -1,4 +1,4 @@
-// NumPy's npy, one array; and npz, a zip file of them with the config beside the arrays.
+// NumPy's npy, one array; and npz, a zip file of npy files with the config as metadata.
 #include "io/file/zip.hpp"
 #include "io/read/npy.hpp"
 #include "io/write/array_bytes.hpp"

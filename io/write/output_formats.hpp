@@ -1,5 +1,5 @@
-// The formats that a result is written in, one row each: all that is known about a format stands in
-// its row, and its writer in a file of its own.
+// The output formats, one row each: a row holds all properties of a format, and its writer has a
+// separate file.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@ namespace attn::io {
 
 struct OutputFormat {
     std::string_view name;
-    std::array<std::string_view, 3> suffixes{};  ///< errors name the first
+    std::array<std::string_view, 3> suffixes{};  ///< errors show the first
     Writer write = nullptr;                      ///< null: nothing is written
     bool one_array = false;                      ///< it holds one array
-    bool binary = false;                         ///< bytes that no terminal shows
+    bool binary = false;                         ///< bytes that a terminal must not show
     bool streams = false;                        ///< arrays are written while they are computed
-    bool decimals = false;                       ///< numbers are text, whose digits can be chosen
-    bool json = false;                           ///< non-finite numbers can be shown in its ways
-    bool breaks_lines = false;                   ///< may be written with a line for each row
-    bool holds_weights = false;                  ///< several arrays that a model is read from
+    bool decimals = false;                       ///< numbers are text with selectable digits
+    bool json = false;                           ///< --nonfinite applies
+    bool breaks_lines = false;                   ///< may be written with one line per row
+    bool holds_weights = false;                  ///< arrays that a model can be read from
 };
 
 inline constexpr std::array<OutputFormat, 10> output_formats{{
@@ -72,7 +72,7 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
     {.name = "none", .streams = true},
 }};
 
-/// The first format, which is written where nothing says another.
+/// The first format, which is the default.
 inline constexpr const OutputFormat* default_format = &output_formats.front();
 
 }  // namespace attn::io

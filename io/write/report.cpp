@@ -1,4 +1,3 @@
-// A result as it is written; see report.hpp.
 #include "io/write/report.hpp"
 
 #include "core/base/error.hpp"
@@ -26,13 +25,13 @@ std::string head_text(const Report& report) {
 
 std::string metadata_text(const Report& report) {
     std::string text = head_text(report);
-    if (text.size() > longest_metadata || has_too_many_values(text))
+    if (text.size() > max_metadata_length || has_too_many_values(text))
         throw Error(ErrorKind::input, "tokens",
                     std::to_string(text.size()) +
-                        " bytes of labels and settings beside the arrays; "
+                        " bytes of labels and settings in its metadata; "
                         "expected at most " +
-                        std::to_string(longest_metadata) + " and " +
-                        std::to_string(most_json_values) + " values, or --format json");
+                        std::to_string(max_metadata_length) + " and " +
+                        std::to_string(max_json_values) + " values, or --format json");
     return text;
 }
 

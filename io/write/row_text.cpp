@@ -1,4 +1,3 @@
-// Arrays as text, row by row; see row_text.hpp.
 #include "io/write/row_text.hpp"
 
 #include <algorithm>
@@ -19,8 +18,8 @@ public:
         : out_(out), format_(format), workers_(workers), piece_size_(piece_size),
           shape_(std::move(shape)) {}
 
-    /// The next rows of the array, as many as there are numbers for. While the texts of one round
-    /// are written, those of the next are made.
+    /// The next rows of the array, up to the limit of numbers. While the text of one round is
+    /// written, that of the next is made.
     template <class T>
     void write_rows(const T* values, std::size_t rows) {
         const std::size_t at_once = workers_ == nullptr ? 1 : 2 * workers_->threads();
@@ -30,7 +29,7 @@ public:
         for (std::size_t first = 0; first < cut.pieces(); first += at_once) {
             const std::size_t count = std::min(at_once, cut.pieces() - first);
             made_.resize(std::max(made_.size(), count));
-            // One small piece is not worth waking anyone.
+            // One small piece does not justify waking other threads.
             share(count > 1 ? workers_ : nullptr, count + 1, [&](std::size_t item) {
                 if (item == 0) return write_ready();
                 TextBuffer& text = made_[item - 1];
@@ -43,7 +42,7 @@ public:
         written_ += rows;
     }
 
-    /// All rows, as one text, whose memory is kept for the next.
+    /// All rows, as one text, whose memory is reused for the next.
     template <class T>
     void write_few_rows(const T* values, std::size_t rows) {
         thread_local TextBuffer text;
@@ -58,8 +57,8 @@ public:
     }
 
 private:
-    /// Rows of `columns` numbers in pieces of about `size` numbers: of whole rows, or, where a row
-    /// is longer, of a part of one.
+    /// Rows of `columns` numbers in pieces of about `size` numbers: whole rows, or, if a row is
+    /// longer, a part of one.
     struct Cut {
         std::size_t rows, columns, size;
 
@@ -85,16 +84,17 @@ private:
             append_part(text, values + row * cut.columns, written_ + row, 0, cut.columns);
     }
 
-    /// Columns [first, last) of a row, with what stands before and after it where they reach there.
+    /// Columns [first, last) of a row, with the text before and after the row if they include its
+    /// ends.
     template <class T>
     void append_part(TextBuffer& text, const T* values, std::size_t row, std::size_t first,
                      std::size_t last) const {
         if (first == 0) format_.open(text, shape_, row);
-        constexpr std::size_t run = 64;  // numbers that space is asked for at a time
+        constexpr std::size_t run = 64;  // numbers for which space is reserved at a time
         const std::string_view separator = format_.separator;
         for (std::size_t begin = first; begin < last; begin += run) {
             const std::size_t end = std::min(begin + run, last);
-            char* at = text.space((end - begin) * (separator.size() + longest_number));
+            char* at = text.space((end - begin) * (separator.size() + max_number_length));
             for (std::size_t i = begin; i < end; ++i) {
                 if (i != 0) at = std::copy(separator.begin(), separator.end(), at);
                 at = write(at, values[i]);
@@ -116,7 +116,8 @@ private:
         return format_.marks_reals && std::is_floating_point_v<T> ? mark_real(at, end) : end;
     }
 
-    /// "-0" would lose its sign as an integer, and one of more than 64 bits is refused by some.
+    /// "-0" would lose its sign as an integer, and some readers refuse integers of more than 64
+    /// bits.
     static char* mark_real(char* at, char* end) {
         constexpr std::size_t always_fit = 18;  // digits, of 64 bits
         const std::string_view text(at, static_cast<std::size_t>(end - at));

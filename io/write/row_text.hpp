@@ -20,20 +20,20 @@ struct RowFormat {
     std::string_view separator;
     std::string nan, infinity, minus_infinity;
     std::optional<int> decimals;  ///< empty: shortest
-    /// Append what stands before and after row `row` of an array of this shape.
+    /// Append the text before and after row `row` of an array of this shape.
     std::function<void(TextBuffer&text, const std::vector<std::size_t>&shape, std::size_t row)>
         open, close;
-    /// ".0" behind real numbers that readers of the format would take for integers and change.
+    /// ".0" after real numbers that readers of the format would take for integers and change.
     bool marks_reals = false;
 };
 
-/// Numbers of one piece of text that a worker makes, and of all the pieces that are in memory.
+/// Numbers in one worker's piece of text, and in all pieces in memory.
 inline constexpr std::size_t default_row_piece = std::size_t{1} << 15,
                              numbers_in_pieces = std::size_t{1} << 18;
 
-/// The rows of an array, or of a stream as it makes them. The bytes do not depend on the workers,
-/// which may be null, or on the pieces: rows that are longer than a piece are cut too, so that
-/// memory holds text of at most numbers_in_pieces numbers, whatever the shape.
+/// The rows of an array, or of a stream as it computes them. The bytes do not depend on the
+/// workers, which may be null, or on the pieces. Rows longer than a piece are divided too, so that
+/// memory holds the text of at most numbers_in_pieces numbers for any shape.
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size = default_row_piece);
 

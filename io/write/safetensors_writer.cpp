@@ -11,7 +11,7 @@
 namespace attn::io {
 
 void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
-    // Wide elements first, as the format's own writer does: all stay aligned.
+    // Wide elements first, as in the reference writer: all stay aligned.
     std::vector<const NamedArray*> arrays;
     for (const NamedArray& array : report.arrays) arrays.push_back(&array);
     std::stable_sort(arrays.begin(), arrays.end(), [](const NamedArray* a, const NamedArray* b) {
@@ -36,12 +36,12 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     }
     text += '}';
     constexpr std::size_t prefix = 8;
-    if (text.size() > longest_safetensors_header - prefix)
+    if (text.size() > max_safetensors_header_length - prefix)
         throw Error(ErrorKind::input, "safetensors",
                     std::to_string(text.size()) +
                         " bytes of names, labels and settings; expected at "
                         "most " +
-                        std::to_string(longest_safetensors_header) + ", or --format npz");
+                        std::to_string(max_safetensors_header_length) + ", or --format npz");
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
     out << bytes_of_number(text.size(), prefix) << text;
     for (const NamedArray* array : arrays)

@@ -15,14 +15,14 @@ namespace {
 
 constexpr int table_decimals = 4;
 
-/// What is shown of a list: its front and its back.
+/// The shown part of a list: its start and its end.
 struct Ends {
     std::size_t front, back, count;
 
     std::size_t shown() const { return front + back; }
     bool is_cut() const { return shown() < count; }
 
-    /// `skip` stands for those between.
+    /// `skip` replaces those between.
     template <class Show, class Skip>
     void for_each(Show show, Skip skip) const {
         for (std::size_t i = 0; i < front; ++i) show(i);
@@ -99,8 +99,7 @@ private:
         if (!text.empty()) write_line(text + " shown; " + std::string(limits_.way) + ")");
     }
 
-    /// As many columns as fit beside the labels, taken from both ends in turn; the first in any
-    /// case.
+    /// As many columns as fit next to the labels, taken from both ends in turn; always the first.
     template <class WidthOf>
     Ends fitted(std::size_t count, const Ends& rows, WidthOf width_of) const {
         if (limits_.width == 0) return ends_of(count, 0);
@@ -138,7 +137,7 @@ private:
         return width;
     }
 
-    /// Of the columns that are shown; by rows, as the numbers lie in memory.
+    /// The widths of the shown columns; by rows, in memory order.
     template <class T>
     std::vector<std::size_t> column_widths(const T* matrix, const Ends& rows,
                                            const Ends& columns) const {
@@ -167,7 +166,7 @@ private:
         return widths;
     }
 
-    /// Text is made twice, so that no table has to be held.
+    /// Text is made twice, so that the table need not be stored.
     template <class T>
     void write_matrix(const T* matrix, const Ends& rows, const Ends& columns) {
         const std::size_t labels = label_width(rows);
@@ -181,7 +180,7 @@ private:
                     line.append(gap + *width++ - display_width(text), ' ') += text;
                 },
                 [&] {
-                    // A line that holds one number has no room for more.
+                    // A line with one number has no space for more.
                     if (has_room(labels, widths)) line.append(gap, ' ') += dots;
                 });
             out_ << line << "\n";
@@ -234,7 +233,7 @@ private:
         return std::to_string(index);
     }
 
-    /// At most a third of the width, so that a number has room beside it and under another.
+    /// At most a third of the width, so that a number fits next to it and below another.
     std::string fitted_label(std::string text) const {
         constexpr std::size_t least = 4;
         const std::size_t most = std::max(least, limits_.width / 3);

@@ -46,7 +46,7 @@ public:
 
 private:
     void choose_notation(const std::vector<double>& shown) {
-        std::vector<double> counted;  // zeros and non-finite values have no say
+        std::vector<double> counted;  // zeros and non-finite values do not count
         std::copy_if(shown.begin(), shown.end(), std::back_inserter(counted),
                      [](double v) { return std::isfinite(v) && v != 0; });
         if (counted.empty()) return;
@@ -89,7 +89,7 @@ public:
     std::string print(std::size_t indent) const { return print_level(0, 0, indent); }
 
 private:
-    /// The indices of a dimension that are shown; a gap stands after the first three of them.
+    /// The shown indices of a dimension; a gap follows the first three.
     std::vector<std::size_t> shown_indices(std::size_t dimension) const {
         const std::size_t size = values_.shape[dimension];
         std::vector<std::size_t> indices;
@@ -173,7 +173,7 @@ std::string torch_text(const AnyArray& array, int decimals) {
     std::string text = prefix + Printer(values, decimals).print(prefix.size());
     if (std::holds_alternative<Array<double>>(array)) {
         const std::string suffix = "dtype=torch.float64";
-        // npos + 1 is 0: PyTorch counts a single line two characters longer than it is.
+        // npos + 1 is 0: PyTorch counts a single line as two characters longer than it is.
         const std::size_t last_line = text.size() - text.rfind('\n') + 1;
         text += last_line + suffix.size() + 2 > line_width
                     ? ",\n" + std::string(prefix.size(), ' ') + suffix

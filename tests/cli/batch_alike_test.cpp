@@ -1,5 +1,5 @@
-// Records that say the same but for ids, seeds and numbers: what was found for the ones before must
-// not show in an answer.
+// Records that differ only in ids, seeds and elements: what was found for the ones before must not
+// show in an answer.
 #include <doctest/doctest.h>
 
 #include <functional>

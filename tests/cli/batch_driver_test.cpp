@@ -1,4 +1,4 @@
-// `attn batch` beside other programs: drivers that write a line and wait, pipes, memory.
+// `attn batch` with other programs: drivers that write a line and wait, pipes, memory.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,7 @@
 using namespace attn::test;
 using nlohmann::json;
 
-// GCC and Clang say it in different ways.
+// GCC and Clang report it in different ways.
 #if defined(__has_feature)
 #define ATTN_HAS_FEATURE(name) __has_feature(name)
 #else
@@ -126,7 +126,8 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
 }
 
-TEST_CASE("batch: pipes and devices are no records, and no record reads the requests away") {
+TEST_CASE(
+    "batch: pipes and devices are refused as records, and records do not consume the requests") {
     scratch_folder();
     const std::string good = R"({"mode": "self", "inputs": [[1]]})";
     const Outcome outcome = run_shell(

@@ -42,7 +42,7 @@ const std::string few_requests =
 void check_whole_lines(const std::string& text, const std::string& whole) {
     CHECK((text.empty() || text.back() == '\n'));
     CHECK((whole.compare(0, text.size(), text) == 0));
-    answers_of(text);  // throws for what is no JSON
+    answers_of(text);  // throws for text that is not JSON
 }
 
 }  // namespace
@@ -98,13 +98,13 @@ TEST_CASE(
         CHECK(batch({"--resume", results}).code == 1);
         CHECK(read_text(results) == whole);
     }
-    // -o begins anew, whatever stood there.
+    // -o overwrites the file.
     write_text(results, whole + whole + "more");
     CHECK(batch({"-o", results}).code == 1);
     CHECK(read_text(results) == whole);
 }
 
-TEST_CASE("batch: --retry-failed answers anew, in its place, what failed or is missing") {
+TEST_CASE("batch: --retry-failed answers failed and missing records again, in place") {
     scratch_folder();
     const auto request = [](int i) {
         return R"({"id": "r)" + std::to_string(i) + R"(", "mode": "self", "inputs": [[1, )" +
@@ -231,7 +231,7 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
     make_operands(scratch_folder());
     const std::string text = mixed_requests(320);
     write_text(requests, text);
-    // Standard input is a second file of requests and stays open: no run ends by itself.
+    // Standard input is a second file of requests and stays open: no run ends on its own.
     const std::string whole = run_attn({"batch", requests, "-"}).out;
     REQUIRE(whole.size() > 1000);
     std::mt19937 random(3);
@@ -341,7 +341,7 @@ TEST_CASE("batch: a file that may not grow further keeps whole lines, and --resu
             }
 }
 
-TEST_CASE("batch: a full disk keeps whole lines, and --resume completes once there is room") {
+TEST_CASE("batch: a full disk keeps whole lines, and --resume completes once there is space") {
     make_operands(scratch_folder());
     const std::string whole = answers_to(mixed_requests(330));
     // A mount of its own that ends with the shell.

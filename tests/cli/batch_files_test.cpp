@@ -157,7 +157,7 @@ TEST_CASE("batch: no file of a model's folder is written over") {
             REQUIRE(read_text("f/out.json") == text);
         }
     }
-    // Beside it there is room for answers.
+    // Next to it there is space for answers.
     CHECK(run_shell("cd f; attn batch good.ndjson --weights gpt2 -o gpt2/out.json; "
                     "attn batch good.ndjson --weights gpt2 -o gpt2/out.json")
               .err.find("is read and written") == std::string::npos);

@@ -1,5 +1,5 @@
-// `attn batch` through the real binary: which answer stands where, whatever the records are.
-// Drivers and pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
+// `attn batch` through the real binary: the order of answers for all kinds of records. Drivers and
+// pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -112,7 +112,7 @@ TEST_CASE("batch: the first record may take longer than a thousand others") {
 }
 
 TEST_CASE("batch: an answer is what the record's own command answers") {
-    // A result's config says the format.
+    // A result's config has the format.
     const std::vector<std::string> lines = lines_of(answer_mixed(16, {"--format", "ndjson"}).out);
     std::size_t at = 0;
     for (const std::string& line : lines_of(mixed_requests(16))) {
@@ -214,7 +214,7 @@ TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no 
     CHECK(run_attn(batch_words({"empty.ndjson"})).code == 0);
 }
 
-TEST_CASE("batch: bytes that are no text cost only their own line") {
+TEST_CASE("batch: bytes that are not text fail only their own line") {
     const std::string zero("{\"mode\": \"self\", \"inputs\": [[1\0]]}", 34);
     const std::string requests = good() + "\n" + "{\"id\": \"\xff\"}\n" + zero + "\n" +
                                  "\xef\xbb\xbf\n" + R"({"mode": "self", "inputs": [[1, 2)" + "\n" +
@@ -253,7 +253,7 @@ TEST_CASE("batch: errors of every kind, each with its place") {
         {R"({"mode": "self", "inputs": [[1, 2]], "heads": 5, "seed": "x"})", "usage"},
         {R"({"mode": "selfish", "inputs": [[1, 2]]})", "usage"},
         {R"({"inputs": [[1, 2]]})", "usage"},
-        {"[[1, 2]]", "usage"},  // a matrix says no mode
+        {"[[1, 2]]", "usage"},  // a matrix has no mode
         {good(R"("no_such_key": 1)"), "usage"},
         {good(R"("format": "table")"), "usage"},
         {good(R"("pretty": true)"), "usage"},
@@ -286,7 +286,7 @@ TEST_CASE("batch: errors of every kind, each with its place") {
     }
 }
 
-TEST_CASE("batch: an error says the line of its record, or the file that it names") {
+TEST_CASE("batch: an error names the line of its record, or the file that it names") {
     scratch_folder();
     std::filesystem::create_directories("work");
     const std::vector<std::string> records{
@@ -358,7 +358,7 @@ TEST_CASE("batch: flags are defaults, and a record's own keys win") {
         CHECK(answer.contains("scores"));
         CHECK_FALSE(answer.contains("context_vectors"));
     }
-    // A matrix on a line is a record, once a flag says the mode.
+    // A matrix on a line is a record, once a flag gives the mode.
     CHECK(answers_to("[[1, 2], [3, 4]]\n", {"--mode", "self"})[0]["id"] == 1);
 }
 
@@ -402,7 +402,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
     CHECK(run_attn(each).out == outcome.out);
     CHECK(run_shell("attn batch files/*.json --jobs 3").out == outcome.out);
 
-    // Matrices in other formats need a mode; lines of several files are told apart.
+    // Matrices in other formats need a mode; lines of several files have different ids.
     const std::vector<json> matrices = answers_of(
         run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
     CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
@@ -462,7 +462,7 @@ TEST_CASE("batch: shards interleave to the whole") {
     CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
 }
 
-TEST_CASE("batch: what is wrong with the batch itself is said before anything is written") {
+TEST_CASE("batch: errors of the batch itself are reported before anything is written") {
     scratch_folder();
     write_text("old.ndjson", "old\n");
     write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");

@@ -74,7 +74,7 @@ TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, stand
     CHECK(run_shell("attn causal --example journey --seed 1 | attn compare - one.json").code == 0);
 }
 
-TEST_CASE("compare: numbers that the narrower type cannot tell apart differ all the same") {
+TEST_CASE("compare: numbers that are equal only in the narrower type differ") {
     scratch_folder();
     write_text("a.json", "[1e300, 1, 1e-46]");
     write_text("b.json", "[1e305, 1.000000000001, 0]");
@@ -103,7 +103,7 @@ TEST_CASE("compare: a table for people") {
           "differs\n");
 }
 
-TEST_CASE("compare: a narrow table says what the wide one says, and fits 80 columns") {
+TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
     scratch_folder();
     const std::vector<std::string> sides{"a.npz", "b.json", "c.npz", "d.json"};
     run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "-o", sides[0]});
@@ -150,7 +150,7 @@ TEST_CASE("compare: bad requests") {
               "there"},
              {{"compare", "x.json", "x.json", "--ulp", "-1"},
               2,
-              "--ulp -1: no such value; expected a whole number from 0"},
+              "--ulp -1: no such value; expected an integer from 0"},
              {{"compare", "x.json", "x.json", "--rtol", "nan"},
               2,
               "--rtol nan: no such value; expected a number of at least 0"},

@@ -139,7 +139,7 @@ TEST_CASE("formats: a result in any format is the input of the next layer") {
     }
 }
 
-TEST_CASE("formats: the operator's arrays may stand in one file, or be picked from several") {
+TEST_CASE("formats: the operator's arrays may be in one file, or be selected from several") {
     scratch_folder();
     write_text("request.json", R"({"query": [[1,0],[0,1]], "key": [[1,2],[0,1],[2,0]],
                                    "value": [[1],[2],[4]], "mask": [[0,0,-1],[0,-2,0]]})");
@@ -161,7 +161,7 @@ TEST_CASE("formats: the operator's arrays may stand in one file, or be picked fr
                 "", 3, "has no array \"q\"; there are queries (2, 2)");
 }
 
-TEST_CASE("formats: a mask's type says what it is, and whole numbers say too little") {
+TEST_CASE("formats: a mask's type determines its meaning, and integers are ambiguous") {
     scratch_folder();
     const std::string mask = arrays("several_stored.npz") + ":mask";
     check_error({"self", "[[1]]", "--mask", mask}, "", 4, "no such file");
@@ -214,7 +214,7 @@ TEST_CASE("formats: streamed weights are the same bytes in a file as in memory")
         std::filesystem::remove(file);
 }
 
-TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is no header") {
+TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
     scratch_folder();
     for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
         CHECK(
@@ -225,13 +225,13 @@ TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is no header") {
     }
 }
 
-TEST_CASE("formats: compare takes one array beside one, of any rank, and names what there is") {
+TEST_CASE("formats: compare takes two arrays of any rank, and names the arrays of a file") {
     scratch_folder();
     const std::string model = data_path("models/gpt2/model.safetensors");
     CHECK(run_attn({"compare", model, model}).code == 0);
     write_text("one.json", "[[1,2],[3,4]]");
     check_error({"compare", arrays("several_stored.npz"), "one.json"}, "", 2,
-                "several arrays beside one: inputs, batch");
+                "several arrays compared with one: inputs, batch");
     check_error({"self", "one.json", "-o", "out.pt"}, "", 2, "cannot be written");
     check_error({"self", arrays("matrix_f4.npy"), "--mask", arrays("matrix_f4.npy") + ":a"}, "", 4,
                 "no such file; ");

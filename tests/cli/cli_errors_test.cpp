@@ -73,7 +73,7 @@ TEST_CASE("errors: unknown commands, flags and keys name the nearest known one")
              {{"self", "--emit", "scores,"},
               matrix,
               2,
-              "--emit scores,: an empty name; expected names parted by commas, or all"},
+              "--emit scores,: an empty name; expected names separated by commas, or all"},
              {{"self"},
               R"({"inputs": [[1]], "sede": 3})",
               2,
@@ -234,8 +234,7 @@ TEST_CASE("errors: settings that do not fit the input or each other") {
              {{"self", "--dropout-skip", "3"},
               matrix,
               2,
-              "--dropout-skip 3: dropout has no generator of its own; expected dropout_seed beside "
-              "it"},
+              "--dropout-skip 3: dropout has no separate generator; expected dropout_seed with it"},
              {{"self", "--init", "none", "--d-out", "2"},
               matrix,
               2,
@@ -320,7 +319,7 @@ TEST_CASE("errors: what was given is used or refused") {
              {{"self", "m.json", "--qkv-bias=false"},
               "",
               2,
-              "--qkv-bias: stands with a value; expected none"},
+              "--qkv-bias: has a value; expected none"},
              {{"self", ""}, matrix, 2, "INPUT: an empty name; expected a path or -"},
              {{"self", "m.json", "--emit", "all,bogus"},
               "",
@@ -409,8 +408,8 @@ TEST_CASE("errors: a file that would grow too large leaves nothing behind") {
         "ulimit -f 1; attn self --text \"$(seq 1 300 | tr '\\n' ' ')\" --emit all -o large.json");
     CHECK(outcome.code == 4);
     CHECK(outcome.err ==
-          "attn: error: large.json: cannot be written (File too large); expected a place with room "
-          "and leave to write\n");
+          "attn: error: large.json: cannot be written (File too large); expected a writable "
+          "location with enough space\n");
     for (const auto& entry : std::filesystem::directory_iterator("."))
         CHECK(entry.path().string().find("large.json") == std::string::npos);
 }
@@ -494,8 +493,8 @@ TEST_CASE("errors: files that cannot be read or written") {
              {{"self", "-o", "no/r.json"},
               matrix,
               4,
-              "no/r.json: cannot be written (No such file or directory); expected a place with "
-              "room and leave to write"},
+              "no/r.json: cannot be written (No such file or directory); expected a writable "
+              "location with enough space"},
              {{"self", "--emit", "mask,scores", "-o", "r.npy"},
               matrix,
               2,
@@ -509,11 +508,11 @@ TEST_CASE("errors: files that cannot be read or written") {
     CHECK(read_text("kept.json") == "old");
 }
 
-TEST_CASE("errors: a full disk is no success") {
+TEST_CASE("errors: a full disk is an error") {
     if (!std::filesystem::exists("/dev/full")) return;
     const Outcome outcome = run_attn({"self"}, matrix, "/dev/full");
     CHECK(outcome.code == 4);
     CHECK(outcome.err ==
-          "attn: error: <stdout>: cannot be written (No space left on device); expected a place "
-          "with room and leave to write\n");
+          "attn: error: <stdout>: cannot be written (No space left on device); expected a writable "
+          "location with enough space\n");
 }

@@ -141,14 +141,14 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
     CHECK(
         added.err.ends_with("holds 0 and 1, which are added to the scores; --mask-true keep or "
                             "drop takes them for a boolean mask\n"));
-    // A mask of true and false explains mask_true; the zeros beside it add nothing.
+    // A mask of true and false explains mask_true; the zeros with it add nothing.
     CHECK(mask_of(R"(, "mask": [true, false, true], "key_padding_mask": [0.0, 0.0, 0.0],
                      "mask_true": "keep")")[0] == json({1, 0, 1}));
     check_error(
         {"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
         "m.csv: a mask of 0 and 1, which may be boolean or additive; expected mask_true keep or "
         "drop beside it, or booleans (json, npy)");
-    // What the flags say of INPUT's header does not cost the mask a row.
+    // The flags for INPUT's header do not apply to the mask.
     write_text("h.csv", "x,y\n1,2\n3,4\n");
     write_text("pairs.csv", "1,0\n1,1\n");
     CHECK(answer({"self", "h.csv", "--csv-header", "yes", "--mask", "pairs.csv", "--mask-true",
@@ -233,14 +233,13 @@ TEST_CASE("operator: errors") {
               R"({"query": [[1]], "key": [[1],[2]], "value": [[1],[2]]})",
               2,
               "--causal: 1 queries and 2 keys, 0 of them cached; expected causal_align top-left or "
-              "bottom-right "
-              "beside it"},
+              "bottom-right with it"},
              {{"sdpa"},
               "{" + qkv + R"(, "mask": [[true]]})",
               2,
               "<stdin>:1:92: a boolean mask, and libraries differ on what true means; expected "
               "mask_true "
-              "keep or drop beside it"},
+              "keep or drop with it"},
              {{"sdpa", "-", "--mask-true", "keep"},
               "{" + qkv + "}",
               2,
@@ -255,11 +254,11 @@ TEST_CASE("operator: errors") {
              {{"sdpa"},
               "{" + qkv + R"(, "mask": [true, 0, 1]})",
               3,
-              "<stdin>:1:99: found '0' beside booleans; expected true or false"},
+              "<stdin>:1:99: found '0' among booleans; expected true or false"},
              {{"sdpa"},
               "{" + qkv + R"(, "mask": [0, true]})",
               3,
-              "<stdin>:1:96: a boolean beside numbers; expected a number"},
+              "<stdin>:1:96: a boolean among numbers; expected a number"},
              {{"sdpa"},
               R"({"query": [[1,2]], "key": [[1]], "value": [[1]]})",
               3,
@@ -284,7 +283,7 @@ TEST_CASE("operator: errors") {
              {{"sdpa"},
               "{" + qkv + R"(, "past_key": [[1,2]]})",
               2,
-              "<stdin>:1:96: has no past_value beside it; expected both"},
+              "<stdin>:1:96: has no past_value with it; expected both"},
              {{"sdpa"},
               "{" + qkv + R"(, "past_key": [[1]], "past_value": [[1]]})",
               3,
@@ -319,7 +318,7 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--rope-dims", "2"},
               "{" + qkv + "}",
               2,
-              "--rope-dims 2: there is no rotary embedding; expected rope beside it"},
+              "--rope-dims 2: there is no rotary embedding; expected rope with it"},
              {{"sdpa", "-", "--softcap", "-1"},
               "{" + qkv + "}",
               2,
@@ -349,7 +348,7 @@ TEST_CASE("operator: errors") {
              {{"self", "-", "--rope-base", "2"},
               "[[1]]",
               2,
-              "--rope-base 2: there is no rotary embedding; expected rope beside it"},
+              "--rope-base 2: there is no rotary embedding; expected rope with it"},
              {{"self", "-", "--window=", "--pretty"},
               "[[1]]",
               2,
@@ -365,7 +364,7 @@ TEST_CASE("operator: errors") {
              {{"cross", "-", "--out-proj"},
               R"({"inputs": [[1]], "context": [[1]]})",
               2,
-              "--out-proj: one head has no output projection; expected heads beside it"},
+              "--out-proj: one head has no output projection; expected heads with it"},
              {{"cross"},
               R"({"inputs": [[1]], "context": [[[1]]]})",
               3,

@@ -22,7 +22,7 @@ void in_scratch_with_data() {
 
 }  // namespace
 
-TEST_CASE("heatmap: on standard error beside JSON, on standard output where nothing else goes") {
+TEST_CASE("heatmap: on standard error with JSON, on standard output if that is otherwise unused") {
     in_scratch_with_data();
     const std::vector<std::string> words{"causal", input, "--d-out", "2", "--seed", "789"};
     const auto with = [&](std::vector<std::string> more) {

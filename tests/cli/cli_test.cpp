@@ -117,7 +117,7 @@ TEST_CASE("cli: a request document, and flags that win over it") {
     CHECK_FALSE(other.contains("scores"));
 }
 
-TEST_CASE("cli: a request without inputs beside --example") {
+TEST_CASE("cli: a request without inputs with --example") {
     const json result =
         answer({"self", "-", "--example", "journey"}, R"({"seed": 789, "d_out": 2})");
     CHECK(arrays_of(result) ==
@@ -191,7 +191,7 @@ TEST_CASE("cli: the sentence example is --text with the same words") {
     CHECK(answer({"self"}, config.dump()) == example);
 }
 
-TEST_CASE("cli: flags say what their keys say: --no-out-bias, --dropout-seed, --embed-dim") {
+TEST_CASE("cli: flags equal their keys: --no-out-bias, --dropout-seed, --embed-dim") {
     const json by_flags = answer({"multihead", "--text", "a b c", "--embed-dim", "4", "--heads",
                                   "2", "--no-out-bias", "--dropout", "0.5", "--dropout-seed", "7"});
     CHECK(by_flags == answer({"multihead"},
@@ -252,7 +252,7 @@ TEST_CASE("cli: the examples of every help page run") {
             const std::string line = block.substr(at, end - at);
             CAPTURE(line);
             const Outcome outcome = run_shell(line);
-            // compare's 1 says that its inputs differ.
+            // compare's 1 means that its inputs differ.
             CHECK(outcome.code <= (line.find("compare") == std::string::npos ? 0 : 1));
             CHECK(outcome.err == "");
             at = end + 1;

@@ -160,7 +160,9 @@ TEST_CASE("outputs: two that would be one file are refused, however it is named"
     CHECK(read_text("w.json").starts_with("{\"schema\":\"attn.weights/1\""));
 }
 
-TEST_CASE("readers that go away: files are written, the verdict stands, and it is no error") {
+TEST_CASE(
+    "readers that exit early: files are written, the verdict is unchanged, and it is not an "
+    "error") {
     write_inputs();
     write_text("other.json", run_attn({"self", "m.csv", "--seed", "5"}).out);
     const std::string same = run_attn({"self", "m.csv"}).out;
@@ -189,7 +191,7 @@ TEST_CASE("readers that go away: files are written, the verdict stands, and it i
     }
     for (const Words& words : {Words{"inspect"}, Words{"explain", "self"}, Words{"plot"}})
         CHECK(run(words, words[0] == "explain" ? matrix : same).code == 0);
-    // What failed among the answers that were made is told.
+    // Failures among the answers so far are reported.
     CHECK(run({"batch", "--jobs", "1"}, "[]\n").code == 1);
     CHECK(run({"batch", "--jobs", "1", "--mode", "self"}, "[[1]]\n").code == 0);
 }

@@ -160,7 +160,7 @@ TEST_CASE("explain html: a result's weights are drawn as its question's are, blo
         }
 }
 
-TEST_CASE("explain html: maps stay small, and say which row is the query's") {
+TEST_CASE("explain html: maps stay small, and mark the query's row") {
     for (const std::size_t count : {6u, 40u, 64u, 65u, 150u, 300u}) {
         CAPTURE(count);
         json rows = json::array();

@@ -285,7 +285,7 @@ TEST_CASE("explain page: narrow lines fold vectors whole, and words stop at a hu
             CHECK((line.find('%') == std::string::npos || line[0] != '%'));
             CHECK(line.find("  %") == std::string::npos);
         }
-        if (columns < 50) continue;  // a row by itself, with its names
+        if (columns < 50) continue;  // a separate row, with its names
         for (const char* table : {"keys (d_k 4)", "values (d_v 4)"}) {
             std::vector<double> shown = numbers_of(page, table), all = numbers_of(whole, table);
             CHECK(shown == all);
@@ -325,7 +325,7 @@ TEST_CASE("explain page: sums over keys have the keys of the tables") {
         }
 }
 
-TEST_CASE("explain page: what is next to nothing, too much or no number is told as it is") {
+TEST_CASE("explain page: tiny, huge and non-finite numbers are shown as they are") {
     const auto self = [](const Words& more, const std::string& rows) {
         return in_one_line(good(Words{"explain", "self", "-", "--token", "0"} + more,
                                 R"({"inputs": )" + rows + "}"));

@@ -44,7 +44,7 @@ const std::vector<Words>& questions() {
 
 }  // namespace
 
-TEST_CASE("explain result: a whole result is told with the numbers of its question's own walk") {
+TEST_CASE("explain result: a complete result is explained with the numbers of its question") {
     scratch_folder();
     for (const Words& ask : questions())
         for (const char* name : {"r.json", "r.npz", "r.safetensors"}) {
@@ -57,7 +57,8 @@ TEST_CASE("explain result: a whole result is told with the numbers of its questi
         }
 }
 
-TEST_CASE("explain result: every kernel, part of the arrays and one query are told as they are") {
+TEST_CASE(
+    "explain result: every kernel, parts of the arrays and one query are explained as they are") {
     scratch_folder();
     Sample sample;
     for (const Words& ask : questions())
@@ -83,7 +84,8 @@ TEST_CASE("explain result: every kernel, part of the arrays and one query are to
             }
 }
 
-TEST_CASE("explain result: what is no result, or not of one piece, is refused in one line") {
+TEST_CASE(
+    "explain result: files that are not results, or are inconsistent, are refused in one line") {
     scratch_folder();
     const json whole = json::parse(good({"causal", "--example", "journey", "--emit", "all"}));
     const auto refused = [](const json& result, const char* words) {
@@ -133,7 +135,7 @@ TEST_CASE("explain result: what is no result, or not of one piece, is refused in
     CHECK(run_attn({"explain", "nothing.json"}).code == 2);
 }
 
-TEST_CASE("explain result: changed anywhere, it is told or refused, never a fault of the program") {
+TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
     std::mt19937 draw(3);
     for (const Words& ask : questions()) {
         const json whole = json::parse(good(ask + Words{"--emit", "all"}));

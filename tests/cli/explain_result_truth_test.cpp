@@ -168,7 +168,7 @@ void check_words(const Compared& c) {
 
 }  // namespace
 
-TEST_CASE("explain result: of every question, what is claimed is what its own walk says") {
+TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
     scratch_folder();
     write_inputs();
     Questions questions(21);
@@ -195,7 +195,8 @@ TEST_CASE("explain result: of every question, what is claimed is what its own wa
     CHECK(told >= cases(70));
 }
 
-TEST_CASE("explain result: rounded numbers are told, and their zeros are not taken for blocked") {
+TEST_CASE(
+    "explain result: rounded numbers are explained, and their zeros are not taken for masked") {
     scratch_folder();
     write_inputs();
     Questions questions(22);

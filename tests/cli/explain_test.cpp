@@ -284,7 +284,7 @@ TEST_CASE("explain: every number is the mode's own, for every option of the oper
                1);
 }
 
-TEST_CASE("explain: the bare operator, its ranks and what stands in blocked keys") {
+TEST_CASE("explain: the bare operator, its ranks and the contents of masked keys") {
     const std::string one = R"({"query": [[1, 0.5], [0, 1]], "key": [[1, 2], [0, 1], [3, -1]],
                                 "value": [[1], [2], [3]])";
     const std::string three =
@@ -301,7 +301,7 @@ TEST_CASE("explain: the bare operator, its ranks and what stands in blocked keys
     check_walk({"sdpa"}, 0, R"({"query": [[1e30]], "key": [[1e30], [1]], "value": [[1], [2]]})");
 }
 
-TEST_CASE("explain: says who blocks a key, and that nobody does") {
+TEST_CASE("explain: names the rule that masks a key, or that none does") {
     const Words ask{"explain", "causal", "--example", "journey", "--token", "2"};
     const std::string page = in_paragraphs(good(ask + Words{"--window", "1", "--kv-lengths", "5"}));
     CHECK(page.find("causal (attn causal): key j is seen where j <= p; p = 2") !=
@@ -372,7 +372,7 @@ TEST_CASE("explain: a query is named by its label, where one token has it") {
               .starts_with("Query 3 \"with\""));
 }
 
-TEST_CASE("explain: long rows and long sums are cut, and say how long they are") {
+TEST_CASE("explain: long rows and long sums are shortened, and state their length") {
     std::string text;
     for (int i = 0; i < 40; ++i) text += "w" + std::to_string(i) + " ";
     const std::string page =
@@ -384,7 +384,7 @@ TEST_CASE("explain: long rows and long sums are cut, and say how long they are")
     CHECK(table_row(page, "scores").size() == 12);
 }
 
-TEST_CASE("explain: a request's own settings, and what it says of the answer's form") {
+TEST_CASE("explain: a request's settings apply, and its output options are ignored") {
     const json result = json::parse(
         good({"causal", "--example", "journey", "--emit", "all", "--nonfinite", "null"}));
     json request = result["config"];
@@ -434,13 +434,13 @@ TEST_CASE("explain: Markdown with labels of every kind keeps its tables and head
     CHECK(text.find("\n# no") == std::string::npos);
 }
 
-TEST_CASE("explain: -o's suffix says how it is written") {
+TEST_CASE("explain: -o's suffix determines the format") {
     scratch_folder();
     const Words ask{"explain", "self", "--example", "journey"};
     CHECK(good(ask + Words{"-o", "walk.md"}) == "");
     CHECK(read_text("walk.md") == good(ask + Words{"--format", "markdown"}));
     good(ask + Words{"-o", "walk.txt"});
-    // A file's words are wrapped, and its numbers stand as they are.
+    // A file's words are wrapped, and its numbers are not wrapped.
     const auto words = [](const std::string& text) { return lines_of(unfolded(text)); };
     CHECK(words(read_text("walk.txt")) == words(good(ask)));
 }
@@ -503,7 +503,7 @@ bool could_be_broken(const std::string& line) {
     return words.find(' ') != std::string::npos;
 }
 
-TEST_CASE("explain: a page of any width fits, and says what the widest says") {
+TEST_CASE("explain: a page of any width fits, and has the contents of the widest") {
     scratch_folder();
     const std::string gpt2 = data_path("models/gpt2");
     std::string labels =

@@ -44,7 +44,7 @@ bool is_near(double a, double b) {
     return std::abs(a - b) <= digits * std::max(1.0, std::abs(b));
 }
 
-/// One question that was computed, beside its walk.
+/// One computed question, with its walk.
 struct Walked {
     json result;
     std::string page;  // paragraphs on a line each
@@ -180,7 +180,8 @@ void check_softmax(const Walked& w) {
         CHECK((mask[i] == 0 ? seen[i] == -INFINITY : is_near(seen[i], scores[i])));
 }
 
-/// "garden 86 %, it 5 %, ... and 3 more 9 %": of the weights, the largest first, all of them told.
+/// "garden 86 %, it 5 %, ... and 3 more 9 %": of the weights, the largest first, all of them
+/// counted.
 void check_answer(const Walked& w) {
     const auto weights = w.of("weights_before_dropout");
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -370,7 +371,8 @@ TEST_CASE("explain: every number in words is what the settings and the arrays ma
     CHECK(walked >= cases(60));
 }
 
-TEST_CASE("explain: of many keys those with the largest weights are shown, and the rest is told") {
+TEST_CASE(
+    "explain: of many keys those with the largest weights are shown, and the rest is counted") {
     scratch_folder();
     std::mt19937 draw(7);
     std::normal_distribution<double> normal(0, 2);

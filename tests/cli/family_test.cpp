@@ -1,4 +1,4 @@
-// The table of families: what each row says is there, is named in the manual and has its case.
+// The table of families: each row is correct, is in the manual and has a case.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-/// What the manual's table of families says of this one.
+/// The row of this family in the manual's table.
 std::string manual_row(const Family& family) {
     const std::string text = attn::test::manual_text();
     const std::size_t from = text.find("\n| `" + std::string(family.name) + "` |");
@@ -75,7 +75,7 @@ std::vector<json> configs_of(const ModelType& type) {
 
 }  // namespace
 
-TEST_CASE("families: each is a choice of --family, and the manual says what it holds") {
+TEST_CASE("families: each is a choice of --family, and is in the manual") {
     scratch_folder();
     const std::string help = run_attn({"multihead", "--help"}).out;
     for (const Family* family : attn::io::all_families()) {
@@ -109,7 +109,7 @@ TEST_CASE("families: the names of each form are found as that form") {
         }
 }
 
-TEST_CASE("families: a family with a norm says its epsilon") {
+TEST_CASE("families: a family with a norm has its epsilon") {
     for (const Family* family : attn::io::all_families()) {
         CAPTURE(family->name);
         const bool has_norm = !family->norm.empty() || !family->embedding.norm.empty();

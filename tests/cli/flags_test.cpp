@@ -1,4 +1,4 @@
-// Flags that are not known, given twice, or stand in a file; and the pages of help.
+// Flags that are unknown, given twice, or in a file; and the pages of help.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -128,7 +128,7 @@ TEST_CASE("unknown flags: a negation is answered with a negation") {
         }
 }
 
-TEST_CASE("unknown flags: those of another command say which commands have them") {
+TEST_CASE("unknown flags: for those of another command, the error names it") {
     for (const CommandRow* command : attn_program().commands) {
         const auto flags = flags_of(*command);
         for (const CommandRow* other : attn_program().commands)
@@ -207,7 +207,8 @@ TEST_CASE("flags: the last of those that are given twice wins, in every command"
         }
 }
 
-TEST_CASE("flags: a file of flags stands below the command line and the request, above defaults") {
+TEST_CASE(
+    "flags: the command line and the request override a file of flags, which overrides defaults") {
     test::scratch_folder();
     write_text("shared.json", R"({"seed": 1, "d_out": 5, "dropout": 0.5, "heads": 2, "jobs": 3,
                                 "format": "table"})");
@@ -233,7 +234,7 @@ TEST_CASE("flags: a file of flags stands below the command line and the request,
     ::unsetenv("ATTN_CONFIG");
 }
 
-TEST_CASE("flags: every flag that a command takes may stand in its file") {
+TEST_CASE("flags: every flag of a command is allowed in its file") {
     test::scratch_folder();
     for (const CommandRow* command : attn_program().commands)
         for (const auto& entry : flags_of(*command)) {
@@ -272,7 +273,8 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
               "flags.json:1:2: heads: no flag of attn self; attn multihead, cross and sdpa have "
               "it"},
              {R"({"jobs": 1})", "flags.json:1:2: jobs: no flag of attn self; attn batch has it"},
-             {R"({"mode": "self"})", "flags.json:1:2: mode: no flag; expected attn self to say it"},
+             {R"({"mode": "self"})",
+              "flags.json:1:2: mode: not a flag; expected attn self to select it"},
              {R"({"no_qkv_bias": true})",
               "flags.json:1:2: unknown key \"no_qkv_bias\"; expected \"qkv_bias\": false"},
              {R"({"no_qqq": true})",
@@ -302,7 +304,7 @@ TEST_CASE("flags: long flags with one dash, empty values and numbers as words ar
              {{"self", "-emit=scores"}, "-emit: one dash before a long flag; expected --emit"},
              {{"self", "--seed=", "3"}, "--seed: is without its value; expected one after '='"},
              {{"batch", "--d-out"}, "--d-out: is without its value; expected one after it"},
-             {{"explain", "--causal=3"}, "--causal: stands with a value; expected none"},
+             {{"explain", "--causal=3"}, "--causal: has a value; expected none"},
              {{"self", "-5"}, "-5: unknown flag; attn self --help lists the known ones"}}) {
         const auto& words = entry.first;
         const auto& message = entry.second;

@@ -1,5 +1,5 @@
 // What matters is whether an option was given, by flag or by key, not that its value differs from
-// the default; and config says only what a request may say again.
+// the default; and config has only keys that a request may have.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -38,7 +38,10 @@ Words operator+(Words words, const Words& more) {
 struct Settled {
     std::string error;  ///< empty where the question can be answered
     json config;
-    bool needs_another() const { return error.find(" beside it") != std::string::npos; }
+    bool needs_another() const {
+        return error.find(" beside it") != std::string::npos ||
+               error.find(" with it") != std::string::npos;
+    }
 };
 
 /// What main does before it computes.
@@ -159,7 +162,8 @@ TEST_CASE("options: one that needs another is refused with its default as with a
     }
 }
 
-TEST_CASE("options: what config says of any accepted setting is accepted again and says the same") {
+TEST_CASE(
+    "options: the config of any accepted setting is accepted again and gives the same config") {
     test::scratch_folder();
     std::size_t accepted = 0;
     test::Sample sample;
@@ -177,7 +181,7 @@ TEST_CASE("options: what config says of any accepted setting is accepted again a
                     const Settled first = settle(as_words(mode, question) + given);
                     if (!first.error.empty()) continue;
                     ++accepted;
-                    // Where the answer goes, and what goes beside it, config does not say.
+                    // The destinations of the result and further files are not in config.
                     Asked again = question;
                     again.more.clear();
                     for (const char* kept : {"-o", "--plot", "--save-weights"})

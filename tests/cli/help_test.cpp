@@ -98,7 +98,7 @@ std::string cells_of(const std::string& table) {
     return signs_of(cells);
 }
 
-/// Nothing of `page` is missing in `shown`, and what is no table stands there in its order.
+/// Nothing of `page` is missing in `shown`, and everything but tables is there in order.
 void check_whole(std::string_view page, const std::string& shown) {
     std::string all;
     for (const std::string& line : lines_of(shown))
@@ -150,7 +150,7 @@ TEST_CASE("manual: every page of the manual fits every width, and nothing of it 
         }
 }
 
-TEST_CASE("manual: every command and every topic has its page, and stands in the list") {
+TEST_CASE("manual: every command and every topic has a page, and is in the list") {
     const std::string list = run_attn({"help"}).out;
     for (const CommandRow* command : attn_program().commands) {
         const std::string name(command->name);
@@ -177,7 +177,7 @@ TEST_CASE("manual: an unknown topic is one line that names the nearest, or all")
     check({"help", "fromats"}, "attn help fromats: no such command or topic; expected formats");
     check({"help", "formats", "models"}, "models: a second topic; expected one");
     check({"help", "--man", "models"},
-          "--man: beside models; expected no topic: it holds them all");
+          "--man: given with models; expected no topic, since it contains all");
     check({"completion"}, "attn completion: no name of a shell; expected bash, zsh or fish");
     check({"completion", "tcsh"},
           "attn completion tcsh: no such shell; expected bash, zsh or fish");

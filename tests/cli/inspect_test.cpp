@@ -1,4 +1,4 @@
-// attn inspect, through the real binary: what it says of a file is what the file was made of.
+// attn inspect, through the real binary: what it shows of a file is what the file was made of.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -133,7 +133,7 @@ TEST_CASE("inspect: a result has the same arrays, shapes and settings in every f
                 }
 }
 
-TEST_CASE("inspect: every kind of file is told from the others") {
+TEST_CASE("inspect: every kind of file is recognised") {
     scratch_folder();
     run_shell("attn causal --example journey --save-weights weights.npz -o result.json");
     run_shell("attn compare result.json result.json --format json > comparison.json");

@@ -140,7 +140,7 @@ TEST_CASE("labels: in every mode a table and pictures name queries and keys, now
     for (const Case& one : cases()) {
         CAPTURE(one.request.dump());
         const std::string question = one.request.dump();
-        // With the mask, since a result does not say what blocks its keys but for the causal rule.
+        // With the mask, since a result records only the causal rule of its masks.
         const Words mode{one.mode, "--emit", "attention_weights,mask"};
         const auto asked = [&](Words more) {
             more.insert(more.begin(), mode.begin(), mode.end());

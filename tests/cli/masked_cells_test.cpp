@@ -186,7 +186,7 @@ std::pair<std::size_t, std::size_t> ends_of(const std::string& text) {
     return {first, to == std::string::npos ? first : std::stoul(text.substr(to + 4))};
 }
 
-/// By the tooltips, matrix after matrix. A number is another than 0 where `nonzero` says so.
+/// By the tooltips, matrix after matrix. A number is not 0 if `nonzero` is set.
 Maps maps_of_svg(const std::string& svg, std::size_t rows, std::size_t columns) {
     Maps maps;
     std::size_t cells = 0;
@@ -303,7 +303,8 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
                     const bool in_all = expected[i / cells / question.heads][i % cells];
                     partly += question.blocked[i] && !in_all ? 1U : 0U;
                 }
-                // What a result without its mask does not say, a picture of it does not claim.
+                // A picture of a result without its mask does not claim more than the result
+                // records.
                 if (!emits_mask) expected = expected_maps(question, question.by_rules, average);
                 const json weights = json::parse(read_text("result.json"))["attention_weights"];
                 std::vector<bool> all;

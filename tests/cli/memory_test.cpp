@@ -1,4 +1,4 @@
-// What `attn batch --dry-run` says of memory, against what the system measured; limits that are
+// The memory estimate of `attn batch --dry-run`, against what the system measured; limits that are
 // there before the work begins.
 #include <doctest/doctest.h>
 
@@ -67,7 +67,7 @@ double said_by_measured(const json& request) {
 
 }  // namespace
 
-TEST_CASE("memory: what the dry run says is within 1.5 times of what is used") {
+TEST_CASE("memory: the estimate of the dry run is within 1.5 times of the use") {
     if (is_sanitized) {
         MESSAGE("skipped: the sanitizer has memory of its own");
         return;
@@ -102,7 +102,7 @@ TEST_CASE("memory: what the dry run says is within 1.5 times of what is used") {
         }
 }
 
-TEST_CASE("memory: what a limit has no room for is refused before it begins, the rest goes on") {
+TEST_CASE("memory: what exceeds a limit is refused before it begins, and the rest continues") {
     if (is_sanitized) {
         MESSAGE("skipped: the sanitizer needs more addresses than any limit");
         return;

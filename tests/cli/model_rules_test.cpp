@@ -70,7 +70,7 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
         if (is_wrapper) names.insert(names.end(), {"heads.1.q_norm.weight", "heads.0.cos"});
         for (const std::string& name : names) {
             CAPTURE(name);
-            // A result of attn's own has steps beside its parameters, "mask" among them.
+            // A result of attn has steps besides its parameters, "mask" among them.
             const bool is_harmless = std::find(model.harmless.begin(), model.harmless.end(),
                                                name) != model.harmless.end();
             json more = weights;
@@ -101,7 +101,7 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
     }
 }
 
-TEST_CASE("models: a mask beside the parameters is passed over only if it is the causal one") {
+TEST_CASE("models: a mask in the file is ignored only if it is the causal one") {
     scratch_folder();
     const std::vector<std::string> lower{"[[1]]", "[[1,0],[1,1]]", "[[2,0],[-1,0.5]]",
                                          "[[[[1,0,0],[1,1,0],[1,1,1]]]]"};
@@ -203,7 +203,7 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
         for (const double base : {10.0, 1e4, 1e6}) {
             json weights = weights_of(model);
             Model wide = model;
-            // The config of the class says the base; flags that are given overrule frequencies.
+            // The config of the class gives the base; flags override frequencies.
             const bool of_llama = model.name == "llama";
             json config =
                 json::parse(read_text(data_path("models/" + model.name + "/config.json")));

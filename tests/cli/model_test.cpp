@@ -120,7 +120,7 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
     CHECK(run_attn({"multihead"}, other.dump()).code == 3);
 }
 
-TEST_CASE("models: what the file says is not overruled in silence") {
+TEST_CASE("models: flags that contradict the file are refused") {
     scratch_folder();
     const std::string gpt2 = data_path("models/gpt2"),
                       mha = data_path("models/mha/packed.safetensors");
@@ -171,7 +171,8 @@ TEST_CASE("models: what the file says is not overruled in silence") {
     std::remove("config.json");
 }
 
-TEST_CASE("models: what neither the tensors nor a config say is asked for, not guessed") {
+TEST_CASE(
+    "models: settings that neither tensors nor a config determine are required, not guessed") {
     scratch_folder();
     const auto refuses = [](const std::vector<std::string>& command, const std::string& part) {
         const Outcome outcome = run_attn(command, "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]");
@@ -252,7 +253,7 @@ TEST_CASE("models: settings of config.json that are not understood are refused")
           json({8.0, 1.0, 4.0, 8192.0}));
     llama.erase("rope_scaling");
     CHECK(refusal({{"head_dim", 4.5}}) ==
-          "attn: error: changed.json: head_dim is 4.5; expected a whole number from 1 to "
+          "attn: error: changed.json: head_dim is 4.5; expected an integer from 1 to "
           "2147483648, or --model-config none and every setting as a flag\n");
     for (const json& rope : {json{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}},
                              json{{"rope_scaling", {{"type", "llama3"}, {"factor", 2}}}},
@@ -283,7 +284,7 @@ TEST_CASE("models: two styles of the notebooks' names in one layer are refused")
     CHECK(run_attn({"multihead"}, R"({"inputs": [[1]], "weights": {)" + bare + "}}").code == 0);
 }
 
-TEST_CASE("save-weights: a file of attn's says what its parameters are for, and converts") {
+TEST_CASE("save-weights: a file of attn records its settings, and converts") {
     scratch_folder();
     const std::vector<std::string> drawn{"multihead", "--text",  "a b c d", "--embed-dim",
                                          "8",         "--heads", "2",       "--no-causal",

@@ -41,7 +41,7 @@ bool is_noted(const Words& words, const std::string& part, const std::string& in
 
 }  // namespace
 
-TEST_CASE("notes: hidden states for a layer whose norm nothing is said of") {
+TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
     test::scratch_folder();
     for (const auto& [model, has_norm] :
          std::vector<std::pair<std::string, bool>>{{"gpt2", true},
@@ -95,7 +95,7 @@ TEST_CASE("notes: a result that is taken for its inputs") {
         }
 }
 
-TEST_CASE("notes: words beside a model that has an embedding of its own") {
+TEST_CASE("notes: words for a model that has its own embedding") {
     const Words question{
         "multihead",    "--text", "to be or not", "--weights", data_path("models/gpt2"),
         "--no-pre-norm"};

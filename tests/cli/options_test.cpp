@@ -105,12 +105,12 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("options: a default is what help says, and is the same when it is asked for") {
+TEST_CASE("options: a default equals that of help, also when it is given explicitly") {
     const Request fresh;
     for (const Option& option : options()) {
         CAPTURE(std::string(option.key));
         const std::string value = value_text(option, fresh);
-        // Not said: the default depends on the question, or is none.
+        // Empty: the default depends on the question, or there is none.
         if (value.empty() || value == R"("")") continue;
         Request again;
         CHECK(store(again, option, json::parse(value)) == "");
@@ -141,7 +141,7 @@ TEST_CASE("commands: every one has a help page with its summary, its words and i
     }
 }
 
-TEST_CASE("modes: every one has a command, and the others name it where a mode is to be said") {
+TEST_CASE("modes: every one has a command, and errors of other commands name it as a mode") {
     std::string names;
     for (const ModeRow& row : mode_rows) {
         CAPTURE(std::string(row.name));

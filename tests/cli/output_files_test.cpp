@@ -30,7 +30,7 @@ Words operator+(Words words, const Words& more) {
     return words;
 }
 
-/// What a suffix promises, written down anew; others promise nothing that attn writes.
+/// The format of each suffix, listed independently; other suffixes mean no format of attn.
 const std::map<std::string, std::string> promises{
     {"json", "json"},        {"ndjson", "ndjson"},
     {"jsonl", "ndjson"},     {"csv", "csv"},
@@ -92,7 +92,7 @@ bool is_one_of(const Words& words, const std::string& word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// One line JSON may stand under both names.
+/// One-line JSON may have both names.
 bool agree(const std::string& promised, const std::string& found) {
     return promised == found || (promised == "json" && found == "ndjson");
 }
@@ -149,7 +149,7 @@ TEST_CASE("names: each command writes what a suffix promises, in any case, or no
     }
 }
 
-TEST_CASE("names: help offers every row of the tables of formats, and the manual tells of it") {
+TEST_CASE("names: help offers every row of the tables of formats, and the manual describes it") {
     const std::string help = run_attn({"self", "--help"}).out;
     const std::string manual = attn::test::manual_text();
     const auto check = [&](const std::string& flag, std::string choices, const auto& rows) {
@@ -200,7 +200,7 @@ TEST_CASE("names: a format that was given is written under any name that promise
     CHECK(run_attn({"explain", "self", input, "--format", "text", "-o", "x.log"}).code == 0);
 }
 
-TEST_CASE("names: -o wins over the format of a request, whose name says the rest") {
+TEST_CASE("names: -o overrides the format of a request") {
     scratch_folder();
     for (const std::string given : {"json", "csv", "npz"})
         for (const std::string path : {"k.tsv", "k.safetensors", "k.ndjson", "k", "k.log"}) {
@@ -338,7 +338,7 @@ TEST_CASE("files: streamed float32 weights and scores are those of memory, to th
     check_streamed<float>({}, 2 * queries);
 }
 
-TEST_CASE("files: streamed scores 0, 1, 2 go through CSV and are no header") {
+TEST_CASE("files: streamed scores 0, 1, 2 go through CSV and are not a header") {
     scratch_folder();
     std::string key, query = "1\n";
     for (std::size_t i = 0; i < 2 * keys; ++i) key += std::to_string(i) + "\n";

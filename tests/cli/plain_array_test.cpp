@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-/// Rows that make `sum`; with `causal` nothing stands above the diagonal.
+/// Rows with the sum `sum`; with `causal` the upper triangle is 0.
 json matrix(std::size_t rows, std::size_t columns, double sum, bool causal, double seed) {
     json all = json::array();
     for (std::size_t i = 0; i < rows; ++i) {
@@ -114,7 +114,7 @@ TEST_CASE("plot: rows that make 1 in square matrices are weights, in every rank 
                 }
 }
 
-TEST_CASE("plot: words that are given are those of rows and columns, or an error says why not") {
+TEST_CASE("plot: given words label rows and columns, or an error gives the reason") {
     scratch_folder();
     const Words words{"aa", "bb", "cc", "dd"};
     const std::string list = "aa,bb,cc,dd", keys = "u,v,w,x,y";

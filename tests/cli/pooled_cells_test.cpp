@@ -1,4 +1,4 @@
-// What tooltips of an SVG say of rows and of cells of many elements, against every element.
+// Tooltips of an SVG for rows and pooled cells, against every element.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -14,7 +14,7 @@ TEST_CASE("progress: a bar, the part, the count, the rate and the time left") {
           "left");
 }
 
-TEST_CASE("progress: without a known end there is no bar") {
+TEST_CASE("progress: without a known end no bar is drawn") {
     CHECK(progress_text(0, 0, std::nullopt, 80) == "0 records  0/s");
     CHECK(progress_text(3000, 2, std::nullopt, 80) == "3,000 records  1,500/s");
 }

@@ -59,7 +59,7 @@ std::vector<std::vector<std::string>> commands_that_read() {
 
 }  // namespace
 
-TEST_CASE("terminal: a command without an input says in one line what is missing") {
+TEST_CASE("terminal: a command without an input reports in one line what is missing") {
     for (const auto& words : commands_that_read()) {
         const test::Outcome outcome = run_on_terminal(words);
         CAPTURE(words.back());
@@ -74,7 +74,7 @@ TEST_CASE("terminal: a command without an input says in one line what is missing
     }
 }
 
-TEST_CASE("terminal: a mode says which of its inputs are missing") {
+TEST_CASE("terminal: a mode lists its missing inputs") {
     const auto complaint = [](const std::vector<std::string>& words) {
         return run_on_terminal(words).err;
     };
@@ -98,7 +98,7 @@ TEST_CASE("terminal: without a format and a file each mode shows its table") {
     }
 }
 
-TEST_CASE("terminal: what says a format, or how JSON looks, is shown as in a pipe") {
+TEST_CASE("terminal: with a format or JSON flag, output is as in a pipe") {
     for (const Words& question : questions())
         for (const Words& more : std::vector<Words>{{"--format", "json"},
                                                     {"--pretty"},
@@ -116,7 +116,7 @@ TEST_CASE("terminal: what says a format, or how JSON looks, is shown as in a pip
     CHECK(test::read_text("t.json") == run_attn({"self", "--example", "pair"}).out);
 }
 
-TEST_CASE("terminal: a table of any size fits, and says how much of it there is") {
+TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
     test::scratch_folder();
     test::write_text("many.csv", tokens_csv(300));
     const Words question{"self", "many.csv", "--csv-header", "no"};
@@ -151,7 +151,7 @@ TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision ke
     }
 }
 
-TEST_CASE("pictures: beside a format of one array the weights are drawn, and what is named") {
+TEST_CASE("pictures: with a format of one array the weights are drawn, and named arrays") {
     for (const Words& question : questions())
         for (const std::string format : {"csv", "tsv", "npy"}) {
             CAPTURE(question[0]);

@@ -1,5 +1,5 @@
-// Where queries stand among the keys: every combination of lengths, cache, real keys, alignment and
-// what is aligned, against the definition.
+// Positions of queries among the keys: every combination of lengths, cache, valid keys, alignment
+// and what is aligned, against the definition.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct Question {
     std::int64_t position(std::size_t b, std::size_t q) const {
         const auto of = [](std::size_t x) { return static_cast<std::int64_t>(x); };
         if (align == CausalAlign::top_left) return of(q) + of(past);
-        // The last query stands at the entry's last real key.
+        // The last query is at the entry's last valid key.
         const std::int64_t end = kv_lengths.empty() ? of(kv_len) : of(kv_lengths[b]);
         return end - 1 - (of(q_len) - 1 - of(q));
     }

@@ -70,7 +70,7 @@ std::vector<std::size_t> shape_of_values(const NamedArray& array) {
 
 }  // namespace
 
-TEST_CASE("arrays: each is written under its name, with the axes and sizes that its row says") {
+TEST_CASE("arrays: each is written under its name, with the axes and sizes of its row") {
     std::size_t written = 0;
     ArraySet seen;
     for (const Question& question : questions()) {
@@ -98,7 +98,7 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes that 
     CHECK(written > seen.size());
 }
 
-TEST_CASE("arrays: a picture has the colours that the row says, and none of arrays of rank 1") {
+TEST_CASE("arrays: a picture has the colours of the row, and arrays of rank 1 have none") {
     for (const Question& question : questions())
         for (const ArrayRow& row : emitted_arrays) {
             const Plan plan = test::plan_of(question.settings, question.operands);

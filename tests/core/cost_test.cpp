@@ -1,4 +1,4 @@
-// What a question is said to cost, against its answer and against sums by hand.
+// The estimated cost of a question, against its result and against sums by hand.
 #include "core/plan/cost.hpp"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ double flops_of(const Settings& question, const Operands& operands) {
     return test::plan_of(question, operands).cost.flops;
 }
 
-/// Each emitted array by itself, so that no two errors make up for each other.
+/// Each emitted array separately, so that no two errors cancel.
 void check_cost(const Settings& question, const Operands& operands, bool may_stream = false) {
     ThreadPool workers(1);
     const Ask ask{may_stream};
@@ -188,7 +188,7 @@ TEST_CASE("cost: sizes without projections are those of the answer") {
             }
 }
 
-TEST_CASE("cost: sizes of the operator are those of the answer, heads packed or apart") {
+TEST_CASE("cost: sizes of the operator are those of the result, with packed or separate heads") {
     const auto check = [](const Shape& leading, const Shape& key_leading, std::size_t parts,
                           std::size_t key_parts) {
         Operands operands;
@@ -235,7 +235,7 @@ TEST_CASE("cost: sizes of given weights are those of the answer") {
         }
 }
 
-TEST_CASE("cost: streams count as the arrays that they stand for and need no memory") {
+TEST_CASE("cost: streams count as the arrays that they replace and need no memory") {
     Operands operands;
     operands.inputs = ones({1, 4200, 2});
     Settings question = question_of(Mode::causal);

@@ -48,7 +48,7 @@ TEST_CASE("difference: units in the last place of either type, across zero and p
           2 * std::uint64_t{0x7fefffffffffffff});
 }
 
-TEST_CASE("difference: each tolerance excuses by itself") {
+TEST_CASE("difference: each tolerance suffices alone") {
     const auto outside = [](auto change) {
         Tolerance tolerance;
         change(tolerance);

@@ -1,4 +1,4 @@
-// Dropout masks: values, order of draws, rows by themselves.
+// Dropout masks: values, order of draws, separate rows.
 #include "core/operator/dropout.hpp"
 
 #include <doctest/doctest.h>

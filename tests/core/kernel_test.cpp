@@ -119,7 +119,7 @@ TEST_CASE("kernels: lengths around vectors, tiles and blocks") {
         }
 }
 
-TEST_CASE("kernels: widths of heads from 1 to 1024, also d_v apart from d_k") {
+TEST_CASE("kernels: widths of heads from 1 to 1024, also with separate d_v and d_k") {
     for (std::size_t d_k : {1u, 2u, 3u, 7u, 16u, 33u, 64u, 80u, 96u, 1024u})
         for (std::size_t d_v : {1u, 6u, 17u, 64u}) {
             CAPTURE(d_k);
@@ -306,7 +306,7 @@ TEST_CASE("kernels: a stream so long that workers jump to their parts, as one wo
     }
 }
 
-TEST_CASE("kernels: tiles that are computed together give the bytes of each by itself") {
+TEST_CASE("kernels: tiles that are computed together give the bytes of separate tiles") {
     // More keys than the second cache holds; not every number of tiles is a multiple of four.
     test::Sample sample;
     for (std::size_t q_len : {64u * 16, 64u * 17 + 5, 64u * 19})

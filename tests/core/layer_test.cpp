@@ -266,7 +266,7 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
           "context_length: the input has 4 tokens; expected at most 3");
     for (std::uint64_t skip : {0u, 3u})
         CHECK(error([=](Settings& s) { s.dropout_skip = skip; }) ==
-              "dropout_skip: dropout has no generator of its own; expected dropout_seed beside it");
+              "dropout_skip: dropout has no separate generator; expected dropout_seed with it");
     CHECK(error([](Settings& s) {
               s.d_out = std::uint64_t{1} << 40;
           }).find("of memory; this machine has") != std::string::npos);
@@ -275,7 +275,7 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
           }).starts_with("emit: unknown array \"capped\"; the nearest is capped_scores"));
 }
 
-TEST_CASE("resolve: heads that there is no room for are refused") {
+TEST_CASE("resolve: heads that exceed the memory are refused") {
     Operands operands = random_inputs({4, 6});
     Settings settings = settings_of(Mode::causal, {"context_vectors"});
     settings.heads = 2;

@@ -10,7 +10,7 @@ using namespace attn;
 
 namespace {
 
-/// What `cover` must say of a block, from asking for each pair.
+/// The expected `cover` of a block, from each pair.
 Coverage by_pairs(const Mask& mask, const Block& b) {
     std::size_t allowed = 0;
     for (std::size_t q = 0; q < b.queries; ++q)
@@ -97,7 +97,7 @@ TEST_CASE("boolean masks: both polarities, every broadcast shape") {
     CHECK_FALSE(allows(keys, false, 0, 0, 0, 3));
 }
 
-TEST_CASE("masks: what a rule says of a block is what it says of each pair") {
+TEST_CASE("masks: a rule's answer for a block equals that for each pair") {
     const Array<double> pattern = test::array_of({{1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 1, 0},
                                                   {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
                                                   {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});

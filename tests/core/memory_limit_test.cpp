@@ -20,7 +20,7 @@ namespace {
 constexpr double mib = 0x1p20;
 constexpr const char* of_container = "this container may use";
 
-/// A mount of control groups; its files are made with the folders that they stand in.
+/// A mount of control groups; its files are made with their folders.
 struct Groups {
     std::string mount;
     std::string own;
@@ -51,7 +51,7 @@ TEST_CASE("memory limit: without control groups it is the machine's, or the proc
     CHECK(memory_limit(groups.mount, groups.mount + "/no such file").bytes == machine);
 }
 
-TEST_CASE("memory limit: the least of a group and of all that it lies in holds, of any file") {
+TEST_CASE("memory limit: the least of a group and its ancestors applies, for any file") {
     int number = 0;
     for (const char* file : {"memory.max", "memory.high"})
         for (const char* mount : {"", "/unified"})
@@ -79,14 +79,14 @@ TEST_CASE("memory limit: the least of a group and of all that it lies in holds, 
     }
 }
 
-TEST_CASE("memory limit: a group outside of the mount leaves what the mount says") {
+TEST_CASE("memory limit: for a group outside the mount, the mount's limit applies") {
     const Groups groups("outside");
     groups.say("/memory.max", "52428800");
     for (const char* lines : {"0::/../../x\n", "0::/..\n", "0::/\n", "0::/gone/away\n"})
         CHECK(groups.limit(lines).bytes == 50 * mib);
 }
 
-TEST_CASE("memory limit: what ulimit allows is known, and who says so") {
+TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
     const Groups groups("ulimit");
     constexpr int right = 0, wrong = 1, not_kept = 2;
     for (const auto& [resource, words] :
@@ -115,7 +115,7 @@ TEST_CASE("memory limit: what ulimit allows is known, and who says so") {
     }
 }
 
-TEST_CASE("memory limit: a share is a part of the whole, and what fits the whole only is told") {
+TEST_CASE("memory limit: a share is a part of the whole, and needs above a share are reported") {
     const double whole = memory_limit().bytes;
     const auto outcome = [&](double part) {
         try {

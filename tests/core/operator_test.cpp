@@ -159,7 +159,7 @@ TEST_CASE("causal alignments differ where the lengths do, and must then be named
     settings.causal = true;
     CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
           "causal: 3 queries and 4 keys, 0 of them cached; expected causal_align top-left or "
-          "bottom-right beside it");
+          "bottom-right with it");
     for (const auto& [align, offset] :
          {std::pair(CausalAlign::top_left, 0u), {CausalAlign::bottom_right, 1u}}) {
         settings.causal_align = align;
@@ -186,7 +186,7 @@ TEST_CASE("window: also without causal, also wholly outside the keys") {
     }
 }
 
-TEST_CASE("cached keys stand before the new ones, causal positions count from them") {
+TEST_CASE("cached keys precede the new ones, and causal positions count from them") {
     Operands operands = random_operands();
     operands.past_key = random_array({batch, kv_heads, 2, d_k}, 5);
     operands.past_value = random_array({batch, kv_heads, 2, d_v}, 6);
@@ -275,10 +275,9 @@ TEST_CASE("boolean masks keep or drop; the polarity must be named") {
     operands.mask = test::array_of({{1, 0, 1, 0}, {0, 0, 0, 0}, {1, 1, 1, 1}});
     operands.mask_is_boolean = true;
     Settings settings = settings_of();
-    CHECK(
-        test::error_of([&] { test::plan_of(settings, operands); }) ==
-        "mask: a boolean mask, and libraries differ on what true means; expected mask_true keep or "
-        "drop beside it");
+    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
+          "mask: a boolean mask, and libraries differ on what true means; expected mask_true keep "
+          "or drop with it");
     for (MaskTrue meaning : {MaskTrue::keep, MaskTrue::drop}) {
         settings.mask_true = meaning;
         const test::Answered result = answer(settings, operands);

@@ -150,7 +150,7 @@ TEST_CASE_TEMPLATE("torch bits: the mean over 1 to 300 heads", T, float, double)
             Tensor4<T> weights = Tensor4<T>::from_shape({1, heads, 1, columns});
             for (T& weight : weights) weight = generator.uniform<T>(0, 1);
             Recorder recorder({"attention_weights"}, {.average_heads = true});
-            recorder.keep("attention_weights", weights);
+            recorder.record("attention_weights", weights);
             Array<T> mean = std::get<Array<T>>(recorder.take().at(0).values);
             mean.reshape({1, 1, 1, columns});
             CHECK(hash_of(Tensor4<T>(mean)) == piece(expected, i));

@@ -81,7 +81,7 @@ TEST_CASE("seeds in any order: rising, again, back, by steps, over the end of 32
     }
 }
 
-TEST_CASE("a copy of Mt19937 goes on by itself") {
+TEST_CASE("a copy of Mt19937 continues independently") {
     static_assert(std::is_trivially_copyable_v<Mt19937>);
     Mt19937 original(3), stepped(3);
     for (Mt19937* engine : {&original, &stepped}) engine->skip(623);

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What a reader may be told, by the bytes themselves, so that files need nothing added to them.
+/// The options of a reader, taken from the bytes, so that files need no additions.
 struct Question {
     io::ArrayRules rules;
     io::CsvStyle style;
@@ -159,7 +159,7 @@ std::optional<std::vector<double>> numbers_of(const json& value) {
     return all;
 }
 
-/// nlohmann_json's -0 is a whole number and has no sign.
+/// nlohmann_json's -0 is an integer and has no sign.
 void require_numbers(const Array<double>& values, const std::optional<std::vector<double>>& truth,
                      Dtype dtype) {
     if (!truth) return;

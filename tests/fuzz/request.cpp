@@ -48,7 +48,7 @@ bool leads_away(std::string_view text) {
     return text.find_first_of("/\\") != std::string_view::npos;
 }
 
-/// The files that seeds name, in the folder where the process stands.
+/// The files that seeds name, in the folder of the process.
 void make_files() {
     static const bool are_made = [] {
         namespace fs = std::filesystem;
@@ -112,7 +112,7 @@ Args parsed(const std::vector<std::string>& words) {
     return parse(static_cast<int>(argv.size()), argv.data(), attn_program());
 }
 
-/// The bytes as words, one a line. A word cannot hold a zero byte.
+/// The bytes as words, one per line. A word cannot hold a zero byte.
 std::vector<std::string> words_of(std::string_view bytes) {
     std::vector<std::string> words;
     std::istringstream lines{std::string(bytes)};

@@ -30,7 +30,7 @@ Texts operator+(Texts texts, const Texts& more) {
     return texts;
 }
 
-/// Without the folders of files, which stand where the targets run.
+/// Without the folders of files, which are where the targets run.
 std::string without_folders(std::string text) {
     for (const char* folder : {"data/", "models/"})
         for (std::size_t at = 0; (at = text.find(folder)) != std::string::npos;)

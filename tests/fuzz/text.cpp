@@ -84,7 +84,7 @@ void require_shortest(T value) {
             "no spelling is shorter: " + text);
 }
 
-/// RFC 3629, byte by byte: the characters of a text, empty where it is no UTF-8.
+/// RFC 3629, byte by byte: the characters of a text, empty if it is not UTF-8.
 std::optional<std::u32string> decoded(std::string_view text) {
     std::u32string characters;
     for (std::size_t at = 0; at < text.size();) {

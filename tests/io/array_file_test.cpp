@@ -190,7 +190,7 @@ TEST_CASE("safetensors: what the format forbids is refused with the writer's qui
           "x: safetensors: a header that starts with ' '; expected '{' at once, without blanks "
           "before it");
     CHECK(complaint_of("{" + a + "," + a + "}", 8) ==
-          "x: safetensors: \"a\" stands twice; expected it once");
+          "x: safetensors: \"a\" appears twice; expected it once");
     CHECK(
         complaint_of("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})", 16) ==
         "x: safetensors: 4 bytes between \"a\" and \"b\", as writers leave that align tensors; "
@@ -205,7 +205,7 @@ TEST_CASE("safetensors: what the format forbids is refused with the writer's qui
         complaint_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8) ==
         "x: safetensors: \"a\" of shape (3) and dtype F32 takes 12 bytes, but its data_offsets are "
         "[0, 8]; expected as many");
-    // Types of other programs do not stand in the way of those that are known.
+    // Types of other programs do not prevent reading known ones.
     CHECK(complaint_of(R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}})", 8) == "");
     std::string long_header = "{";
     long_header.append(100'000'000, ' ');

@@ -44,7 +44,7 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
         const bool labelled = random.chance(), has_header = random.chance();
         Table table = random.table(labelled, has_header);
         if (table.separator == ' ') table.separator = ',';
-        // A column more, so that rows are told from lines of one field.
+        // A column more, so that rows differ from lines of one field.
         for (Words& row : table.cells) row.push_back("0.25");
         if (has_header) table.header.push_back("y");
         const std::size_t row = random.below(table.cells.size()),
@@ -59,7 +59,7 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
         CHECK(std::count(found.error.begin(), found.error.end(), '\n') == 0);
         refused += !found.error.empty();
         if (found.error.find("--csv") != std::string::npos) check_ways(found.error, text, {});
-        // As the flags say it, the field is a number or nothing.
+        // With the flags, the field is a number or empty.
         const CsvStyle style{has_header ? Guess::yes : Guess::no,
                              labelled ? Guess::yes : Guess::no};
         CHECK_FALSE(read(text, style).error.empty());
@@ -255,7 +255,8 @@ TEST_CASE("csv reading: what NumPy, pandas and R write") {
           Meaning{{"", "a", "b"}, {"the", "cat"}, four});
 }
 
-TEST_CASE("csv reading: a note says what is not among the numbers, unless the flags said it") {
+TEST_CASE(
+    "csv reading: a note names lines and columns that are not data, unless flags specify them") {
     const auto note = [](const std::string& text, const CsvStyle& style = {}) {
         const Source source = test::make_source("f.csv", text);
         return left_out(read_csv(source, {}, style), source, style);

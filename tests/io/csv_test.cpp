@@ -66,7 +66,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("csv: where the text does not say, the reader asks, and the style answers") {
+TEST_CASE("csv: ambiguous text is an error, and the style resolves it") {
     CHECK(error("0,1\n1,2\n3,4\n") ==
           "f.csv:1: 0, 1, ... may be a header or a row; expected --csv-header yes or no");
     const auto styled = [](const std::string& text, CsvStyle style) {
@@ -108,7 +108,7 @@ TEST_CASE("csv: one column, one row") {
     CHECK(read("1,2,3").matrix.shape() == std::vector<std::size_t>{1, 3});
 }
 
-TEST_CASE("csv: ragged rows say which line set the width") {
+TEST_CASE("csv: the error of a ragged row names the line that set the width") {
     CHECK(error("1,2,3\n4,5,6\n7,8\n") == "f.csv:3: 2 values; expected 3 as in line 1");
     CHECK(error("a,b,c\n1,2,3,4\n") ==
           "f.csv:2: 4 fields; expected 3 as in the header, line 1, or --csv-labels yes, which "

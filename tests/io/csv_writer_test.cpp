@@ -46,7 +46,7 @@ NamedArray stream_of(const Array<float>& array, std::size_t rows) {
 
 }  // namespace
 
-TEST_CASE("csv writer: a matrix is its rows, other ranks say their shape first") {
+TEST_CASE("csv writer: a matrix is its rows, other ranks begin with their shape") {
     CHECK(text_of(report_of(test::array_of<float>({{0.43f, -0.0f}, {1e-45f, 3.4028235e38f}}))) ==
           "0.43,-0\n1e-45,3.4028235e+38\n");
     CHECK(text_of(report_of(test::array_of<float>({1, 2, 3}))) == "# shape: 3\n1,2,3\n");

@@ -58,7 +58,7 @@ TEST_CASE("decimals: common spellings are read at once") {
         CHECK(takes(text) == (std::string(text) != "9007199254740992e-3"));
 }
 
-TEST_CASE("decimals: what is no JSON number, or large, is left to others") {
+TEST_CASE("decimals: text that is not a JSON number, or is large, is left to others") {
     for (const char* text :
          {"",         "-",    "+1",    ".5",       "1.",
           "01",       "00.5", "-01",   "1e",       "1e+",

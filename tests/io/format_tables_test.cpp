@@ -1,4 +1,4 @@
-// Each row of the tables of formats does what it says.
+// Each row of the tables of formats has the stated properties.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ TEST_CASE("formats: names and suffixes are each those of one row") {
     check_names(picture_formats);
 }
 
-TEST_CASE("formats: what a row says of its output is so") {
+TEST_CASE("formats: output has the properties of its row") {
     for (const OutputFormat& format : output_formats) {
         if (format.write == nullptr) continue;
         CAPTURE(format.name);

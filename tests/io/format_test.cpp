@@ -214,7 +214,7 @@ void check_shown(const Decoded& read, const Array<T>& values, bool is_torch) {
     CHECK(wrong == 0);
 }
 
-/// The arrays of one report: whole numbers, kept and streamed arrays of every rank.
+/// The arrays of one report: integers, stored and streamed arrays of every rank.
 template <class T>
 struct Arrays {
     Array<std::int64_t> ids;

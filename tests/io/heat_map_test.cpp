@@ -1,4 +1,4 @@
-// What heat maps show: what full colour stands for, the ticks of the bar, cells of many elements.
+// Heat maps: the value of full colour, the ticks of the bar, pooled cells.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ bool is_shown(const HeatMap& map, std::size_t row, std::size_t column) {
 
 }  // namespace
 
-TEST_CASE("heat map: the bar of every scale has 3 to 6 ticks that are true and apart") {
+TEST_CASE("heat map: the bar of every scale has 3 to 6 ticks that are correct and do not overlap") {
     for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
         HeatMap map = map_of(kind, rows, columns);
         for (const auto& scale : color_scale_names) {
@@ -292,7 +292,7 @@ TEST_CASE("heat map: a cell of many elements holds the one of largest magnitude"
         }
 }
 
-TEST_CASE("heat map: the heading says in words what is drawn") {
+TEST_CASE("heat map: the heading describes what is drawn") {
     Report report;
     report.title_start = "causal  ";
     const auto heading = [&](const char* name, std::vector<std::size_t> shape) {

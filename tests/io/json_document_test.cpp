@@ -51,13 +51,13 @@ TEST_CASE("json: ragged, empty and mixed lists") {
     CHECK(error("[]") == "f.json:1:1: an empty list; expected at least one element");
     CHECK(error("[[]]") == "f.json:1:2: an empty list; expected at least one element");
     CHECK(error("[[1],2]") == "f.json:1:6: found '2'; expected a list, as before it");
-    CHECK(error("[[1,[2]]]") == "f.json:1:5: a list beside numbers; expected a number");
+    CHECK(error("[[1,[2]]]") == "f.json:1:5: a list among numbers; expected a number");
     CHECK(error("[1,2]") ==
           "f.json:1:1: an array of rank 1; expected rank 2 to 3, as in [[1, 2], [3, 4]]");
     CHECK(error("[[[[1]]]]") == "f.json:1:4: an array nested deeper than 3; expected rank 2 to 3");
 }
 
-TEST_CASE("json: what is no number") {
+TEST_CASE("json: values that are not numbers") {
     CHECK(error("[[1,\"a\"]]") == "f.json:1:5: a string; expected a number");
     CHECK(error("[[1,null]]") == "f.json:1:5: found 'null'; expected a number");
     CHECK(error("[[1,true]]") == "f.json:1:5: found 'true'; expected a number");
@@ -92,7 +92,7 @@ TEST_CASE("json: numbers that overflow") {
           3.40282356e38);  // rounds to the largest float32
 }
 
-TEST_CASE("json: a comma with nothing behind it is called that, wherever it stands") {
+TEST_CASE("json: a trailing comma is reported as such, in any place") {
     const auto read_all = [](const std::string& text) {
         const Source source = test::make_source("f.json", text);
         const JsonDocument document(source);
@@ -139,7 +139,7 @@ TEST_CASE("json: texts that are cut short or go on") {
     CHECK(error("{\"a\": }") == "f.json:1:7: found '}'; expected a value");
     CHECK(error("{\"a") == "f.json:1:2: a string that does not end; expected a closing '\"'");
     CHECK(error("{\"a\": 1, \"a\": 2}") ==
-          "f.json:1:10: the key \"a\" stands twice; expected it once");
+          "f.json:1:10: the key \"a\" appears twice; expected it once");
 }
 
 TEST_CASE("json: a hundred thousand brackets are refused, not followed") {

@@ -37,7 +37,7 @@ int total(const Coverage& coverage) {
     return sum;
 }
 
-/// The characters in the order in which they stand, as their own glyphs.
+/// The characters in logical order, as their own glyphs.
 std::string seen(std::string_view text, const std::vector<char32_t>& candidates) {
     std::string order;
     for (const PlacedGlyph& placed : text_line(text).glyphs)
@@ -53,7 +53,7 @@ std::string seen(std::string_view text, const std::vector<char32_t>& candidates)
 
 }  // namespace
 
-TEST_CASE("lettering: every script is drawn, each letter apart from U+FFFD and from nothing") {
+TEST_CASE("lettering: every script is drawn, each letter different from U+FFFD and from blank") {
     const std::vector<std::uint8_t> unknown = picture_of(replacement);
     // Latin, Greek, Cyrillic, Armenian, Hebrew, Arabic, Devanagari, Bengali, Tamil, Thai, Georgian,
     // Hangul, Ethiopic, Cherokee, Khmer, Mongolian, kana, ideographs, emoji, what tokenizers write.
@@ -83,7 +83,7 @@ TEST_CASE("lettering: each of Unicode's characters, turned each way, at any size
     }
 }
 
-TEST_CASE("lettering: a text is as wide as its letters, and stands where they are drawn") {
+TEST_CASE("lettering: a text is as wide as its letters, and is drawn at its position") {
     CHECK(text_line("").width == 0);
     CHECK(text_width("m", 20) == doctest::Approx(20 * glyph_of(U'm').advance));
     CHECK(text_width("mm", 10) == doctest::Approx(2 * text_width("m", 10)));
@@ -109,12 +109,12 @@ TEST_CASE("lettering: Hebrew and Arabic go to the left, numbers within them to t
     CHECK(text_line("لا").glyphs.size() == 1);
 }
 
-TEST_CASE("lettering: what joins emoji or chooses their style is not drawn by itself") {
+TEST_CASE("lettering: joiners and style selectors of emoji are not drawn") {
     CHECK(text_line("👩‍👧").glyphs.size() == 2);
     CHECK(text_line("❤️").glyphs.size() == 1);
 }
 
-TEST_CASE("lettering: any bytes are a text") {
+TEST_CASE("lettering: any bytes can be drawn") {
     std::uint32_t state = 1;
     for (int text = 0; text < 300; ++text) {
         std::string bytes;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 17;  // that the reader asks for at once
 
-/// The lines of a text that stands in a file.
+/// The lines of a text in a file.
 std::vector<std::string> read_lines(const std::string& text,
                                     std::size_t longest = LineReader::longest_line) {
     scratch_folder();
@@ -83,7 +83,7 @@ TEST_CASE("lines: with and without a break at the end, blank ones, none") {
     CHECK(read_lines(std::string("a\0b\n", 4)) == Lines{std::string("a\0b", 3)});
 }
 
-TEST_CASE("lines: whether a break ended the last one is told") {
+TEST_CASE("lines: whether a break ended the last one is reported") {
     scratch_folder();
     write_text("lines.txt", "whole\ntorn");
     LineReader reader("lines.txt");
@@ -95,7 +95,7 @@ TEST_CASE("lines: whether a break ended the last one is told") {
     CHECK(line.text == "torn");
 }
 
-TEST_CASE("lines: breaks may stand anywhere in the pieces that are read") {
+TEST_CASE("lines: breaks may be anywhere in the pieces that are read") {
     for (std::size_t length : {piece - 2, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 7}) {
         CAPTURE(length);
         const std::string line(length, 'x');
@@ -133,7 +133,7 @@ TEST_CASE("lines: one of more bytes than allowed comes without its text, and the
     CHECK(line.text.empty());
 }
 
-TEST_CASE("lines: a long one that is no text is passed over in little memory") {
+TEST_CASE("lines: a long one that is not text is skipped in little memory") {
     constexpr std::size_t mib = std::size_t{1} << 20;
     for (const char filling : {'x', '0', '\0'})
         for (const std::size_t length : {3 * mib, 5 * mib + 7}) {
@@ -157,7 +157,7 @@ TEST_CASE("lines: without waiting there are those that a pipe has given whole") 
     CHECK(line.text == "one");
     REQUIRE(reader.next(line, false) == Next::found);
     CHECK(line.text == "two");
-    CHECK(reader.next(line, false) == Next::none_yet);  // "thr" is no line yet
+    CHECK(reader.next(line, false) == Next::none_yet);  // "thr" is not a line yet
     pipe.write("ee\n");
     REQUIRE(reader.next(line, false) == Next::found);
     CHECK(line.text == "three");
@@ -192,7 +192,7 @@ TEST_CASE("lines: wake ends a wait, and what came before it is not lost") {
     for (int end : wake) ::close(end);
 }
 
-TEST_CASE("lines: what cannot be read is an error that says why") {
+TEST_CASE("lines: a file that cannot be read is an error with its reason") {
     scratch_folder();
     CHECK(error_of([] {
               LineReader reader("missing.ndjson");

@@ -15,7 +15,7 @@ using namespace attn;
 
 namespace {
 
-/// A value that is as large as it says.
+/// A value of the given size.
 struct Sized {
     int number;
     std::size_t size;
@@ -49,7 +49,7 @@ TEST_CASE("model files: the values used last are kept, up to a total size") {
     CHECK(get("c", 4) == 3);  // b goes, which was used before a
     CHECK(get("a", 4) == 1);
     CHECK(get("b", 4) == 4);
-    CHECK(get("large", 100) == 5);  // kept by itself
+    CHECK(get("large", 100) == 5);  // kept alone
     CHECK(get("large", 100) == 5);
     CHECK(get("a", 4) == 6);
 }

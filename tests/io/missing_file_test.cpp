@@ -1,4 +1,4 @@
-// Files that are not there, and what is said of them.
+// Missing files, and their messages.
 #include "io/file/missing_file.hpp"
 
 #include <doctest/doctest.h>

@@ -78,7 +78,7 @@ TEST_CASE("200,000 random bit patterns survive text") {
 TEST_CASE("precision is digits after the point, rounded from the exact value") {
     CHECK(text_of(0.125, 2) == "0.12");
     CHECK(text_of(0.375, 2) == "0.38");
-    CHECK(text_of(2.675, 2) == "2.67");  // the double lies below 2.675
+    CHECK(text_of(2.675, 2) == "2.67");  // the double is below 2.675
     CHECK(text_of(-1e-9f, 4) == "-0.0000");
     CHECK(text_of(3.0f, 0) == "3");
     CHECK(text_of(std::int64_t{-7}, 4) == "-7");

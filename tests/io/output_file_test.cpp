@@ -186,13 +186,13 @@ TEST_CASE("output: devices are written in place; folders and full disks are erro
               OutputFile out(test::scratch_folder());
           }).ends_with(": is a folder; expected a file to write"));
     CHECK(test::error_of([] { OutputFile out("/no/such/folder/r.json"); }) ==
-          "/no/such/folder/r.json: cannot be written (No such file or directory); expected a place "
-          "with room and leave to write");
+          "/no/such/folder/r.json: cannot be written (No such file or directory); expected a "
+          "writable location with enough space");
     if (fs::exists("/dev/full"))
         CHECK(test::error_of([] {
                   OutputFile out("/dev/full");
                   out.fill([](Output& to) { to << "x"; });
               }) ==
-              "/dev/full: cannot be written (No space left on device); expected a place with room "
-              "and leave to write");
+              "/dev/full: cannot be written (No space left on device); expected a writable "
+              "location with enough space");
 }

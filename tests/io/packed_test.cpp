@@ -147,7 +147,7 @@ void check_any_panel(std::size_t cells, std::mt19937_64& random) {
     constexpr bool is_float32 = sizeof(Float) == 4;
     constexpr auto all = static_cast<unsigned>(std::numeric_limits<Float>::digits - 1);
     const HeatPanel panel = generated_panel<Float>(cells, random);
-    for (unsigned kept : {all, all - 1, 11u, fewest_mantissa_bits}) {
+    for (unsigned kept : {all, all - 1, 11u, min_mantissa_bits}) {
         CAPTURE(cells);
         CAPTURE(kept);
         const PackedNumbers packed = packed_numbers(panel, is_float32, kept);

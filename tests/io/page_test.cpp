@@ -38,7 +38,7 @@ std::string page_of(const std::vector<HeatMap>& maps) {
     return test::written([&](Output& out) { write_html(out, maps); });
 }
 
-/// What stands in the script element of that id, which ends where a browser sees its end.
+/// The contents of the script element with that id, which ends where a browser sees its end.
 std::string data_text(const std::string& page, const std::string& id) {
     const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
     const std::size_t at = page.find(open);
@@ -111,7 +111,7 @@ TEST_CASE("page: the numbers of large pages are packed") {
         const HeatMap map = map_of(numbers(2, tokens));
         const std::string page = page_of({map});
         const nlohmann::json data = data_of(page, "map-0");
-        const bool is_listed = 2 * tokens * tokens <= most_listed_cells;
+        const bool is_listed = 2 * tokens * tokens <= max_listed_cells;
         CHECK(data["digits"].is_null());
         CHECK(count_of(page, "id=\"map-0-1\"") == (is_listed ? 0 : 1));
         for (std::size_t head = 0; head < 2; ++head) {
@@ -132,7 +132,7 @@ TEST_CASE("page: the numbers of large pages are packed") {
     }
 }
 
-TEST_CASE("page: of packed texts, the script stands behind the one that it opens with") {
+TEST_CASE("page: the script follows the packed text of the initial matrix") {
     HeatMap scores = map_of(numbers(3, 200)), weights = map_of(numbers(3, 200));
     scores.array = "scores";
     const std::string page = page_of({scores, weights, scores});
@@ -155,7 +155,7 @@ TEST_CASE("page: opens on the weights, where there are some") {
     CHECK(data_of(page_of({scores, scores}), "contents")["first"] == 0);
 }
 
-TEST_CASE("page: masks that differ are told, those alike once") {
+TEST_CASE("page: different masks are stored, equal ones once") {
     HeatMap map = map_of(numbers(6, 3));
     for (std::size_t head : {std::size_t{2}, std::size_t{5}}) map.panels[head].blocked[1] = 0;
     map.panels[4].blocked.clear();

@@ -1,4 +1,4 @@
-// Where the parts of pictures stand, over all sizes: nothing is cut off, nothing lies over another.
+// The layout of pictures, over all sizes: nothing is cut off, nothing overlaps.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Place {
     bool is_in_cell;
 };
 
-/// Keeps where everything stands.
+/// Records the position of everything.
 class Places : public Canvas {
 public:
     explicit Places(const Layout& layout) : layout_(layout) {}
@@ -126,7 +126,7 @@ void check(const HeatMap& map, const PictureStyle& style) {
 
 }  // namespace
 
-TEST_CASE("pictures: of any size nothing is cut off and no text lies over another") {
+TEST_CASE("pictures: at any size nothing is cut off and texts do not overlap") {
     for (std::size_t heads : {1u, 2u, 3u, 12u, 24u})
         for (std::size_t rows : {1u, 2u, 6u, 12u, 13u, 24u, 64u, 300u})
             for (std::size_t columns : {rows, std::size_t{1}, std::size_t{6}, 4 * rows + 9})
@@ -143,7 +143,7 @@ TEST_CASE("pictures: of any size nothing is cut off and no text lies over anothe
                 }
 }
 
-TEST_CASE("pictures: numbers stand in the cells of small maps, as long as they fit") {
+TEST_CASE("pictures: the cells of small maps show numbers, as long as they fit") {
     const auto numbers = [](std::size_t heads, std::size_t tokens, bool is_diverging) {
         return layout_of(map_of(heads, tokens, tokens, "word", is_diverging), {12, 1200, 900})
                    .number_size > 0;
@@ -156,7 +156,7 @@ TEST_CASE("pictures: numbers stand in the cells of small maps, as long as they f
     CHECK(!numbers(24, 12, true));
 }
 
-TEST_CASE("pictures: heads stand in one row where their cells stay large") {
+TEST_CASE("pictures: heads are in one row if their cells stay large") {
     const auto across = [](std::size_t heads, std::size_t tokens) {
         return layout_of(map_of(heads, tokens, tokens, "word", false), {12, 1200, 900}).across;
     };

@@ -27,7 +27,7 @@ std::size_t count_of(const Shape& shape) {
     return count;
 }
 
-/// The place in row-major order of the element that stands at `at` in column-major order.
+/// The row-major position of the element at `at` in column-major order.
 std::size_t turned(std::size_t at, const Shape& shape) {
     Shape index(shape.size());
     for (std::size_t axis = 0; axis < shape.size(); at /= shape[axis++])
@@ -38,7 +38,7 @@ std::size_t turned(std::size_t at, const Shape& shape) {
     return place;
 }
 
-/// How a file says that it holds what.
+/// The type names of a file.
 struct Form {
     const char* descr;  ///< without the byte order
     bool big_endian, fortran, zipped;

@@ -227,7 +227,7 @@ TEST_CASE("regular text: csv with something else in it is taken right or not at 
     CHECK(taken > test::cases(1000));
 }
 
-TEST_CASE("csv: a comment says the shape of the array") {
+TEST_CASE("csv: a comment gives the shape of the array") {
     const auto read = [](const std::string& text, const ArrayRules& rules) {
         return read_csv(test::make_source("f.csv", text), rules).matrix;
     };
@@ -323,7 +323,7 @@ TEST_CASE("ndjson: lines with something else in them are taken right or not at a
     CHECK(taken > 500);
 }
 
-TEST_CASE("ndjson: looks like one where a whole value stands on the first line and more follow") {
+TEST_CASE("ndjson: recognised if the first line holds a whole value and more lines follow") {
     for (const char* text : {"[1]\n[2]", "{\"a\":\"]\\\"\"}\n\n {}", "\n[[1],[2]] \r\n[[3],[4]]\n",
                              "[1]\n[", "{}\n[x"})
         CHECK(looks_like_ndjson(text));

@@ -15,7 +15,7 @@ using namespace attn::io;
 namespace {
 
 std::string text_of(float value) {
-    char text[longest_float];
+    char text[max_float_length];
     return {text, write_shortest(text, value)};
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("reading: folders, missing files and zero bytes have their own words")
           "zero.csv: holds a zero byte; expected text (json, ndjson or csv)");
 }
 
-TEST_CASE("reading: a text longer than one read arrives whole") {
+TEST_CASE("reading: text longer than one read arrives complete") {
     test::scratch_folder();
     const std::string text(300000, '7');
     test::write_text("long.csv", text);

@@ -62,7 +62,7 @@ Report matrix_report(std::size_t rows, std::size_t columns, const std::string& l
     return report;
 }
 
-/// A table taken apart: what stands before the matrix, and the words of each of its lines.
+/// A parsed table: the text before the matrix, and the words of each of its lines.
 struct Parts {
     std::string note;  // on one line
     std::vector<std::string> lines;
@@ -172,7 +172,7 @@ TEST_CASE("table: of any width no line is wider, and what is shown is what the w
             }
 }
 
-TEST_CASE("table: a label longer than the screen leaves room for its numbers") {
+TEST_CASE("table: a label longer than the screen leaves space for its numbers") {
     for (const std::string& label : {std::string(500, 'a'), std::string(600, '\xcc')}) {
         Report report = matrix_report(3, 3, "");
         report.query_labels = report.key_labels = {label, "b", label + "c"};

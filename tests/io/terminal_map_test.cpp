@@ -129,7 +129,7 @@ TEST_CASE("terminal: wide, combining and hostile labels stay in their columns") 
     CHECK(display_width(lines[lines.size() - 6]) == display_width(lines[lines.size() - 5]));
 }
 
-TEST_CASE("terminal: large maps are half blocks, pooled to the terminal, and say so") {
+TEST_CASE("terminal: large maps are half blocks, pooled to the terminal, which a line states") {
     for (const std::size_t columns : {40u, 80u, 200u}) {
         const Terminal terminal{ColorDepth::rgb, columns};
         const std::vector<std::string> lines =
@@ -162,7 +162,7 @@ TEST_CASE(
     CHECK(plain(lines[5]).find("-4 ") == 0);
 }
 
-TEST_CASE("terminal: the environment says how many colours and columns there are") {
+TEST_CASE("terminal: the environment determines the numbers of colours and columns") {
     using Environment = std::map<std::string, std::string>;
     const Environment rgb{{"TERM", "xterm-256color"}, {"COLORTERM", "truecolor"}};
     CHECK(terminal_in(rgb, true).depth == ColorDepth::rgb);
@@ -217,7 +217,7 @@ TEST_CASE(
                     }
 }
 
-TEST_CASE("terminal: labels of columns step down where they have no room in one line") {
+TEST_CASE("terminal: labels of columns step down if they do not fit in one line") {
     const std::vector<std::string> words{"Your", "journey", "starts", "with", "one", "step"};
     for (const std::size_t columns : {27u, 30u, 40u, 60u, 80u}) {
         Report report;
@@ -233,7 +233,7 @@ TEST_CASE("terminal: labels of columns step down where they have no room in one 
     }
 }
 
-TEST_CASE("terminal: heads stand side by side where a smaller view lets them") {
+TEST_CASE("terminal: heads are side by side if a smaller view allows it") {
     Report report;
     for (const std::size_t tokens : {24u, 300u}) {
         report.arrays = {{"attention_weights",
@@ -247,7 +247,7 @@ TEST_CASE("terminal: heads stand side by side where a smaller view lets them") {
     }
 }
 
-TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries below each other") {
+TEST_CASE("terminal: heads are side by side as far as they fit, batch entries below each other") {
     Report report;
     Array<float> weights = Array<float>::from_shape({2, 3, 1, 2});
     std::fill(weights.begin(), weights.end(), 0.25f);
@@ -275,7 +275,7 @@ TEST_CASE("terminal: heads stand side by side as far as they fit, batch entries 
           "full colour: 1; numbers:\n"
           "hundredths\n"
           "attention_weights (2, 3, 1, 2)\n");
-    // Colours take no room.
+    // Colours take no columns.
     const std::vector<std::string> colored = lines_at(60, ColorDepth::rgb);
     CHECK(colored[1] == "batch 0, head 0  batch 0, head 1  batch 0, head 2");
     CHECK(colored[3] == "0 25 25          0 25 25          0 25 25 ");

@@ -38,7 +38,7 @@ TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     }
 }
 
-TEST_CASE("torch: each array stands under its name") {
+TEST_CASE("torch: each array follows its name") {
     Report report;
     report.arrays = {{"a", test::array_of<float>({{1.5f, 2.0f}}), {"q_len", "d_out"}},
                      {"b", test::array_of<std::int64_t>({3, 4}), {"tokens"}}};

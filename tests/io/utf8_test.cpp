@@ -70,7 +70,7 @@ TEST_CASE("joiners and styles are seen where letters or emoji need them, and now
     CHECK(printable("\u0915\u200d\u200d\u0915") == "\u0915\\u200d\\u200d\u0915");
 }
 
-TEST_CASE("bytes that are no UTF-8 are shown by number, and never stop an answer") {
+TEST_CASE("bytes that are not UTF-8 are escaped, and never stop an answer") {
     CHECK(printable("a\xff\xc2") == "a\\xff\\xc2");
     CHECK(json_string("a\xff") == "\"a\ufffd\"");
     CHECK(json_text(nlohmann::json("\u202e\xff")) == "\"\\u202e\ufffd\"");

@@ -43,7 +43,7 @@ const std::vector<std::string> words{
     "\x80", "\n",   "\t\"quoted\"",  "\\",       "\xf0\x9f\x98\x80", "\xf0\x9f",
     ""};
 
-/// Bytes that are no character alone stand as numbers.
+/// Bytes that are not a character are escaped.
 const std::vector<std::string> shown{
     "the",   " the", "\xe2\x80\x99s", "\xc3\xa9", "\xe9\x81\x93",     "\\xe2\\x80",
     "\\x80", "\n",   "\t\"quoted\"",  "\\",       "\xf0\x9f\x98\x80", "\\xf0\\x9f",
@@ -56,7 +56,7 @@ std::string spelled(const std::string& bytes) {
     return text;
 }
 
-/// Where the document is said to be byte-level, or not.
+/// Whether the document is byte-level.
 json tokenizer(json vocabulary, const json& decoder) {
     return {{"version", "1.0"},
             {"added_tokens",
@@ -110,7 +110,7 @@ TEST_CASE("vocabulary: every byte alone is itself or its number") {
     }
 }
 
-TEST_CASE("vocabulary: pieces of other tokenizers stand as they are") {
+TEST_CASE("vocabulary: pieces of other tokenizers are unchanged") {
     const json metaspace{{"type", "Metaspace"}};
     const json pieces{{"\u2581the", 0}, {"<0xE2>", 5}, {"##ing", 7}, {"\u0120x", 8}};
     const auto object = read("tokenizer.json", tokenizer(pieces, metaspace).dump());

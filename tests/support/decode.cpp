@@ -57,7 +57,7 @@ std::vector<std::size_t> numbers_in(std::string_view text) {
     return numbers;
 }
 
-/// What stands between two texts.
+/// The text between two others.
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
     const std::size_t begin = text.find(before);
     if (begin == std::string_view::npos) broken("no " + std::string(before));
@@ -332,7 +332,7 @@ T json_number(const std::string& word) {
         const bool negative = word.starts_with('-');
         const T number = negative ? static_cast<T>(std::strtoll(word.c_str(), &end, 10))
                                   : static_cast<T>(std::strtoull(word.c_str(), &end, 10));
-        if (errno != 0 || *end != '\0') broken(word + " is no integer of 64 bits");
+        if (errno != 0 || *end != '\0') broken(word + " is not an integer of 64 bits");
         return number;
     }
     char* end = nullptr;
@@ -341,7 +341,7 @@ T json_number(const std::string& word) {
         number = std::strtof(word.c_str(), &end);
     else
         number = static_cast<T>(std::strtod(word.c_str(), &end));
-    if (*end != '\0') broken(word + " is no number");
+    if (*end != '\0') broken(word + " is not a number");
     return number;
 }
 

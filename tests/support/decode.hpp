@@ -9,7 +9,7 @@
 
 namespace attn::test {
 
-/// An array as a file has it. Numbers stay what the file says: bytes, or words of a text.
+/// An array as a file has it. Numbers stay as in the file: bytes, or words of text.
 struct Decoded {
     std::string type;  ///< "f4", "f8", "i8", "u1"; empty in text
     std::vector<std::size_t> shape;

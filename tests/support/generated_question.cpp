@@ -42,7 +42,7 @@ private:
 
 enum class Shape { level, spread, rising, falling, far_first, far_middle, far_last };
 
-/// Where a key's score lies between 0 and 1 of the spread.
+/// The position of a key's score between 0 and 1 of the spread.
 double place_in(Shape shape, std::size_t key, std::size_t keys, Dice& dice) {
     const double part = static_cast<double>(key) / static_cast<double>(keys);
     switch (shape) {

@@ -21,11 +21,11 @@ struct Formula {
     Real largest_score = 0;       ///< the largest magnitude of what the softmax sees
 };
 
-/// A question in its own words, beside the call that asks it.
+/// A question as drawn settings, with its call.
 template <class T>
 struct GeneratedQuestion {
     AttentionCall<T> call;
-    std::vector<std::int64_t> offset{0};  ///< one, or one a batch entry
+    std::vector<std::int64_t> offset{0};  ///< one, or one per batch entry
     bool causal = false;
     std::optional<std::pair<std::int64_t, std::int64_t>> window;
     std::vector<std::uint64_t> kv_lengths;  ///< empty: all keys

@@ -87,7 +87,7 @@ std::vector<HeatMap> odd_maps() {
     return maps;
 }
 
-/// More cells than are listed, of any bits, in both types; browser_test.py computes them anew.
+/// More cells than are listed, of any bits, in both types; browser_test.py recomputes them.
 template <class Float, class Word>
 HeatMap map_of_any_bits(const IsBlocked& is_blocked) {
     constexpr std::size_t tokens = 330;

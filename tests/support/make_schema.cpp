@@ -1,5 +1,5 @@
 // Prints the JSON Schema of a request or of a result, made from the tables of options, modes and
-// arrays: attn_make_schema request|result. They stand in data/schema; a test holds them together.
+// arrays: attn_make_schema request|result. They are in data/schema; a test compares them.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -60,7 +60,7 @@ json number_schema(const cli::Limits& limits, bool whole) {
     return schema;
 }
 
-/// A list; a text is one as a flag has it; one number stands for a list of one.
+/// A list; a string is a list in a flag's form; one number is a list of one.
 json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough) {
     json list{{"type", "array"}, {"minItems", 1}, {"items", item}};
     if (limits.longest < 1000) list["maxItems"] = limits.longest;
@@ -141,7 +141,7 @@ json of_field(const cli::Option&, cli::Switch) {
     return {};
 }
 
-/// null stands for a key that is not there.
+/// null means a missing key.
 json or_null(json schema, const std::string& about) {
     if (schema.contains("enum")) {
         schema["enum"].push_back(nullptr);

@@ -11,7 +11,7 @@ inline Plan plan_of(const Settings& settings, const Operands& operands, const As
     return make_plan(settings, shapes_of(operands), ask);
 }
 
-/// A result beside what its plan says of it.
+/// A result with its plan.
 struct Answered : Result {
     Settings settings;
     Shapes shapes;

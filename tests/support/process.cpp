@@ -53,7 +53,7 @@ void wait_until(IsDone is_done) {
 Process::Process(const std::vector<std::string>& arguments, bool input_waits) {
     static int started = 0;
     err_path_ = scratch_folder() + "/.stderr" + std::to_string(++started);
-    std::signal(SIGPIPE, SIG_IGN);  // a program that ends early is no reason for the test to end
+    std::signal(SIGPIPE, SIG_IGN);  // a program that ends early must not end the test
     const auto [child_in, in] = pipe_for_one_child();
     const auto [out, child_out] = pipe_for_one_child();
     if (!input_waits) ::fcntl(child_in, F_SETFL, O_NONBLOCK);

@@ -19,7 +19,7 @@ std::string long_text() {
     return text;
 }
 
-/// The keys of a mixed record, less its id; what is no object stands there as it is.
+/// The keys of a mixed record without its id; a record that is not an object is unchanged.
 std::string mixed_keys(std::size_t i) {
     static const std::string slow = long_text();
     const std::string seed = std::to_string(i);

@@ -29,7 +29,7 @@ std::string quick_requests(std::size_t lines, std::size_t first = 1);
 /// Without their breaks.
 std::vector<std::string> lines_of(const std::string& text);
 
-/// Throws where a line is no whole JSON.
+/// Throws if a line is not complete JSON.
 std::vector<nlohmann::json> answers_of(const std::string& text);
 
 }  // namespace attn::test

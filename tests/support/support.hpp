@@ -19,13 +19,13 @@ nlohmann::json load_data(const std::string& name);
 
 std::string read_text(const std::string& path);
 
-/// README.md and every page of cli/manual: their paths; their text, one behind the other.
+/// README.md and every page of cli/manual: their paths; their concatenated text.
 std::vector<std::string> manual_pages();
 std::string manual_text();
 
 void write_text(const std::string& path, const std::string& text);
 
-/// A folder of its own for each test process, removed at its end; the process stands in it.
+/// A separate folder for each test process, removed at its end; it is the working directory.
 const std::string& scratch_folder();
 
 /// A nested JSON array flattened in row-major order; "-inf", "-Infinity", "nan" and so on are

@@ -84,7 +84,7 @@ std::vector<double> numbers_in(const std::string& text) {
 
 namespace {
 
-/// Cells of a table's line: two blanks or more stand between them.
+/// Cells of a table's line: separated by two blanks or more.
 Words cells_of(const std::string& line) {
     Words cells;
     for (std::size_t at = line.find_first_not_of(' '), end; at < line.size();

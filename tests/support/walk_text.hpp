@@ -1,4 +1,4 @@
-// What a page of `attn explain` says, read back: its words, tables and formulas.
+// A page of `attn explain`, read back: its words, tables and formulas.
 #pragma once
 
 #include <cstddef>

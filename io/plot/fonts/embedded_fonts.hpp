@@ -11,7 +11,7 @@ struct EmbeddedFont {
     std::size_t deflated_size, size;
 };
 
-/// In the order in which they are asked for a character.
+/// In the order in which they are searched for a character.
 extern const std::array<EmbeddedFont, 4> embedded_fonts;
 
 }  // namespace attn::io

@@ -1,7 +1,7 @@
 # The fonts that pictures are lettered with, deflated into one object file. Debian's installed files
 # where they are these very bytes, else those of its packages: pictures are the same everywhere.
 
-# Sets `out` to a file with this hash that lies at /usr/share/fonts/`path` or in this package.
+# Sets `out` to a file with this hash from /usr/share/fonts/`path` or in this package.
 function(find_font path hash package package_hash out)
     set(file /usr/share/fonts/${path})
     if(EXISTS ${file})

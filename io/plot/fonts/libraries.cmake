@@ -1,5 +1,5 @@
-# What draws letters and puts them in order. Neither says to CMake where it is: the installed one,
-# else Debian's sources, by hash.
+# The libraries that draw and order letters. Neither provides a CMake package: uses the installed one, else
+# Debian's sources, by hash.
 find_path(STB_INCLUDE stb_truetype.h PATH_SUFFIXES stb)
 if(NOT STB_INCLUDE)
     FetchContent_Declare(stb

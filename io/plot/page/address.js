@@ -1,7 +1,7 @@
 
-// ---- The address: what comes after # says what is shown, for Back and for those who share it
+// ---- The address: the part after # records what is shown, for Back and for sharing
 
-/// `#array=attention_weights&layer=3&head=2&row=5&scale=row`: what is chosen, by name.
+/// `#array=attention_weights&layer=3&head=2&row=5&scale=row`: the selection, by name.
 function addressOf() {
     const words = new URLSearchParams();
     if (contents.arrays.length > 1) words.set('array', map.array);
@@ -18,7 +18,7 @@ function addressOf() {
     return `#${words}`;
 }
 
-/// What an address names; where it names nothing, or what is not there, as the page opens.
+/// The selection in an address; for missing or unknown names, the initial one.
 function choiceOf(address) {
     const words = new URLSearchParams(address.replace(/^#/, ''));
     const among = (names, word, other) => names.includes(words.get(word)) ? words.get(word) : other;
@@ -44,8 +44,8 @@ function choiceOf(address) {
     };
 }
 
-/// Back goes through arrays, matrices and views; rows and scales change the address alone. What the
-/// page opens with is not written. Browsers drop changes of more than 20 a second.
+/// Back goes through arrays, matrices and views; rows and scales only change the address. The
+/// initial selection is not written. Browsers drop changes of more than 20 a second.
 let isResting = false, isWaiting = false, isStep = false;
 
 function writeAddress(before) {
@@ -67,7 +67,7 @@ function writeAddress(before) {
     }, 100);
 }
 
-let isFollowing = false;  // an address that is there already
+let isFollowing = false;  // an existing address
 onChange((before) => isFollowing || writeAddress(before));
 addEventListener('popstate', () => {
     isFollowing = true;

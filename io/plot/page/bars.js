@@ -1,7 +1,7 @@
 
-// ---- The chosen row or column as bars, with exact numbers
+// ---- The selected row or column as bars, with exact numbers
 
-const mostBars = 100;  // unless all are asked for
+const mostBars = 100;  // unless all are requested
 
 /// The cells of a row, or of a column, of the map.
 function cellsOf(by, index) {
@@ -10,7 +10,7 @@ function cellsOf(by, index) {
                         : Array.from({length: map.rows.size}, (_, row) => row * columns + index);
 }
 
-/// What stands across of rows or columns, and where a cell is on it.
+/// The opposite axis of rows or columns, and the index of a cell on it.
 const sideAcross = (by) => by === 'row' ? map.columns : map.rows;
 const placeAcross = (by, cell) =>
     by === 'row' ? cell % map.columns.size : Math.floor(cell / map.columns.size);
@@ -33,7 +33,7 @@ function barOf(cell, full, hasBelow) {
                 track, made('span', 'number', numberText(cell)));
 }
 
-/// `query 3 “next”`, as a title of what it attends to, or of what attends to it.
+/// `query 3 “next”`, as a title of the keys it attends to, or of the queries that attend to it.
 function titleOfChosen() {
     const side = chosen.by === 'row' ? map.rows : map.columns;
     return nameOf(side, chosen[chosen.by]);

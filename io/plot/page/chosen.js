@@ -1,13 +1,13 @@
 
-// ---- What is chosen, and who is told when it changes
+// ---- The selection, and its listeners
 
-let map;  // the array that is shown: its axes, labels and matrices
+let map;  // the current array: its axes, labels and matrices
 
 const chosen = {
-    array: null,        // its place among contents.arrays
+    array: null,        // its index in contents.arrays
     panel: 0,           // the matrix
-    isMean: false,      // instead of it, the mean of the heads beside it
-    without: new Set(), // heads that are left out of the mean and of the lines
+    isMean: false,      // instead of it, the mean of the heads of its layer and batch entry
+    without: new Set(), // heads that are excluded from the mean and the lines
     row: null,          // the query, as a row of the map; null until the first numbers are read
     column: 0,          // the key, as a column
     by: 'row',          // 'row': what the query attends to, 'column': who attends to the key
@@ -17,13 +17,13 @@ const chosen = {
 
 const listeners = [];
 
-/// `listener(before, next)` is called after each choice, with what was chosen until then, of which
-/// the array is null at first, and with what was asked for.
+/// `listener(before, next)` is called after each change, with the previous selection, whose array
+/// is null at first, and with the requested one.
 function onChange(listener) {
     listeners.push(listener);
 }
 
-/// Whatever is asked for beyond the ends becomes the last there is.
+/// Indices beyond the end become the last one.
 function choose(next) {
     const before = {...chosen};
     Object.assign(chosen, next);
@@ -37,10 +37,10 @@ function choose(next) {
     for (const listener of listeners) listener(before, next);
 }
 
-/// Until what has been asked for by hand has been done.
+/// Set until a request of the user is done.
 const pause = () => new Promise((go) => setTimeout(go, 0));
 
-/// Asked for any number of times before the next frame, it is done once, then.
+/// Any number of requests before the next frame is executed once, then.
 function oncePerFrame(act) {
     let isWaiting = false;
     return () => {
@@ -53,7 +53,7 @@ function oncePerFrame(act) {
     };
 }
 
-/// The place of a matrix on each of the axes.
+/// The index of a matrix on each of the axes.
 function placesOf(panel) {
     const places = [];
     for (const axis of [...map.axes].reverse()) {
@@ -67,16 +67,16 @@ const panelAt = (places) => map.axes.reduce((at, axis, i) => at * axis.size + pl
 
 const hasHeads = () => map.axes.at(-1)?.name === 'head';
 
-/// The matrices beside the chosen one: the heads of its layer and batch entry.
+/// The matrices of the selected layer and batch entry: its heads.
 function besides() {
     const size = map.axes.at(-1)?.size ?? 1, first = chosen.panel - chosen.panel % size;
     return Array.from({length: size}, (_, i) => first + i);
 }
 
-/// Those of them that are not left out.
+/// Those of them that are not excluded.
 const headPanels = () => hasHeads() ? besides().filter((_, head) => !chosen.without.has(head)) : [];
 
-/// Those that the mean is of: all where none is left.
+/// Those that the mean includes: all if all are excluded.
 const meanPanels = () => headPanels().length > 0 ? headPanels() : besides();
 
 /// `head 3`, or what a layer is called.
@@ -84,8 +84,8 @@ const axisLabel = (axis, index) => axis.labels?.[index] ?? `${axis.name} ${index
 
 let lastMean = {};
 
-/// The mean of matrices, at least one; blocked where all of them are. A weight that is blocked in
-/// some is 0 there, as in --average-heads; a score has no number there and does not count.
+/// The mean of at least one matrix; blocked if all of them are. A weight that is blocked in some
+/// counts as 0 there, as in --average-heads; a blocked score does not count.
 async function meanOf(of, panels) {
     const key = panels.join();
     if (lastMean.of === of && lastMean.key === key) return lastMean.mean;

@@ -5,7 +5,7 @@ const partsOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 1
 const viridis = contents.viridis.map(partsOf), redBlue = contents.red_blue.map(partsOf);
 const noNumber = partsOf(contents.no_number);
 
-/// What full colour stands for in a row of a matrix of `of`.
+/// The value of full colour in a row of a matrix of `of`.
 function fullOf(of, part, row) {
     const {full} = of.scales[chosen.scale];
     if (full > 0) return full;
@@ -18,7 +18,7 @@ function fullOf(of, part, row) {
     return peak;
 }
 
-/// 0 to 1, or -1 to 1 where colours go both ways; beyond where a number is beyond full colour.
+/// 0 to 1, or -1 to 1 if colours diverge; beyond that if a number exceeds full colour.
 function positionOf(of, value, full) {
     if (full === 0) return 0;
     const share = value / full;
@@ -39,8 +39,9 @@ function colorAt(of, position) {
     return colors[stepAt(of, position, colors.length - 1)];
 }
 
-/// Of width x height pixels, each the strongest of its cells; NaN: blocked, Infinity: no number. In a
-/// row what is larger is never nearer to 0, so that one number of many is placed on the scale.
+/// For width x height pixels, each the strongest of its cells; NaN: blocked, Infinity: no number.
+/// Within a row positions are monotonic in magnitude, so only the largest number is placed on the
+/// scale.
 function positionsOf(of, part, width = of.columns.size, height = of.rows.size) {
     const {numbers, flags} = part, columns = of.columns.size, rows = of.rows.size;
     const lefts = Uint32Array.from({length: width}, (_, x) => Math.floor(x * columns / width));
@@ -68,15 +69,15 @@ function positionsOf(of, part, width = of.columns.size, height = of.rows.size) {
 const packed = ([red, green, blue]) => new Uint32Array(Uint8Array.of(red, green, blue, 255).buffer)[0];
 const packedColors = new Map([[false, viridis.map(packed)], [true, redBlue.map(packed)]]);
 
-/// Of many cells a pixel some are beyond full colour nearly everywhere: full colour becomes what two
-/// pixels in a hundred exceed.
+/// With many cells per pixel, some exceed full colour nearly everywhere: full colour becomes the
+/// value that 2 % of the pixels exceed.
 function dimmed(positions) {
     const sizes = positions.map(Math.abs).filter(Number.isFinite).sort();
     const most = sizes[Math.floor(0.98 * sizes.length)];
     return most > 1 ? positions.map((position) => position / most) : positions;
 }
 
-/// One pixel a cell, or at most `width` x `height`. Blocked cells are transparent.
+/// One pixel per cell, or at most `width` x `height`. Blocked cells are transparent.
 function drawRaster(target, of, part, width, height, isOverview = false) {
     target.width = Math.max(1, Math.min(of.columns.size, Math.round(width)));
     target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));
@@ -94,14 +95,14 @@ function drawRaster(target, of, part, width, height, isOverview = false) {
     context.putImageData(image, 0, 0);
 }
 
-const cssColors = new Map();  // until the ground changes
+const cssColors = new Map();  // until the background changes
 function cssColor(name) {
     if (!cssColors.has(name))
         cssColors.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
     return cssColors.get(name);
 }
 
-/// Black or white, whichever reads better on a colour.
+/// Black or white, whichever has more contrast on a colour.
 function inkOn(color) {
     const [red, green, blue] = color.map((byte) => {
         const x = byte / 255;
@@ -110,7 +111,7 @@ function inkOn(color) {
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000' : '#fff';
 }
 
-/// Of heads: colours that are told apart on light and dark ground.
+/// Colours of heads, distinguishable on light and dark backgrounds.
 const fewHeads = ['#3b82c4', '#e07b1f', '#3a9e5c', '#d1495b', '#8e6bbf', '#8c6d5a', '#d667a6',
                   '#1fa3a3', '#a8a020', '#7a8694'];
 const headColor = (head) => fewHeads[head] ?? `hsl(${Math.round(head * 137.5) % 360} 55% 52%)`;

@@ -1,11 +1,11 @@
-// The data that the page carries, read as it is chosen: what io/plot/html.cpp says, packed as
-// io/plot/packed.hpp says.
+// The data of the page, read when it is selected: written by io/plot/html.cpp, packed by
+// io/plot/packed.hpp.
 'use strict';
 
 const element = (id) => document.getElementById(id);
 const contents = JSON.parse(element('contents').textContent);
 
-const maps = [];  // each is parsed when it is first chosen
+const maps = [];  // each is parsed when it is first selected
 
 function mapAt(index) {
     if (!maps[index]) {
@@ -22,9 +22,9 @@ const digitOf = new Uint8Array(128);  // base 91
 for (let code = 33, digit = 0; code < 127; ++code)
     if (!'"<\\'.includes(String.fromCharCode(code))) digitOf[code] = digit++;
 
-let digits = new Uint8Array(0);  // one array for all texts, which are long
+let digits = new Uint8Array(0);  // one array for all texts, since they are long
 
-/// The digits of packed text, of which two are 13 bits; behind the end there are any.
+/// The digits of packed text, two of which are 13 bits; arbitrary after the end.
 function digitsOf(text) {
     if (digits.length < text.length + 8) digits = new Uint8Array(text.length + 8);
     const {written} = new TextEncoder().encodeInto(text, digits);
@@ -32,7 +32,7 @@ function digitsOf(text) {
     return digits;
 }
 
-/// For each way in which the next `longest` bits may begin: 16 times the symbol, and its length.
+/// For each value of the next `longest` bits: 16 times the symbol, plus its length.
 function codeTable(lengths, longest) {
     const table = new Uint32Array(1 << longest);
     let at = 0;
@@ -46,7 +46,7 @@ function codeTable(lengths, longest) {
     return table;
 }
 
-/// For each symbol the number that it is or, of a binade, begins with, and the step of its mantissa.
+/// For each symbol its number, or the start of its binade, and the step of its mantissa.
 function symbolsOf({whole, binades, mantissa_bits: kept}, exponentBits) {
     const bias = 2 ** (exponentBits - 1) - 1, sign = 2 ** exponentBits;
     const units = binades.map((binade) => (binade < sign ? 1 : -1) * 2 ** (Math.max(binade % sign, 1) - bias));
@@ -62,7 +62,7 @@ function unpack(of, packed, text, flags, numbers) {
     const {begins, steps} = symbolsOf(packed, of.float32 ? 8 : 11), wholes = packed.whole.length;
     const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
     const table = codeTable(lengths, longest), digits = digitsOf(text);
-    // What has been read and not used: the lowest `held` bits. Never more than 19 are asked for at once.
+    // Bits read but not used: the lowest `held` bits. At most 19 are requested at once.
     let at = 0, bits = 0, held = 0;
     for (let i = 0; i < numbers.length; ++i) {
         if (flags[i]) continue;
@@ -104,18 +104,18 @@ function lacksNumber(numbers, flags) {
     return false;
 }
 
-/// The text of the matrix that the page opens with stands before this script, the others behind it.
+/// The text of the initial matrix precedes this script, the others follow it.
 const firstText = `map-${contents.first}-0`;
 const wholePage = new Promise((go) => addEventListener('DOMContentLoaded', go));
 const isCut = () => document.readyState !== 'loading' && !element('end');
 const hasCome = (id) => id === firstText || document.readyState !== 'loading';
 
-const mostDecoded = 64e6;  // bytes of matrices whose packed text stays beside them
-const decoded = new Map();  // the one that was not wanted for longest first
+const mostDecoded = 64e6;  // bytes of unpacked matrices that are cached
+const decoded = new Map();  // least recently used first
 
-/// The numbers of a matrix of an array, row by row, and which are blocked. What packed text says is
-/// read anew when it has not been wanted for long; who holds on to it may do so. A promise of them
-/// where their text has not come yet.
+/// The numbers of a matrix of an array, row by row, and which are blocked. Packed text is decoded
+/// again after it is evicted; callers may keep the result. A promise if the text has not arrived
+/// yet.
 function numbersOf(of, index) {
     const part = of.panels[index], size = of.rows.size * of.columns.size;
     let found = decoded.get(part);
@@ -127,7 +127,7 @@ function numbersOf(of, index) {
         const numbers = part.values ? Floats.from(part.values, (value) => value ?? NaN) : new Floats(size);
         const text = part.packed && element(part.textAt);
         if (text?.nextElementSibling) unpack(of, part.packed, text.textContent, flags, numbers);
-        else if (part.packed) numbers.fill(NaN);  // the file ends before it, or in it
+        else if (part.packed) numbers.fill(NaN);  // the file is truncated
         found = {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: lacksNumber(numbers, flags)};
     }
     decoded.set(part, found);
@@ -141,8 +141,8 @@ function numbersOf(of, index) {
     return found;
 }
 
-/// The shortest decimal that reads back as the same float32 or float64; where a page's numbers are
-/// rounded, the digits that it has.
+/// The shortest decimal that reads back as the same float32 or float64; for rounded numbers, their
+/// digits.
 function shortest(value, of = map) {
     if (Object.is(value, -0)) return '-0';
     if (of.digits && value !== 0) return `≈ ${Number(value.toPrecision(of.digits))}`;

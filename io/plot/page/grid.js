@@ -1,5 +1,5 @@
 
-// ---- Small pictures: the heads beside the chosen one, and the grid of all matrices
+// ---- Small pictures: the heads of the selected layer, and the grid of all matrices
 
 const mostThumbnailPixels = 320;
 
@@ -55,7 +55,7 @@ async function drawThumbnail(button) {
     context.drawImage(spare, 0, 0, width, height);
 }
 
-/// A small picture of a matrix; null: of the mean of the heads beside the chosen one.
+/// A small picture of a matrix; null: of the mean of the selected layer's heads.
 function thumbnail(panel) {
     const button = made('button', 'thumbnail', document.createElement('canvas'));
     button.type = 'button';
@@ -71,7 +71,7 @@ function thumbnail(panel) {
 
 const thumbnailsIn = (place) => [...element(place).querySelectorAll('.thumbnail')];
 
-/// Of another scale, or on other ground.
+/// Redraw for another scale or background.
 function redrawThumbnails() {
     for (const button of [...thumbnailsIn('strip'), ...thumbnailsIn('grid')]) {
         sight.unobserve(button);
@@ -79,7 +79,7 @@ function redrawThumbnails() {
     }
 }
 
-// ---- The strip: one matrix a head, and which of them lines and mean are of
+// ---- The strip: one matrix per head, and which of them the lines and the mean include
 
 function headSwitch(head, label) {
     const box = made('input', '');
@@ -134,7 +134,7 @@ function showHeads() {
 
 // ---- The grid: a row for each layer or batch entry, a column for each head
 
-/// How many stand in a row; as many as there is room for where there is only one axis.
+/// The number in a row; as many as fit if there is only one axis.
 let gridAcross = 1;
 
 function fillGrid() {

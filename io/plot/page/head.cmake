@@ -18,8 +18,8 @@ function(source_hash text out)
     set(${out} "sha256-${base64}=" PARENT_SCOPE)
 endfunction()
 
-# Puts it in the place of {{head}} in a text, given by its name: the ground's colours and a style, and a
-# policy that allows this style by its hash and what `policy` says, nothing else.
+# Replaces {{head}} in the text with this name by the background colours and a style, and by a policy that
+# allows only this style, by its hash, and the contents of `policy`.
 function(add_head text_name policy style)
     file(READ "${head_folder}/head.html" head)
     file(READ "${head_folder}/ground.css" ground)

@@ -1,7 +1,7 @@
 
 // ---- Labels and numbers as text
 
-/// Characters that would not be seen, or would break the line, as pictures of themselves.
+/// Invisible characters and line breaks, as visible symbols.
 function visible(label) {
     const text = label.replace(/[\0-\x1f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)));
     return text === '' ? '(empty)' : text;
@@ -16,8 +16,8 @@ function made(name, className, ...content) {
 
 const placeOf = (side, index) => side.first + index * side.step;
 
-/// A token, or the place of what has no token. As an element of its own, so that its direction of
-/// writing changes nothing around it.
+/// A token, or the index if there is none. A separate element, so that its text direction does not
+/// affect the surroundings.
 const tokenOf = (side, index) =>
     made('bdi', 'token', side.tokens ? visible(side.labels[index]) : String(placeOf(side, index)));
 
@@ -27,10 +27,10 @@ function nameOf(side, index) {
     return side.tokens ? [`${place} “`, tokenOf(side, index), '”'] : [place];
 }
 
-/// The same for those who do not see.
+/// The same for screen readers.
 const spokenName = (side, index) => nameOf(side, index).map((part) => part.textContent ?? part).join('');
 
-/// The number of a cell of what is shown. What is computed here has no more than six digits.
+/// The number of a cell on the page. Numbers computed here have at most six digits.
 function numberText(index) {
     if (shown.flags[index]) return 'blocked';
     const value = shown.numbers[index];

@@ -1,16 +1,16 @@
 
 // ---- Lines between tokens: queries on the left, keys on the right
 
-const mostInFull = 64;                     // tokens; of more there are those about the chosen one,
+const mostInFull = 64;                     // tokens; of more, those around the selected one,
 const tokensAround = 40, heaviest = 40;    // and the heaviest across
 const linesCanvas = element('lines-canvas');
 const lists = {row: element('queries'), column: element('key-tokens')};
 const otherSide = {row: 'column', column: 'row'};
 
-let heads = [];         // whose lines there are: {head, numbers, flags}
-let leading = [];       // whose weights are in digits: the chosen one, or those that the mean is of
-let lineRow = 18;       // pixels a token
-let placeIn = {row: new Map(), column: new Map()};  // token: its place in its list
+let heads = [];         // heads with lines: {head, numbers, flags}
+let leading = [];       // heads whose weights are shown as digits: the selected one, or those of the mean
+let lineRow = 18;       // pixels per token
+let placeIn = {row: new Map(), column: new Map()};  // token: its index in its list
 let pointed = null;     // the token below the pointer, or with the keyboard: {by, index}
 let background = null;  // the lines of all tokens, faint
 
@@ -26,7 +26,7 @@ function weightOf(head, by, index, other) {
     return Number.isFinite(value) ? value : 0;
 }
 
-/// What a token's lines go to: each other token's weight, and the largest weight of all heads.
+/// The targets of a token's lines: each other token's weight, and the largest weight of all heads.
 function fanOf({by, index}) {
     const weights = new Float64Array(sideOf(otherSide[by]).size);
     let full = 0;
@@ -52,7 +52,8 @@ function tokenButton(by, index) {
     return made('li', '', button);
 }
 
-/// Where there are too many: those about the chosen token, and the heaviest across, in their order.
+/// If there are too many: those around the selected token, and the heaviest on the other side, in
+/// order.
 function listed(by) {
     const size = sideOf(by).size, all = Array.from({length: size}, (_, i) => i);
     if (isInFull() || size <= tokensAround) return all;
@@ -90,7 +91,7 @@ function fillList(by) {
     lists[by].replaceChildren(...items);
 }
 
-/// The lists anew, and the focus where it was.
+/// Rebuilds the lists, keeping the focus.
 function fillLists() {
     const focused = document.activeElement?.closest?.('.tokens') ? document.activeElement.dataset.index : null;
     const by = lists.row.contains(document.activeElement) ? 'row' : 'column';
@@ -113,13 +114,13 @@ function addCurve(context, width, by, index, other, shift) {
     context.bezierCurveTo(width / 2, from, width / 2, to, width, to);
 }
 
-/// Heads lie a little apart, so that each is seen.
+/// Heads are slightly offset, so that each is visible.
 const shiftOf = (i) => heads.length < 2 ? 0
     : (i / (heads.length - 1) - 0.5) * Math.min(lineRow - 6, 2 * heads.length);
 
 const colorOfHead = ({head}) => head === null || besides().length < 2 ? cssColor('--accent') : headColor(head);
 
-/// The leading heads at last and in full colour.
+/// The leading heads last and in full colour.
 function drawFan(context, width, focus, {weights, full}) {
     if (full === 0) return;
     const order = [...heads.keys()].sort((a, b) => leading.includes(heads[a]) - leading.includes(heads[b]));
@@ -139,7 +140,7 @@ function drawFan(context, width, focus, {weights, full}) {
     context.globalAlpha = 1;
 }
 
-/// What every query attends to most, as a ground for the one that is chosen.
+/// The strongest key of every query, as a background for the selected one.
 function drawBackground(width, height) {
     background = document.createElement('canvas');
     background.width = linesCanvas.width;
@@ -185,7 +186,7 @@ function drawLinesNow() {
     markTokens(focus, fan);
 }
 
-/// Of each token across how much goes to it, as its ground and in digits.
+/// The weight of each token on the other side, as its background and in digits.
 function markTokens(focus, {weights}) {
     const most = weights.reduce((most, weight) => Math.max(most, weight), 0);
     for (const by of ['row', 'column'])
@@ -211,12 +212,12 @@ function markTokens(focus, {weights}) {
                                          leading.length > 1 ? `, ${headCount(leading.length)}` : '');
 }
 
-/// “next”, or `query 3` where there are no tokens.
+/// “next”, or `query 3` if there are no tokens.
 const quoted = (side, index) => side.tokens ? ['“', tokenOf(side, index), '”'] : nameOf(side, index);
 
 // ---- What they show
 
-let linesRead = null;  // a new one ends the reading of the last
+let linesRead = null;  // a new request cancels the previous one
 let linesMap = null;   // what the heads are of
 
 async function showLines() {
@@ -236,7 +237,7 @@ async function showLines() {
         pointed = background = null;
         drawLines();
     };
-    // What leads first: the others may take a while.
+    // The leading heads first: the others may take a while.
     for (const panel of [...lead, ...panels.filter((panel) => !lead.includes(panel))]) {
         await pause();
         const {numbers, flags} = await numbersOf(of, panel);

@@ -4,23 +4,23 @@
 const view = element('view');
 const canvas = element('map');
 const pen = canvas.getContext('2d');
-const raster = document.createElement('canvas');  // what is shown, a pixel a cell
+const raster = document.createElement('canvas');  // what is shown, one pixel per cell
 
 const widestLabel = 110, biggestCell = 64, labelRoom = 14;
 const overhang = 7;  // of the labels of small cells at the edges
 const leastMap = 48, leastChart = 300;
 const font = '12px system-ui, "DejaVu Sans", sans-serif';
 
-let shown = null;  // the numbers of what is chosen: of one matrix, or the mean of several
+let shown = null;  // the selected numbers: of one matrix, or the mean of several
 let cursor = {row: 0, column: 0};
-let isPointing = false;  // the cursor has been somewhere
-let zoom = 0;            // cells are 2^zoom times as large as they fit
+let isPointing = false;  // the cursor has been set
+let zoom = 0;            // cells are 2^zoom times the size that fits
 let layout = null;
 
 const leastWhole = 3;  // pixels
 
-/// Whole pixels of the screen a cell, so that all cells look the same; of small cells, which would
-/// leave too much of the room, for all.
+/// Whole screen pixels per cell, so that all cells look the same; small cells, which would waste
+/// too much space, have fractional sizes.
 function wholePixels(size, cells) {
     const pixels = size * devicePixelRatio;
     return pixels < leastWhole ? Math.floor(pixels * cells) / cells / devicePixelRatio
@@ -35,7 +35,7 @@ function widestOf(side) {
     return widest;
 }
 
-/// Where there are more cells than pixels.
+/// If there are more cells than pixels.
 function sayPooled(width, height) {
     element('pooled').hidden = width >= map.columns.size && height >= map.rows.size;
 }
@@ -43,12 +43,12 @@ function sayPooled(width, height) {
 const windowSize = () => [document.querySelector('main').clientWidth, innerHeight, devicePixelRatio].join();
 let laidOutFor = '';
 
-/// Where the window is another than it was.
+/// If the window has changed.
 function layOutAnew() {
     if (windowSize() !== laidOutFor) layOut();
 }
 
-/// Nothing where the page has no width, as in a frame that is not shown.
+/// Nothing if the page has no width, as in a hidden frame.
 function layOut() {
     const chart = element('chart'), columnsOf = element('columns').style;
     columnsOf.setProperty('--map-width', '100%');
@@ -59,7 +59,7 @@ function layOut() {
     const rows = map.rows.size, columns = map.columns.size;
     const left = Math.ceil(Math.max(56, Math.min(map.widestRow, widestLabel, room / 3.5) + 10));
     const upright = Math.ceil(Math.max(52, Math.min(map.widestColumn, widestLabel) + 12));
-    // However narrow the window is: the map scrolls below this.
+    // In narrower windows the map scrolls.
     let width = Math.min(biggestCell, Math.max(leastMap, room - left - overhang) / columns);
     let height = Math.min(biggestCell, Math.max(leastMap, heightRoom - upright - overhang) / rows);
     // Square unless one side is so much longer that cells would vanish.
@@ -103,7 +103,7 @@ function paint() {
     draw();
 }
 
-/// Where a cell begins, in pixels of the canvas.
+/// The start of a cell, in pixels of the canvas.
 const leftOf = (column) => layout.left + column * layout.cellWidth - view.scrollLeft;
 const topOf = (row) => layout.top + row * layout.cellHeight - view.scrollTop;
 
@@ -161,7 +161,7 @@ function drawGaps({firstRow, endRow, firstColumn, endColumn}) {
         pen.fillRect(leftOf(column) - 0.5, topOf(firstRow), 1, end - topOf(firstRow));
 }
 
-/// As many digits as a cell has room for.
+/// As many digits as fit in a cell.
 function shortText(value) {
     const size = Math.abs(value);
     if (value === 0) return '0';
@@ -185,8 +185,8 @@ function drawNumbers({firstRow, endRow, firstColumn, endColumn}) {
     }
 }
 
-/// Around the row of the chosen query, or the column of the chosen key; a little apart from small
-/// cells, which it would hide.
+/// Around the row of the selected query, or the column of the selected key; at a distance from
+/// small cells, which it would hide.
 function drawChosen() {
     if (chosen.row === null) return;
     const isRow = chosen.by === 'row', rows = map.rows.size, columns = map.columns.size;
@@ -201,7 +201,7 @@ function drawChosen() {
     }
 }
 
-/// A frame in two colours, seen on every ground, around small cells too.
+/// A frame in two colours, visible on every background, also around small cells.
 function drawCursor() {
     const grow = (size) => Math.max(0, (6 - size) / 2);
     const across = grow(layout.cellWidth), down = grow(layout.cellHeight);
@@ -226,8 +226,8 @@ function fitted(label, room) {
     return characters.join('') + '…';
 }
 
-/// As many labels as there is room for, `room` pixels apart, and always those of `wanted`, instead
-/// of those near them.
+/// As many labels as fit at a distance of `room` pixels, and always those of `wanted`, instead of
+/// labels near them.
 function labelsToDraw(first, end, size, wanted, room = labelRoom) {
     const step = Math.ceil(room / size), apart = room / size;
     const taken = [];
@@ -240,7 +240,7 @@ function labelsToDraw(first, end, size, wanted, room = labelRoom) {
     return indices.concat(taken);
 }
 
-/// The cursor's place on a side, and the chosen one.
+/// The cursor's position on a side, and the selected one.
 function wantedOn(side) {
     const wanted = isPointing ? [cursor[side]] : [];
     return chosen.by === side && chosen.row !== null ? [...wanted, chosen[side]] : wanted;
@@ -302,7 +302,7 @@ function drawAxes() {
     pen.fillText(`${map.rows.axis} ↓`, room, layout.top - 17, room);
 }
 
-// ---- What the cursor is on
+// ---- The cell under the cursor
 
 function say() {
     if (!isPointing || !shown) {

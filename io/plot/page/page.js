@@ -1,8 +1,8 @@
 
 // ---- What is shown
 
-/// The row with the largest weight that is not a token's own or the first key's, the more keys it
-/// chooses from the better: what a map has to tell.
+/// The most informative row: the largest weight that is neither a token's own nor the first key's,
+/// preferring rows with more visible keys.
 function strongestRow() {
     const columns = map.columns.size, {numbers, flags} = shown;
     let strongest = map.rows.size - 1, most = 0;
@@ -20,8 +20,8 @@ function strongestRow() {
     return strongest;
 }
 
-/// What stands along the bar of colours, from 0 at its left to 1 at its right. Small pictures of many
-/// cells are dimmed, each by its own strongest points.
+/// The labels of the colour bar, from 0 at its left to 1 at its right. Small pictures of many cells
+/// are scaled, each by its own strongest points.
 function ticksOf() {
     if (isOfSmall()) {
         const ends = [{share: 0, text: '0'}, {share: 1, text: 'strongest'}];
@@ -63,7 +63,7 @@ function namesOfShown() {
 
 const nameOfShown = () => namesOfShown().join(', ');
 
-/// What the array is, with the layer and the head that are shown in the place of how many there are.
+/// The title of the array, with the current layer and head instead of their number.
 function headingOfShown() {
     const names = namesOfShown();
     return map.axes.reduce((heading, {name, size}, i) => {
@@ -138,9 +138,9 @@ function showHints() {
         + `cells${several ? ', Escape shows all matrices' : ''}.`;
 }
 
-let reading = null;  // a new one ends the reading of the last
+let reading = null;  // a new request cancels the previous one
 
-/// What is drawn stays until the next numbers have been read.
+/// The drawing stays until the next numbers have been read.
 async function showNumbers() {
     const mine = reading = {}, of = map;
     const part = chosen.isMean ? await meanOf(of, meanPanels()) : await numbersOf(of, chosen.panel);
@@ -162,7 +162,7 @@ onChange((before, next) => {
         zoom = 0;
         showArray();
     }
-    // What is chosen is shown everywhere, and what was pointed at until then is let go of.
+    // Shows the selection everywhere, and resets the pointed-at cell.
     if (['by', 'row', 'column'].some((name) => Object.hasOwn(next, name))) {
         cursor = {row: chosen.row ?? 0, column: chosen.column};
         pointed = null;
@@ -195,7 +195,7 @@ function chooseZoom(next) {
     if (isPointing) scrollToCell(cursor.row, cursor.column);
 }
 
-/// A step to another matrix, the mean left.
+/// A step to another matrix leaves the mean.
 const stepPanel = (by) => choose({panel: chosen.panel + by, isMean: false});
 
 // ---- Keys and pointer
@@ -225,7 +225,7 @@ function press(event) {
     event.preventDefault();
 }
 
-/// The lines follow what the map's cursor is on.
+/// The lines follow the map's cursor.
 const pointFromMap = () => pointAt({by: chosen.by, index: cursor[chosen.by]});
 
 function listen() {

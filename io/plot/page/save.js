@@ -4,12 +4,12 @@
 const paper = {ink: '#1c2024', muted: '#5f6871', blocked: '#f0f0f0', ground: '#ffffff'};
 const savedFont = (size, isBold) => `${isBold ? '600 ' : ''}${size}px system-ui, "DejaVu Sans", sans-serif`;
 const barLength = 240;   // of the legend
-const mostRects = 4096;  // cells; of more there is an image in the SVG
+const mostRects = 4096;  // cells; more are an image in the SVG
 
 /// Two pens with the same strokes: one writes SVG, one paints a canvas.
 class SvgPen {
     constructor(width, height) {
-        // The parser knows the name space of SVG.
+        // The parser sets the namespace of SVG.
         this.root = new DOMParser().parseFromString('<svg></svg>', 'text/html').querySelector('svg');
         this.add('', {viewBox: `0 0 ${width} ${height}`, width, height,
                       'font-family': "system-ui, 'DejaVu Sans', sans-serif"}, this.root);
@@ -63,7 +63,7 @@ class CanvasPen {
     file() { return new Promise((done) => this.canvas.toBlob(done, 'image/png')); }
 }
 
-/// Where everything stands; in pixels.
+/// The layout, in pixels.
 function planPicture() {
     const rows = map.rows.size, columns = map.columns.size;
     const cell = Math.min(64, Math.max(1, Math.floor(900 / Math.max(rows, columns))));

@@ -1,12 +1,11 @@
 
-// ---- The walk: how the chosen query's row came about, with the numbers that the page holds
+// ---- The walk: how the selected query's row is computed, with the numbers on the page
 
-const mostTerms = 64;       // of a score that is told as a sum
+const mostTerms = 64;       // of a score that is written as a sum
 const textsPerVector = 6;   // numbers that are written into a strip's cells
 const firstKeys = 8, moreKeys = 32;
 
-/// Every step that a weight takes, with the array that tells it: shown where it is in the page, and
-/// where it changed something.
+/// Every step of a weight, with its array: shown if the page has it and it changed something.
 const walkSteps = [
     {name: 'scores', tells: 'query times key'},
     {name: 'scaled_scores', tells: scaleText, from: 'scores'},
@@ -17,12 +16,12 @@ const walkSteps = [
 ];
 const walkNeeds = ['queries', 'keys', 'scores', 'values', 'attention_weights'];
 
-let walk = null;         // what the section shows: arrays by name, and the keys in their order
-let walkReading = null;  // a new one ends the reading of the last
+let walk = null;         // the contents of the section: arrays by name, and the keys in their order
+let walkReading = null;  // a new request cancels the previous one
 let walkShown = firstKeys;
 
-/// The matrix of `of` that belongs to the chosen one: of the same layer, batch entry and head, or of
-/// the head that several share. Null where there is none.
+/// The matrix of `of` that corresponds to the selected one: of the same layer, batch entry and
+/// head, or of the shared head. Null if there is none.
 function matrixBeside(of) {
     const places = placesOf(chosen.panel);
     let panel = 0;
@@ -36,7 +35,7 @@ function matrixBeside(of) {
     return panel;
 }
 
-/// An array's numbers for the chosen head, row by row; null where the page has none that fit.
+/// An array's numbers for the selected head, row by row; null if the page has none that match.
 async function walkArray(names, rows, columns) {
     for (const name of names) {
         const index = contents.arrays.indexOf(name);
@@ -55,8 +54,8 @@ async function walkArray(names, rows, columns) {
     return null;
 }
 
-/// Whether the program computed what is shown, so that it can compute more: then a title begins with the
-/// mode, else with the array.
+/// Whether attn computed the result, so that it can compute more: then a title begins with the
+/// mode, otherwise with the array.
 const isOfAttn = () => !map.title.startsWith(map.array);
 
 async function showWalk() {
@@ -68,7 +67,7 @@ async function showWalk() {
     section.hidden = cannotWalk && !isOfAttn();
     if (section.hidden) return;
     const reason = chosen.isMean ? 'A walk is of one head: choose one.'
-        : map.rows.step * map.columns.step > 1 ? 'A cell of this map stands for several elements, so that it has no walk.' : '';
+        : map.rows.step * map.columns.step > 1 ? 'A cell of this map is several elements, so that it has no walk.' : '';
     if (reason) return sayNoWalk(reason);
     const hint = missing.length === 0 ? ''
         : `This page does not hold ${missing.join(', ')}: --emit all --plot-array all puts them into a page.`;
@@ -106,7 +105,7 @@ const largestOf = (vectors) => vectors.reduce(
 const colorIn = (value, full) =>
     redBlue[stepAt({diverging: true}, full > 0 ? value / full : 0, redBlue.length - 1)];
 
-/// `name[place][dimension] = number` below the pointer. `exact` has the program's own numbers.
+/// `name[place][dimension] = number` below the pointer. `exact` has the program's numbers.
 function strip(vector, full, name, exact) {
     const text = (i) => exact ? shortest(vector[i], exact) : `≈ ${Number(vector[i].toPrecision(4))}`;
     const tell = (i) => { element('walk-say').textContent = `${name}[${i}] = ${text(i)}`; };
@@ -144,7 +143,7 @@ function strip(vector, full, name, exact) {
     return node;
 }
 
-/// Three digits that count, and a minus as wide as a digit.
+/// Three significant digits, and a minus as wide as a digit.
 function briefSigned(value) {
     if (value === 0) return '0';
     const size = Math.abs(value);
@@ -152,7 +151,7 @@ function briefSigned(value) {
     return value < 0 ? `−${text}` : text;
 }
 
-// ---- What the section says
+// ---- The text of the section
 
 const walkCell = (className, ...content) => made('td', className, ...content);
 
@@ -170,7 +169,7 @@ const isWalkBlocked = (column) => {
     return walk.weights.isBlocked(row, column) || walk.steps.some(({array}) => array.isBlocked(row, column));
 };
 
-/// A step that left every open key's number as it was says nothing.
+/// A step that changed no shown key's number is left out.
 function hasChanged(step, open) {
     const {row} = chosen, numbers = step.array.row(row);
     if (step.from === undefined) return true;
@@ -179,7 +178,7 @@ function hasChanged(step, open) {
     return open.some((column) => numbers[column] !== (from ? from.row(row)[column] : step.from));
 }
 
-/// `times 1/√8 ≈ 0.354`, as the open keys' numbers tell it.
+/// `times 1/√8 ≈ 0.354`, derived from the shown keys' numbers.
 function scaleText(open) {
     const [scores, scaled] = ['scores', 'scaled_scores'].map(
         (name) => walk.steps.find((step) => step.name === name)?.array.row(chosen.row));
@@ -192,7 +191,7 @@ function scaleText(open) {
     return `times ${isRoot ? `1/√${width} ≈ ` : '≈ '}${briefSigned(scale)}`;
 }
 
-/// The row of a key: its vector, the products, what becomes of their sum, weight and value.
+/// The row of a key: its vector, the products, the steps on their sum, weight and value.
 function keyRow(column, steps, fulls) {
     const {row} = chosen, place = placeOf(map.columns, column), {queries, keys, values, weights} = walk;
     const button = made('button', '', tokenOf(map.columns, column),
@@ -217,7 +216,7 @@ function keyRow(column, steps, fulls) {
     return line;
 }
 
-/// `scores[5][0] = 0.12·0.3 + …`: the largest products where there are many.
+/// `scores[5][0] = 0.12·0.3 + …`: the largest products if there are many.
 function sumOf(column) {
     const {row} = chosen, query = walk.queries.row(row), key = walk.keys.row(column);
     const scores = walk.steps.find(({name}) => name === 'scores').array;
@@ -234,8 +233,8 @@ function sumOf(column) {
         + (isBlocked ? '. Blocked: weight 0' : '');
 }
 
-/// `e^(0.1 − 1.2) / 2.05 ≈ 0.16`: how the weight came about, where nothing but the open keys took a
-/// part in the softmax.
+/// `e^(0.1 − 1.2) / 2.05 ≈ 0.16`: the computation of the weight, if only the shown keys took part
+/// in the softmax.
 function softmaxOf(column, open) {
     const {row} = chosen, steps = walk.steps.filter(({name}) => /_?scores$/.test(name));
     const scores = steps.at(-1)?.array.row(row);
@@ -302,11 +301,11 @@ function drawWalk() {
         strip(out.row(row), largestOf([out.row(row)]), `${out.name}[${place}]`, out.of)] : []));
     const isOnRow = isPointing && cursor.row === row;
     const isTold = isOnRow || chosen.by === 'column';
-    // The second key is an example of more than the first, whose power is e^0.
+    // The second key is a better example than the first, whose exponential is e^0.
     markWalk(isTold && listed.includes(cursor.column) ? cursor.column : listed[1] ?? listed[0]);
 }
 
-/// The key whose sum is told, here and among the lines.
+/// The key whose sum is written, here and among the lines.
 function markWalk(column) {
     if (!walk) return;
     for (const line of element('walk-keys').children)
@@ -348,7 +347,7 @@ element('walk-more').addEventListener('click', () => {
     walkShown += moreKeys;
     drawWalk();
 });
-// About the map, so that its own listeners have moved the cursor.
+// On the map's parent, after its own listeners have moved the cursor.
 for (const kind of ['pointermove', 'keydown'])
     element('chart').addEventListener(kind, () => {
         if (isPointing && cursor.row === chosen.row) markWalk(cursor.column);
