@@ -45,9 +45,8 @@ struct CommandRow {
     /// What its first word may be, where it is no file: for completion.
     std::vector<std::string_view> (*names)(const Program&) = nullptr;
 
-    /// Runs the command; gives the exit code. `request` is what errors find their places in. Null
-    /// for a mode, which is main's own.
-    int (*run)(const Args&, Request& request) = nullptr;
+    /// Runs the command; gives the exit code.
+    int (*run)(const Args&) = nullptr;
 };
 
 bool takes(const CommandRow& command, const Option& option);

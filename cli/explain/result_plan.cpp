@@ -173,9 +173,7 @@ private:
                 const Misfit misfit = misfit_of(made.plan);
                 if (misfit.arrays < least.arrays) least = misfit;
                 if (misfit.arrays != 0) continue;
-                Ask ask;
-                ask.walks = true;
-                made.usual_query = make_plan(settings, operands, ask).first_query;
+                made.usual_query = make_plan(settings, operands, {.trace = true}).first_query;
                 const Settings& s = request_.settings;
                 std::tie(made.plan.config.rope, made.plan.config.rope_base,
                          made.plan.config.rope_dims, made.plan.config.rope_scaling) =

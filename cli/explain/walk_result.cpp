@@ -1,4 +1,3 @@
-// A result that was computed before; see walk_result.hpp.
 #include "cli/explain/walk_result.hpp"
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 #include "cli/explain/result_plan.hpp"
 #include "cli/explain/result_steps.hpp"
 #include "cli/explain/token_label.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
@@ -50,15 +49,20 @@ ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
 
 class ResultReader {
 public:
-    ResultReader(const std::string& path, const std::string& token_label, Request& request,
+    ResultReader(const std::string& path, const std::string& token_label, const Request& request,
                  ThreadPool& workers)
-        : file_(read_one_result(path, workers)), token_label_(token_label), request_(request) {
-        request.input = path;
+        : file_(read_one_result(path, workers)), token_label_(token_label), builder_{request} {
+        builder_.request.input = path;
         take_settings();
         take_labels();
     }
 
-    WalkSource read() {
+    ComputedWalk read() {
+        return at_places(request_, [this] { return read_walk(); });
+    }
+
+private:
+    ComputedWalk read_walk() {
         ResultPlan planned = plan_of_result(file_, request_, given_token_);
         WalkSource computed{std::move(planned.plan), {}};
         computed.file = file_.place;
@@ -73,12 +77,11 @@ public:
         add_steps(computed);
         check_agreement(computed);
         computed.missing = missing_from(plan);
-        request_.settings = plan.config;
-        request_.settings.token = query_;
-        return computed;
+        builder_.request.settings = plan.config;
+        builder_.request.settings.token = query_;
+        return {std::move(builder_.request), std::move(computed)};
     }
 
-private:
     [[noreturn]] void fail(const std::string& message) const {
         throw Error(ErrorKind::input, file_.place, message);
     }
@@ -90,7 +93,7 @@ private:
     void take_settings() {
         const json config = said("config");
         const ModeRow* const row = &mode_said(*file_.head, file_.place);
-        request_.settings.mode = row->mode;
+        builder_.request.settings.mode = row->mode;
         for (const auto& item : config.items()) {
             if (item.key() == "mode" || item.key() == "id" || item.value().is_null()) continue;
             const Option* option = find_option(item.key());
@@ -110,10 +113,10 @@ private:
             }
             std::string value =
                 item.value().is_string() ? item.value().get<std::string>() : item.value().dump();
-            apply_said(request_, item.key(), item.value(),
-                       file_.place + ": " + item.key() + " " + io::shortened(value));
+            builder_.apply_value(item.key(), item.value(),
+                                 file_.place + ": " + item.key() + " " + io::shortened(value));
         }
-        Settings& s = request_.settings;
+        Settings& s = builder_.request.settings;
         // Only a plan of it is wanted, the smallest, whatever computed the result.
         s.kernel = "auto";
         s.emit = {"attention_weights"};
@@ -122,8 +125,8 @@ private:
     }
 
     void take_labels() {
-        for (const auto& [key, labels] : {std::pair("tokens", &request_.tokens),
-                                          {"context_tokens", &request_.context_tokens}}) {
+        for (const auto& [key, labels] : {std::pair("tokens", &builder_.request.tokens),
+                                          {"context_tokens", &builder_.request.context_tokens}}) {
             const json all = said(key);
             if (!all.is_array()) continue;
             labels->clear();
@@ -209,7 +212,8 @@ private:
 
     ResultFile file_;
     const std::string& token_label_;
-    Request& request_;
+    RequestBuilder builder_;
+    const Request& request_ = builder_.request;
     std::optional<std::size_t> given_token_;  // the one query that was computed
     std::optional<std::uint64_t> digits_;     // of numbers that were rounded
     std::size_t query_ = 0, row_ = 0;         // the one that is shown, and its row in the arrays
@@ -217,8 +221,8 @@ private:
 
 }  // namespace
 
-WalkSource read_computed(const std::string& path, const std::string& token_label, Request& request,
-                         ThreadPool& workers) {
+ComputedWalk read_computed(const std::string& path, const std::string& token_label,
+                           const Request& request, ThreadPool& workers) {
     return ResultReader(path, token_label, request, workers).read();
 }
 

@@ -226,9 +226,9 @@ private:
         request.of_batch = true;
         request.document = file.source;
         try {
-            read_request_document(request, *file.document, file.place, is_operand_of);
+            with_document(std::move(request), *file.document, file.place, is_operand_of);
         } catch (const Error&) {
-            const Failure failure = current_failure(request);
+            const Failure failure = current_failure(true);
             found_.problem = failure.where + ": " + failure.message;
         }
     }

@@ -14,9 +14,9 @@ struct MemoryNeed {
 };
 
 /// Takes sizes that no machine has room for. The plan must be whole but for its cost.
-MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask);
+MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const PlanOptions& options);
 
 /// Of what is still there while the answer is written.
-double memory_of_answer(const Plan& plan, const Ask& ask);
+double memory_of_answer(const Plan& plan, const PlanOptions& options);
 
 }  // namespace attn

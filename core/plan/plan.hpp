@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/operator/arrays.hpp"
@@ -109,17 +112,22 @@ struct Plan : ScoreModifiers, MaskSettings {
 };
 
 /// What is wanted of a plan besides its settings.
-struct Ask {
-    bool may_stream = false;        ///< large arrays of weights may be computed while they are read
-    bool walks = false;             ///< every step of one query, one in the middle by default
-    std::size_t threads = 1;        ///< that share out the work
-    double text = 0;                ///< bytes of texts of the question that stay in memory
-    double text_while_reading = 0;  ///< bytes of texts that are let go of once they are read
+struct PlanOptions {
+    bool stream = false;      ///< large arrays of weights may be computed while they are read
+    bool trace = false;       ///< every step of one query, one in the middle by default
+    std::size_t threads = 1;  ///< that share out the work
+    double text_bytes = 0;    ///< texts of the question that stay in memory
+    double text_bytes_while_reading = 0;  ///< texts that are released once they are read
+
+    /// Instead of the settings' own, where they are given; `Plan::config` keeps the settings' emit.
+    std::optional<std::vector<std::string>> emit = {};
+    std::string_view kernel = {};
+    std::optional<std::uint64_t> token = {};
 };
 
 /// Fills in every default, checks every setting against the others and against the shapes, and
 /// chooses what computes the question.
 /// Errors: SettingError of kind usage, shape, input or unsupported.
-Plan make_plan(Settings settings, const OperandShapes& operands, const Ask& ask = {});
+Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptions& options = {});
 
 }  // namespace attn

@@ -30,12 +30,14 @@ std::string answer_of(const std::string& text, std::size_t threads, const std::s
         if (row.name == format) request.format = &row;
     ThreadPool workers(threads);
     io::LoadedModels models;
-    Question question =
-        read_question(request, {workers, models}, {},
-                      io::input_file_of_line(io::source_of_line("request", text, 1)));
-    Result result = compute(question.plan, std::move(question.operands), workers);
+    OpenRequest asked =
+        open_request(request, io::input_file_of_line(io::source_of_line("request", text, 1)));
+    const PlanOptions options{.stream = takes_streams(asked.request)};
+    const Runtime runtime{workers, models};
+    Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
     return test::written([&](io::Output& out) {
-        write_result(out, request, question.plan, std::move(result), workers);
+        write_result(out, answered.question.request, answered.plan, std::move(answered.result),
+                     workers);
     });
 }
 
