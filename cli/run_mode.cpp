@@ -12,9 +12,9 @@
 namespace attn::cli {
 
 int run_mode(const Args& args) {
-    Request flags = make_request(args);
+    const Request flags = make_request(args);
     require_input(flags, "attn " + std::string(args.command->name));
-    OpenRequest asked = open_request(std::move(flags));
+    RequestWithInput asked = open_request(flags);
     const OutputPlan output = plan_output(asked.request);
     asked.request = with_output(std::move(asked.request), output);
     const PlanOptions options{.stream = takes_streams(asked.request), .emit = output.computed};

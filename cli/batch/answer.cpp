@@ -112,12 +112,17 @@ std::string Answerer::beginning(const Record& record) {
     }
 }
 
-PlannedQuestion Answerer::plan(const Record& record, Line line) {
+RequestWithInput Answerer::open(const Record& record, Line line) const {
+    if (line) return open_request(defaults_, std::move(line));
     Request request = defaults_;
-    request.id = record.id;
-    if (record.line == 0) request.input = record.file;
+    request.input = record.file;
+    return open_request(request);
+}
+
+PlannedQuestion Answerer::plan(const Record& record, Line line) {
     workers_.set_threads(threads_);
-    OpenRequest asked = open_request(std::move(request), std::move(line));
+    RequestWithInput asked = open(record, std::move(line));
+    if (asked.request.id.empty()) asked.request.id = record.id;
     check_answer_format(asked.request);
     const PlanOptions options{.stream = takes_streams(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
@@ -142,17 +147,16 @@ std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
     }
 }
 
-void Answerer::remember(const io::InputFile& line, Request request, Plan plan,
-                        OperandShapes shapes) {
+void Answerer::remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes) {
     constexpr std::size_t most_kinds = 8;
-    if (!AlikeRecords::may_be(line, request, plan, shapes)) return;
+    if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, shapes)) return;
     AlikeRecords* kind = alike_to(line);
     if (kind == nullptr) {
-        AlikeRecords alike(line, std::move(request));
+        AlikeRecords alike(line, std::move(answered.question.request));
         kind = alike_.size() < most_kinds ? &alike_.emplace_back(std::move(alike))
                                           : &(alike_[oldest_++ % most_kinds] = std::move(alike));
     }
-    kind->add(std::move(plan), std::move(shapes));
+    kind->add(std::move(answered.plan), std::move(shapes));
 }
 
 io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
@@ -160,9 +164,8 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
     const Request& request = planned.question.request;
     if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan));
     const AnswerCost cost = answer_cost(request, planned.plan);
-    at_places(request, [&] {
-        require_memory(cost.memory, "emit", "the answer's text beside its arrays");
-    });
+    at_places(request,
+              [&] { require_memory(cost.memory, "emit", "the answer's text beside its arrays"); });
     // Of each step of a large question nothing is left for the next but its result.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;
@@ -178,9 +181,7 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
         write_result(out, answered.question.request, answered.plan, std::move(answered.result),
                      workers_);
     });
-    if (line)
-        remember(*line, std::move(answered.question.request), std::move(answered.plan),
-                 std::move(shapes));
+    if (line) remember(*line, std::move(answered), std::move(shapes));
     return std::move(out.text());
 }
 

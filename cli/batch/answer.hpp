@@ -46,10 +46,11 @@ public:
 
 private:
     using Line = std::optional<io::InputFile>;
+    RequestWithInput open(const Record& record, Line line) const;
     PlannedQuestion plan(const Record& record, Line line);
     std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line);
     io::TextBuffer answer_line(const Record& record, const Line& line);
-    void remember(const io::InputFile& line, Request request, Plan plan, OperandShapes shapes);
+    void remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes);
     AlikeRecords* alike_to(const io::InputFile& line);
 
     const Request& defaults_;

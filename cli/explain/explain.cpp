@@ -139,7 +139,7 @@ void tell(const Told& told, const Request& request, const WalkSource& source,
 
 std::vector<std::string> explain(const ExplainRequest& explain, const Request& flags) {
     const PageFormat& format = format_of(explain.format, flags);
-    OpenRequest asked = open_request(flags);
+    RequestWithInput asked = open_request(flags);
     check_kernel(asked.request);
     ThreadPool workers;
     io::LoadedModels models;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
-#include "cli/request/request_builder.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -18,12 +17,11 @@ using nlohmann::json;
 
 class DocumentReader {
 public:
-    DocumentReader(Request request, const io::JsonDocument& document, const std::string& place,
-                   IsOperand is_operand)
-        : builder_{std::move(request)}, document_(document), place_(place),
-          is_operand_(is_operand) {}
+    DocumentReader(RequestBuilder& builder, const io::JsonDocument& document,
+                   const std::string& place, IsOperand is_operand)
+        : builder_(builder), document_(document), place_(place), is_operand_(is_operand) {}
 
-    DocumentRequest read() {
+    DocumentArrays read() {
         const io::JsonMember* schema = document_.find("schema");
         if (schema == nullptr)
             read_request();
@@ -32,7 +30,7 @@ public:
         else
             throw Error(ErrorKind::input, document_.place(*schema),
                         "unknown schema; expected \"" + std::string(schemas::result) + "\"");
-        return {std::move(builder_.request), std::move(arrays_)};
+        return std::move(arrays_);
     }
 
 private:
@@ -143,7 +141,7 @@ private:
         builder_.request.operand_files["inputs"] = path;
     }
 
-    RequestBuilder builder_;
+    RequestBuilder& builder_;
     const io::JsonDocument& document_;
     const std::string& place_;
     IsOperand is_operand_;
@@ -152,9 +150,9 @@ private:
 
 }  // namespace
 
-DocumentRequest with_document(Request request, const io::JsonDocument& document,
+DocumentArrays apply_document(RequestBuilder& builder, const io::JsonDocument& document,
                               const std::string& place, IsOperand is_operand) {
-    return DocumentReader(std::move(request), document, place, is_operand).read();
+    return DocumentReader(builder, document, place, is_operand).read();
 }
 
 std::string id_in(const io::JsonDocument& document, const io::JsonMember& member) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::cli {
@@ -17,19 +17,13 @@ struct DocumentArrays {
     bool has_own_inputs = false;   ///< a result that also holds what it was computed from
 };
 
-/// A request with the settings of its document, whose arrays are not read yet.
-struct DocumentRequest {
-    Request request;
-    DocumentArrays arrays;
-};
-
 /// The operands of a mode that a request may hold as arrays.
 using IsOperand = bool (*)(std::string_view key, Mode mode);
 
 /// Adds the settings of a request document, where no flag has set them, and finds its arrays; of
 /// a result, the context vectors become the inputs. `place` is the document's, for errors. Errors:
 /// kinds usage and input.
-DocumentRequest with_document(Request request, const io::JsonDocument& document,
+DocumentArrays apply_document(RequestBuilder& builder, const io::JsonDocument& document,
                               const std::string& place, IsOperand is_operand);
 
 /// An id as a document has it, as JSON; empty for null. Errors: kind input.

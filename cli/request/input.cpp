@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/operand_rules.hpp"
-#include "cli/request/request_builder.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -108,7 +107,7 @@ Input input_of_line(const Request& request, io::InputFile line) {
     return input;
 }
 
-OpenRequest open_request(Request flags, std::optional<io::InputFile> line) {
+RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
     check_standard_input(flags);
     std::optional<Input> input;
     if (line)
@@ -119,13 +118,11 @@ OpenRequest open_request(Request flags, std::optional<io::InputFile> line) {
                       {},
                       {},
                       false};
-    RequestBuilder builder{std::move(flags)};
+    RequestBuilder builder{flags};
     if (input && input->file.holds_object() && input->file.array.empty()) {
         builder.request.document = input->file.source;
-        DocumentRequest with = with_document(std::move(builder.request), *input->file.document,
-                                             input->file.place, is_operand);
-        builder.request = std::move(with.request);
-        input->arrays = std::move(with.arrays);
+        input->arrays =
+            apply_document(builder, *input->file.document, input->file.place, is_operand);
     } else if (input) {
         take_arrays(builder, *input);
     }
@@ -133,7 +130,7 @@ OpenRequest open_request(Request flags, std::optional<io::InputFile> line) {
     return {std::move(builder.request), std::move(input)};
 }
 
-void check_sources(const OpenRequest& asked) {
+void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;

@@ -23,14 +23,14 @@ struct Input {
 };
 
 /// A request with the settings of its INPUT, whose arrays are not read yet.
-struct OpenRequest {
+struct RequestWithInput {
     Request request;
     std::optional<Input> input;  ///< where it is read
 };
 
 /// Opens INPUT, or takes the line in its stead, and adds its settings where no flag has set them.
 /// Errors: kinds usage, input and io.
-OpenRequest open_request(Request flags, std::optional<io::InputFile> line = {});
+RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line = {});
 
 /// A line that specifies no more than a request does already.
 Input input_of_line(const Request& request, io::InputFile line);
@@ -40,6 +40,6 @@ bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMemb
 
 /// Two sources for the same matrix contradict each other; settings of a source that is not there
 /// would be ignored. Errors: kind usage.
-void check_sources(const OpenRequest& asked);
+void check_sources(const RequestWithInput& asked);
 
 }  // namespace attn::cli

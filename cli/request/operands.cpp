@@ -26,11 +26,13 @@ namespace {
 
 class OperandReader {
 public:
-    OperandReader(const Request& request, const OperandSources& sources, ThreadPool& workers)
+    OperandReader(const Request& request, const OperandSources& sources, ThreadPool& workers,
+                  ReadOperands& read)
         : request_(request), input_(sources.input), model_(sources.model),
-          text_bytes_(sources.text_bytes), workers_(workers), masks_(request, operands_) {}
+          text_bytes_(sources.text_bytes), workers_(workers), read_(read), operands_(read.operands),
+          masks_(request, operands_) {}
 
-    ReadOperands read() {
+    void read() {
         const bool of_document = is_model_of_document(request_);
         if (model_ != nullptr)
             read_named(request_, of_document, [&] {
@@ -45,22 +47,20 @@ public:
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
         add_notes(masks_.resolve());
         check_tokens();
-        read_.operands = std::move(operands_);
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
-        return std::move(read_);
     }
 
 private:
     /// A request of a batch may say it.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
 
-    const io::JsonMember* member(const std::string& key) const {
+    const io::JsonMember* member(std::string_view key) const {
         if (input_ == nullptr) return nullptr;
         const auto found = input_->arrays.members.find(key);
         return found == input_->arrays.members.end() ? nullptr : found->second;
     }
 
-    const io::StoredArray* stored(const std::string& key) const {
+    const io::StoredArray* stored(std::string_view key) const {
         if (input_ == nullptr) return nullptr;
         const auto found = input_->stored_operands.find(key);
         return found == input_->stored_operands.end() ? nullptr : found->second;
@@ -254,8 +254,8 @@ private:
     const ModelInput* model_;
     double text_bytes_;
     ThreadPool& workers_;
-    Operands operands_;
-    ReadOperands read_;
+    ReadOperands& read_;
+    Operands& operands_;
     NumericMasks masks_;
     // Of an operand's file, and of its numbers before they are rounded, in bytes: one is read after
     // the other.
@@ -266,7 +266,9 @@ private:
 
 ReadOperands read_operands(const Request& request, const OperandSources& sources,
                            ThreadPool& workers) {
-    return OperandReader(request, sources, workers).read();
+    ReadOperands read;
+    OperandReader(request, sources, workers, read).read();
+    return read;
 }
 
 std::string path_of(const Request& request, const Input* input, const std::string& key) {

@@ -25,8 +25,8 @@ double bytes_of(const std::vector<std::string>& labels) {
 
 class QuestionReader {
 public:
-    QuestionReader(OpenRequest asked, const Runtime& runtime)
-        : asked_(std::move(asked)), runtime_(runtime) {}
+    QuestionReader(RequestWithInput& asked, const Runtime& runtime)
+        : asked_(asked), runtime_(runtime) {}
 
     Question read() {
         return at_places(asked_.request, [this] {
@@ -34,7 +34,7 @@ public:
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
-            if (row_of(request().settings.mode).projects)
+            if (request().text || request().example)
                 asked_.request = with_text(std::move(asked_.request));
             const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
                                          text_bytes_ + text_bytes_while_reading_};
@@ -79,20 +79,21 @@ private:
     }
 
     Question finish(ReadOperands read) {
-        Request request = std::move(asked_.request);
+        if (asked_.input && asked_.input->arrays.has_own_inputs)
+            read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
+        Question question{std::move(asked_.request), std::move(read.operands),
+                          std::move(read.notes)};
+        auto& [request, operands, notes, text_bytes, text_bytes_while_reading] = question;
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.places[key] = std::move(file);
         if (!request.of_batch) request = without_document(std::move(request));
-        text_bytes_ += bytes_of(request.tokens) + bytes_of(request.context_tokens);
-        text_bytes_while_reading_ += read.text_bytes_while_reading;
-        if (asked_.input && asked_.input->arrays.has_own_inputs)
-            read.notes.insert(read.notes.begin(), note_of_next_layer(request.input));
-        return {std::move(request), std::move(read.operands), std::move(read.notes), text_bytes_,
-                text_bytes_while_reading_};
+        text_bytes = text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
+        text_bytes_while_reading = text_bytes_while_reading_ + read.text_bytes_while_reading;
+        return question;
     }
 
-    OpenRequest asked_;
+    RequestWithInput& asked_;
     const Runtime& runtime_;
     std::unique_ptr<ModelInput> model_;
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
@@ -100,27 +101,28 @@ private:
 
 }  // namespace
 
-Question read_question(OpenRequest asked, const Runtime& runtime) {
-    return QuestionReader(std::move(asked), runtime).read();
+Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
+    return QuestionReader(asked, runtime).read();
 }
 
 PlannedQuestion plan_question(Question question, PlanOptions options) {
-    const Request& request = question.request;
     // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
-    options.threads = request.threads.value_or(processors());
+    options.threads = question.request.threads.value_or(processors());
     options.text_bytes = question.text_bytes;
     options.text_bytes_while_reading = question.text_bytes_while_reading;
-    Plan plan = at_places(request, [&] {
-        return make_plan(request.settings, shapes_of(question.operands), options);
+    Plan plan = at_places(question.request, [&] {
+        return make_plan(std::move(question.request.settings), shapes_of(question.operands),
+                         options);
     });
     question.request.settings = plan.config;
-    std::string note = note_of_packed_heads(request, plan);
+    std::string note = note_of_packed_heads(question.request, plan);
     if (!note.empty()) question.notes.push_back(std::move(note));
     return {std::move(question), std::move(plan)};
 }
 
-Answer answer(PlannedQuestion planned, const Runtime& runtime) {
-    auto& [question, plan] = planned;
+Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
+    Question& question = planned.question;
+    Plan& plan = planned.plan;
     std::optional<Mask> mask;
     if (wants_pictures(question.request)) mask = mask_of(plan, question.operands);
     Result result = at_places(question.request, [&] {

@@ -43,13 +43,13 @@ struct Answer {
 };
 
 /// Reads every array, and what the model's files fix. Errors: kinds usage, input, shape and io.
-Question read_question(OpenRequest asked, const Runtime& runtime);
+Question read_question(RequestWithInput&& asked, const Runtime& runtime);
 
 /// Errors: those of make_plan, at the places of the request.
 PlannedQuestion plan_question(Question question, PlanOptions options = {});
 
 /// Errors: those of compute.
-Answer answer(PlannedQuestion planned, const Runtime& runtime);
+Answer answer(PlannedQuestion&& planned, const Runtime& runtime);
 Answer answer(Question question, const PlanOptions& options, const Runtime& runtime);
 
 }  // namespace attn::cli

@@ -48,7 +48,7 @@ Settled settle(Words words) {
     for (const std::string& word : words) argv.push_back(word.c_str());
     Settled settled;
     settled.error = test::error_of([&] {
-        OpenRequest asked = open_request(
+        RequestWithInput asked = open_request(
             make_request(parse(static_cast<int>(argv.size()), argv.data(), attn_program())));
         const OutputPlan output = plan_output(asked.request);
         asked.request = with_output(std::move(asked.request), output);

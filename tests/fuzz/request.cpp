@@ -63,7 +63,7 @@ void make_files() {
 }
 
 /// The answer as JSON; empty where it would be too large.
-std::string answer_of(OpenRequest asked, const PlanOptions& options) {
+std::string answer_of(RequestWithInput asked, const PlanOptions& options) {
     ThreadPool workers(1);
     io::LoadedModels models;
     const Runtime runtime{workers, models};
@@ -201,7 +201,7 @@ void parse_argv(std::string_view bytes) {
         if (!args.message.empty()) return;
         if (args.command->mode != nullptr) {
             require_same_as_file(args);
-            OpenRequest asked = open_request(make_request(args));
+            RequestWithInput asked = open_request(make_request(args));
             const OutputPlan output = plan_output(asked.request);
             asked.request = with_output(std::move(asked.request), output);
             answer_of(std::move(asked), {.emit = output.computed});
