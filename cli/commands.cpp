@@ -9,6 +9,7 @@
 #include "cli/plot/plot_command.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/version.hpp"
+#include "cli/run_mode.hpp"
 
 namespace attn::cli {
 namespace {
@@ -48,7 +49,8 @@ constexpr CommandRow of_mode(Mode mode, const char* summary, const char* example
             .input = row.projects ? input_of_layer : input_of_operator,
             .daily = daily,
             .mode = &row,
-            .takes = as_flag};
+            .takes = as_flag,
+            .run = run_mode};
 }
 
 constexpr CommandRow self_command = of_mode(

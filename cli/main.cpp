@@ -1,4 +1,4 @@
-// attn: parse, read and plan, compute, write. Errors become one line and an exit code here and
+// attn: parse the command line, run the command. Errors become one line and an exit code here and
 // nowhere else.
 #include <fcntl.h>
 
@@ -7,18 +7,11 @@
 #include <cstdio>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/failure.hpp"
-#include "cli/request/missing_input.hpp"
-#include "cli/request/notes.hpp"
 #include "cli/request/out_of_memory.hpp"
-#include "cli/request/output.hpp"
-#include "cli/request/question.hpp"
-#include "core/layer/layer.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
@@ -46,29 +39,12 @@ int show(const cli::Args& args) {
     return 0;
 }
 
-int run(int argc, char** argv, cli::Request& request) {
-    const cli::Args args = cli::parse(argc, argv, cli::attn_program());
-    if (!args.message.empty()) return show(args);
-    if (args.command->run != nullptr) return args.command->run(args, request);
-    request = cli::request_of(args);
-    cli::require_input(request, "attn " + std::string(args.command->name));
-    ThreadPool workers;
-    io::LoadedModels models;
-    cli::Question question =
-        cli::read_question(request, {workers, models}, {.settle = cli::settle_output});
-    const io::IsBlocked is_blocked = cli::blocked_cells(request, question);
-    Result result = compute(question.plan, std::move(question.operands), workers);
-    cli::write_report(request, question.plan, std::move(result), workers, is_blocked);
-    cli::show_notes(request);
-    return 0;
-}
-
-int answer(int argc, char** argv) {
-    cli::Request request;
+int run(int argc, char** argv) {
     try {
-        return run(argc, argv, request);
+        const cli::Args args = cli::parse(argc, argv, cli::attn_program());
+        return args.message.empty() ? args.command->run(args) : show(args);
     } catch (...) {
-        const cli::Failure failure = cli::current_failure(request);
+        const cli::Failure failure = cli::current_failure();
         return complain(failure.where + ": " + failure.message, failure.exit_code);
     }
 }
@@ -82,7 +58,7 @@ int main(int argc, char** argv) {
     attn::io::remove_temporaries_at_signals();
     attn::cli::prepare_for_lack_of_memory();
     try {
-        return answer(argc, argv);
+        return run(argc, argv);
     } catch (const std::bad_alloc&) {
         return attn::cli::complain_of_lack();
     }

@@ -45,9 +45,8 @@ struct CommandRow {
     /// The values of its first word if it is not a file: for completion.
     std::vector<std::string_view> (*names)(const Program&) = nullptr;
 
-    /// Runs the command and returns the exit code. `request` locates errors. Null for a mode, which
-    /// main runs.
-    int (*run)(const Args&, Request& request) = nullptr;
+    /// Runs the command and returns the exit code.
+    int (*run)(const Args&) = nullptr;
 };
 
 bool takes(const CommandRow& command, const Option& option);

@@ -8,7 +8,7 @@
 
 #include "cli/request/answer_cost.hpp"
 #include "cli/request/document.hpp"
-#include "cli/request/inputs.hpp"
+#include "cli/request/operands.hpp"
 #include "cli/request/output.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
@@ -118,10 +118,12 @@ std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
 }
 
 std::optional<io::TextBuffer> AlikeRecords::answer(const io::InputFile& line, const std::string& id,
-                                                   const Session& session) {
+                                                   const Runtime& runtime) {
     const io::JsonDocument& document = *line.document;
-    if (request_.threads) session.pool.set_threads(*request_.threads);
-    Operands operands = read_arrays(request_, line, session.pool, session.models);
+    if (request_.threads) runtime.pool.set_threads(*request_.threads);
+    request_.document = line.source;
+    const Input input = input_of_line(request_, line);
+    Operands operands = read_operands(request_, {.input = &input}, runtime.pool).operands;
     const OperandShapes shapes = shapes_of(operands);
     const auto planned = std::find_if(planned_.begin(), planned_.end(),
                                       [&](const Planned& p) { return p.shapes == shapes; });
@@ -130,15 +132,17 @@ std::optional<io::TextBuffer> AlikeRecords::answer(const io::InputFile& line, co
     std::string_view seed;
     for (std::size_t i = 0; i < members_.size(); ++i) {
         const io::JsonMember& member = document.members()[i];
-        if (members_[i].part == Part::id) store_id(request_, document, member);
         if (members_[i].part == Part::seed) seed = document.text(member);
+        if (members_[i].part != Part::id) continue;
+        std::string own = id_in(document, member);
+        if (!own.empty()) request_.id = std::move(own);
     }
     if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
-    const Result result = compute(planned->plan, std::move(operands), session.pool);
+    const Result result = compute(planned->plan, std::move(operands), runtime.pool);
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
     out << head_of(*planned, seed);
-    write_behind_head(out, request_, result.arrays, session.pool);
+    write_behind_head(out, request_, result.arrays, runtime.pool);
     planned->longest = std::max(planned->longest, out.text().size());
     return std::move(out.text());
 }

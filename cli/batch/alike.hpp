@@ -35,7 +35,7 @@ public:
     /// The answer to a record of them, `id` where the line says none; empty where there is no plan
     /// for its shapes. Errors: what is wrong with the record, though not where.
     std::optional<io::TextBuffer> answer(const io::InputFile& line, const std::string& id,
-                                         const Session& session);
+                                         const Runtime& runtime);
 
 private:
     enum class Part { id, seed, array, setting };

@@ -82,22 +82,20 @@ void check_answer_format(const Request& request) {
                     "an answer of a batch is one line; expected false");
 }
 
-Answer Answerer::answer(const Record& record) {
+RecordOutcome Answerer::answer(const Record& record) {
     if (record.answer) return {io::TextBuffer(*record.answer), {}};
     keep_memory_aside();
-    Request request;
     try {
         const Line line = line_of(record);
         if (line && !dry_run_)
             if (auto known = answer_as_before(record, *line)) return {std::move(*known), {}};
-        request = defaults_;
-        return {answer_line(request, record, line), {}};
+        return {answer_line(record, line), {}};
     } catch (const io::WrittenFile&) {
         return {{}, {}, std::current_exception()};
     } catch (const BeyondShare&) {
         throw;
     } catch (...) {
-        const Failure failure = current_failure(request);
+        const Failure failure = current_failure(true);
         // There may be enough where nothing else is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
         return {io::TextBuffer(error_line(record, failure)),
@@ -106,20 +104,28 @@ Answer Answerer::answer(const Record& record) {
 }
 
 std::string Answerer::beginning(const Record& record) {
-    Request request = defaults_;
     try {
-        return head_text(request, read(request, record, line_of(record)).plan);
+        const PlannedQuestion planned = plan(record, line_of(record));
+        return head_text(planned.question.request, planned.plan);
     } catch (const Error&) {
         return {};
     }
 }
 
-Question Answerer::read(Request& request, const Record& record, Line line) {
-    request.id = record.id;
-    if (record.line == 0) request.input = record.file;
+RequestWithInput Answerer::open(const Record& record, Line line) const {
+    if (line) return open_request(defaults_, std::move(line));
+    Request request = defaults_;
+    request.input = record.file;
+    return open_request(request);
+}
+
+PlannedQuestion Answerer::plan(const Record& record, Line line) {
     workers_.set_threads(threads_);
-    return read_question(request, {workers_, models_}, {.check = check_answer_format},
-                         std::move(line));
+    RequestWithInput asked = open(record, std::move(line));
+    if (asked.request.id.empty()) asked.request.id = record.id;
+    check_answer_format(asked.request);
+    const PlanOptions options{.stream = takes_streams(asked.request)};
+    return plan_question(read_question(std::move(asked), {workers_, models_}), options);
 }
 
 AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
@@ -141,37 +147,41 @@ std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
     }
 }
 
-void Answerer::remember(const io::InputFile& line, Request request, Plan plan,
-                        OperandShapes shapes) {
+void Answerer::remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes) {
     constexpr std::size_t most_kinds = 8;
-    if (!AlikeRecords::may_be(line, request, plan, shapes)) return;
+    if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, shapes)) return;
     AlikeRecords* kind = alike_to(line);
     if (kind == nullptr) {
-        AlikeRecords alike(line, std::move(request));
+        AlikeRecords alike(line, std::move(answered.question.request));
         kind = alike_.size() < most_kinds ? &alike_.emplace_back(std::move(alike))
                                           : &(alike_[oldest_++ % most_kinds] = std::move(alike));
     }
-    kind->add(std::move(plan), std::move(shapes));
+    kind->add(std::move(answered.plan), std::move(shapes));
 }
 
-io::TextBuffer Answerer::answer_line(Request& request, const Record& record, const Line& line) {
-    Question question = read(request, record, line);
-    if (dry_run_) return io::TextBuffer(cost_line(request, question.plan));
-    const AnswerCost cost = answer_cost(request, question.plan);
-    require_memory(cost.memory, "emit", "the answer's text beside its arrays");
+io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
+    PlannedQuestion planned = plan(record, line);
+    const Request& request = planned.question.request;
+    if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan));
+    const AnswerCost cost = answer_cost(request, planned.plan);
+    at_places(request,
+              [&] { require_memory(cost.memory, "emit", "the answer's text beside its arrays"); });
     // Of each step of a large question nothing is left for the next but its result.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;
-    OperandShapes shapes = shapes_of(question.operands);
+    OperandShapes shapes = shapes_of(planned.question.operands);
     if (is_large) return_free_memory();
-    Result result = compute(question.plan, std::move(question.operands), workers_);
-    result.weights.reset();
+    Answer answered = cli::answer(std::move(planned), {workers_, models_});
+    answered.result.weights.reset();
     if (is_large) return_free_memory();
     io::BufferOutput out;
     constexpr std::size_t of_config = 2048;
     out.text().reserve(cost.bytes + of_config);
-    write_result(out, request, question.plan, std::move(result), workers_);
-    if (line) remember(*line, std::move(request), std::move(question.plan), std::move(shapes));
+    at_places(answered.question.request, [&] {
+        write_result(out, answered.question.request, answered.plan, std::move(answered.result),
+                     workers_);
+    });
+    if (line) remember(*line, std::move(answered), std::move(shapes));
     return std::move(out.text());
 }
 

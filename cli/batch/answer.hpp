@@ -16,7 +16,7 @@
 
 namespace attn::cli {
 
-struct Answer {
+struct RecordOutcome {
     io::TextBuffer line;          ///< with its line break
     std::string problem;          ///< "where: what" of a record that failed, else empty
     std::exception_ptr end = {};  ///< what ends the batch in this record's stead
@@ -38,7 +38,7 @@ public:
           models_(models) {}
 
     /// Whatever is wrong with the record stands in its answer. Throws BeyondShare.
-    Answer answer(const Record& record);
+    RecordOutcome answer(const Record& record);
 
     /// What the line of an answer to this record starts with, up to its arrays; empty for a record
     /// that fails.
@@ -46,10 +46,11 @@ public:
 
 private:
     using Line = std::optional<io::InputFile>;
-    Question read(Request& request, const Record& record, Line line);
+    RequestWithInput open(const Record& record, Line line) const;
+    PlannedQuestion plan(const Record& record, Line line);
     std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line);
-    io::TextBuffer answer_line(Request& request, const Record& record, const Line& line);
-    void remember(const io::InputFile& line, Request request, Plan plan, OperandShapes shapes);
+    io::TextBuffer answer_line(const Record& record, const Line& line);
+    void remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes);
     AlikeRecords* alike_to(const io::InputFile& line);
 
     const Request& defaults_;

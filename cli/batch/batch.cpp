@@ -84,7 +84,7 @@ private:
         Run run;
         for (std::size_t length = 1; take(run, length);) {
             const auto begin = std::chrono::steady_clock::now();
-            std::vector<Answer> answers;
+            std::vector<RecordOutcome> answers;
             for (std::size_t i = 0; i < run.count && (i == 0 || !stop_.wanted()); ++i)
                 answers.push_back(answer(answerer, run.records[i]));
             const bool quick = std::chrono::steady_clock::now() - begin < quick_run;
@@ -95,7 +95,7 @@ private:
     }
 
     /// Jobs have equal shares of the memory; what needs more waits until it is alone.
-    Answer answer(Answerer& answerer, const Record& record) {
+    RecordOutcome answer(Answerer& answerer, const Record& record) {
         try {
             const std::shared_lock beside_others(large_record_);
             const MemoryShare share(request_.jobs);

@@ -7,7 +7,7 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
-#include "cli/request/apply.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
 #include "core/base/error.hpp"
@@ -64,7 +64,7 @@ Request defaults_of(const Args& args) {
     const std::optional<std::size_t> mode = args.place("mode");
     defaults.has_mode = mode.has_value();
     if (mode) defaults.settings.mode = mode_rows[*mode].mode;
-    apply_flags(defaults, args);
+    defaults = with_flags(std::move(defaults), args);
     refuse_defaults(defaults);
     return defaults;
 }
@@ -123,7 +123,7 @@ BatchRequest batch_of(const Args& args) {
     return batch;
 }
 
-int run_batch_command(const Args& args, Request&) {
+int run_batch_command(const Args& args) {
     BatchRequest batch = batch_of(args);
     if (batch.inputs.empty()) {
         refuse_keyboard("attn batch",

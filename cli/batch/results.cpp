@@ -17,15 +17,15 @@ constexpr std::uint64_t most_records_ahead = std::uint64_t{1} << 14;
 constexpr std::size_t ready_bytes = std::size_t{1} << 16;
 constexpr auto ready_time = 20ms;
 
-std::size_t bytes_of(const std::vector<Answer>& answers) {
+std::size_t bytes_of(const std::vector<RecordOutcome>& answers) {
     std::size_t bytes = 0;
-    for (const Answer& answer : answers) bytes += answer.line.size();
+    for (const RecordOutcome& answer : answers) bytes += answer.line.size();
     return bytes;
 }
 
 }  // namespace
 
-void BatchResults::put(std::uint64_t first, std::vector<Answer> answers) {
+void BatchResults::put(std::uint64_t first, std::vector<RecordOutcome> answers) {
     std::unique_lock lock(mutex_);
     // A signal cannot notify.
     while (!room_.wait_for(lock, 50ms, [&] { return has_room(first) || stop_.wanted(); })) {
@@ -51,8 +51,8 @@ bool BatchResults::has_room(std::uint64_t first) const {
     return bytes_ahead_ < most_bytes_ahead && first - next_ < most_records_ahead;
 }
 
-void BatchResults::append(std::vector<Answer>& answers) {
-    for (Answer& answer : answers) {
+void BatchResults::append(std::vector<RecordOutcome>& answers) {
+    for (RecordOutcome& answer : answers) {
         if (ended_) return;
         if (answer.end) {
             end_ = answer.end;

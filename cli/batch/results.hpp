@@ -36,7 +36,7 @@ public:
 
     /// The answers of the records from number `first` on; records count from 0. Waits while too
     /// many answers are ahead of one that is missing. Errors: those of the output.
-    void put(std::uint64_t first, std::vector<Answer> answers);
+    void put(std::uint64_t first, std::vector<RecordOutcome> answers);
 
     /// Writes what is ready now. Until `false` is said, so does every `put`: the next record may be
     /// long in coming.
@@ -47,7 +47,7 @@ public:
     BatchCount count() const;
 
 private:
-    void append(std::vector<Answer>& answers);
+    void append(std::vector<RecordOutcome>& answers);
     void write(std::string_view lines);
     void write_large(io::TextBuffer& line);
     void write_ready();
@@ -62,7 +62,7 @@ private:
 
     mutable std::mutex mutex_;
     std::condition_variable room_;
-    std::map<std::uint64_t, std::vector<Answer>> ahead_;  // of one that is missing
+    std::map<std::uint64_t, std::vector<RecordOutcome>> ahead_;  // of one that is missing
     std::size_t bytes_ahead_ = 0;
     std::uint64_t next_ = 0;
     std::string ready_;

@@ -98,7 +98,7 @@ void check_last(const std::string& path, const LastGood& last, Answerer& answere
                  " has in this batch");
     if (last.record.line == 0 || given_id(last.record)) return;
     try {
-        const Answer now = answerer.answer(last.record);
+        const RecordOutcome now = answerer.answer(last.record);
         if (now.end || now.line.text() == last.line) return;
     } catch (const BeyondShare&) {
         return;  // there is no room to answer it a second time

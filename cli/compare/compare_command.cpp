@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/compare/compare.hpp"
-#include "cli/request/apply.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/notes.hpp"
 #include "core/base/error.hpp"
 
@@ -18,7 +18,7 @@ enum class CompareForm { table, json };
 constexpr Names<CompareForm, 2> compare_forms{
     {{CompareForm::table, "table"}, {CompareForm::json, "json"}}};
 
-int run_compare(const Args& args, Request& shared) {
+int run_compare(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a third input; expected two");
     if (words.size() < 2)
@@ -33,12 +33,11 @@ int run_compare(const Args& args, Request& shared) {
     if (const auto dtype = args.place("dtype")) request.dtype = dtype_names[*dtype].first;
     if (const auto form = args.place("format"))
         request.json = compare_forms[*form].first == CompareForm::json;
-    apply_flags(shared, args);
-    request.csv = shared.csv;
+    request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes;
     const bool are_equal = compare(request, notes);
-    for (const std::string& note : notes) note_on_terminal(shared, note);
-    show_notes(shared);
+    std::erase_if(notes, [](const std::string& note) { return !is_for_terminal(note); });
+    show_notes(notes);
     return are_equal ? 0 : found_difference;
 }
 

@@ -1,4 +1,3 @@
-// Computes a question and walks through one of its queries; see explain.hpp.
 #include "cli/explain/explain.hpp"
 
 #include <unistd.h>
@@ -37,14 +36,13 @@ const PageFormat& format_of(const PageFormat* given, const Request& request) {
 }
 
 /// Only the reference path writes every step down.
-void settle(Request& request) {
-    Settings& s = request.settings;
-    if (s.kernel != "auto" && s.kernel != "reference")
+constexpr std::string_view tracing_kernel = "reference";
+
+void check_kernel(const Request& request) {
+    const std::string_view kernel = request.settings.kernel;
+    if (kernel != "auto" && kernel != tracing_kernel)
         throw Error(ErrorKind::usage, place_of(request, "kernel"),
                     "a fused kernel writes no steps down; expected auto or reference");
-    s.kernel = "reference";
-    s.emit = {"all"};
-    s.average_heads = false;
 }
 
 /// What stands on the screen fits it, words as in a book; a file's numbers are not wrapped.
@@ -72,25 +70,14 @@ std::size_t pick(const char* flag, const char* what, const std::optional<std::ui
                                  std::to_string(count - 1));
 }
 
-/// Plans again for the query of this label, which is known once the input is read.
-void choose_query(Question& question, const std::string& label, Request& request) {
-    Settings settings = question.plan.config;
-    settings.token = token_called(label, request);
-    Ask ask;
-    ask.walks = true;
-    question.plan = make_plan(std::move(settings), shapes_of(question.operands), ask);
-    request.settings = question.plan.config;
-}
-
 /// The weights of all queries and where they are blocked, for pictures. More numbers are not drawn.
-Result computed_maps(const Plan& plan, const Operands& operands, ThreadPool& workers) {
+Result computed_maps(const PlannedQuestion& walked, const Runtime& runtime) {
     constexpr std::size_t most_numbers = std::size_t{1} << 23;
+    const Plan& plan = walked.plan;
     if (plan.batch * plan.heads * plan.q_len * plan.kv_len > most_numbers) return {};
-    Settings all = plan.config;
-    all.token.reset();
-    all.emit = {"mask", "attention_weights"};
-    const Plan whole = make_plan(std::move(all), shapes_of(operands));
-    return compute(whole, Operands(operands), workers);
+    Question all = walked.question;
+    all.request.settings.token.reset();
+    return answer(std::move(all), {.emit = {{"mask", "attention_weights"}}}, runtime).result;
 }
 
 /// All keys of a head, with what stands beside each; the rest of a page is less.
@@ -150,28 +137,36 @@ void tell(const Told& told, const Request& request, const WalkSource& source,
 
 }  // namespace
 
-void explain(const ExplainRequest& explain, Request& request) {
-    const PageFormat& format = format_of(explain.format, request);
+std::vector<std::string> explain(const ExplainRequest& explain, const Request& flags) {
+    const PageFormat& format = format_of(explain.format, flags);
+    RequestWithInput asked = open_request(flags);
+    check_kernel(asked.request);
     ThreadPool workers;
     io::LoadedModels models;
-    Question question =
-        read_question(request, {workers, models}, {.settle = settle, .walks = true});
-    if (!explain.token_label.empty()) choose_query(question, explain.token_label, request);
-    WalkSource source{std::move(question.plan), {}};
-    const Told told = told_by(explain, source.plan);
+    const Runtime runtime{workers, models};
+    Question question = read_question(std::move(asked), runtime);
+    PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
+    if (!explain.token_label.empty())
+        options.token = token_called(explain.token_label, question.request);
+    PlannedQuestion planned = plan_question(std::move(question), options);
+    const Request& request = planned.question.request;
+    const Told told = told_by(explain, planned.plan);
     std::unique_ptr<Page> page = page_of(format, request);
-    source.additive_masks = additive_masks(question.operands);
-    source.norm = question.operands.norm;
-    if (page->shows_pictures())
-        source.maps = computed_maps(source.plan, question.operands, workers);
-    source.result = compute(source.plan, std::move(question.operands), workers);
-    tell(told, request, source, std::move(page));
+    WalkSource source;
+    source.additive_masks = additive_masks(planned.question.operands);
+    source.norm = planned.question.operands.norm;
+    if (page->shows_pictures()) source.maps = computed_maps(planned, runtime);
+    Answer answered = answer(std::move(planned), runtime);
+    source.plan = std::move(answered.plan);
+    source.result = std::move(answered.result);
+    tell(told, answered.question.request, source, std::move(page));
+    return std::move(answered.question.notes);
 }
 
-void explain_result(const ExplainRequest& explain, const std::string& path, Request& request) {
-    const PageFormat& format = format_of(explain.format, request);
+void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags) {
+    const PageFormat& format = format_of(explain.format, flags);
     ThreadPool workers;
-    const WalkSource source = read_computed(path, explain.token_label, request, workers);
+    const auto [request, source] = read_computed(path, explain.token_label, flags, workers);
     tell(told_by(explain, source.plan), request, source, page_of(format, request));
 }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cli/explain/explain.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
@@ -54,50 +54,48 @@ void check_result_flags(const Args& args, const std::string& result) {
 }
 
 /// The mode, then the input.
-void take_words(Request& request, const Args& args) {
+Request request_of_words(const Args& args) {
     const std::vector<std::string>& words = args.names();
+    Request request;
     request.settings.mode = mode_named(words[0])->mode;
     if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a second input; expected one");
-    if (words.size() < 2) return;
+    if (words.size() < 2) return request;
     if (words[1].empty())
         throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
     request.input = words[1];
+    return request;
 }
 
-/// An index, or else a label, which has no meaning before the input is read.
-void take_query(ExplainRequest& walk, Request& request, const Args& args) {
+bool is_index(const std::string& text) {
+    return text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// The index of a query; a label has no meaning before the input is read.
+Request with_query(Request request, const Args& args) {
     const Given* const given = args.find("token");
-    if (given == nullptr) return;
+    if (given == nullptr) return request;
     request.places["token"] = place_of(*given);
-    if (given->text.find_first_not_of("0123456789") == std::string::npos)
-        request.settings.token = args.whole("token");
-    else
-        walk.token_label = given->text;
+    if (is_index(given->text)) request.settings.token = args.whole("token");
+    return request;
 }
 
-int run_explain(const Args& args, Request& request) {
+int run_explain(const Args& args) {
     ExplainRequest walk;
     if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
     walk.head = args.whole("head");
     walk.batch = args.whole("batch");
     walk.full = args.has("full");
+    if (const auto token = args.text("token"); token && !is_index(*token))
+        walk.token_label = *token;
     const std::optional<std::string> result = result_in(args.names());
-    Request asked;
     if (result) {
         check_result_flags(args, *result);
-        apply_flags(asked, args);
-        take_query(walk, asked, args);
-        request = std::move(asked);
-        return explain_result(walk, *result, request), 0;
+        return explain_result(walk, *result, with_query(with_flags({}, args), args)), 0;
     }
-    take_words(asked, args);
-    apply_flags(asked, args);
-    take_query(walk, asked, args);
-    check_defaults(asked);
-    require_input(asked, "attn explain");
-    request = std::move(asked);
-    explain(walk, request);
-    show_notes(request);
+    const Request flags = with_query(with_flags(request_of_words(args), args), args);
+    check_defaults(flags);
+    require_input(flags, "attn explain");
+    show_notes(explain(walk, flags));
     return 0;
 }
 

@@ -35,25 +35,25 @@ ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
 
 class ResultReader {
 public:
-    ResultReader(const std::string& path, const std::string& token_label, Request& request,
+    ResultReader(const std::string& path, const std::string& token_label, const Request& request,
                  ThreadPool& workers)
-        : file_(read_one_result(path, workers)), token_label_(token_label), request_(request) {
-        const std::optional<std::uint64_t> wanted = request.settings.token;
-        request = request_of_result(*file_.head, file_.place, std::move(request));
-        request.input = path;
-        given_token_ = number_in_config("token");
-        digits_ = number_in_config("precision");
-        Settings settings = request.settings;
-        settings.token = given_token_;
-        Ask ask;
-        ask.walks = true;
-        plan_ = plan_of_result(*file_.head, settings, file_.place);
-        check_labels(request, plan_, file_.place);
-        usual_query_ = plan_of_result(*file_.head, settings, file_.place, ask).first_query;
-        choose_query(wanted);
+        : file_(read_one_result(path, workers)), token_label_(token_label),
+          request_(request_of_result(*file_.head, file_.place, request)),
+          wanted_(request.settings.token), given_token_(number_in_config("token")),
+          digits_(number_in_config("precision")) {
+        request_.input = path;
+        request_.settings.token = given_token_;
+        plan_ = plan_of_result(*file_.head, request_.settings, file_.place);
+        check_labels(request_, plan_, file_.place);
     }
 
-    WalkSource read() {
+    ComputedWalk read() {
+        return at_places(request_, [this] { return read_walk(); });
+    }
+
+private:
+    ComputedWalk read_walk() {
+        choose_query();
         WalkSource computed{plan_, {}};
         computed.file = file_.place;
         computed.digits = digits_;
@@ -67,10 +67,9 @@ public:
         computed.missing = missing_from(plan_);
         request_.settings = plan_.config;
         request_.settings.token = query_;
-        return computed;
+        return {std::move(request_), std::move(computed)};
     }
 
-private:
     [[noreturn]] void fail(const std::string& message) const {
         throw Error(ErrorKind::input, file_.place, message);
     }
@@ -112,10 +111,16 @@ private:
         return list;
     }
 
-    void choose_query(std::optional<std::uint64_t> wanted) {
+    void choose_query() {
         const std::size_t first = plan_.first_query;
+        PlanOptions traced;
+        traced.trace = true;
+        std::optional<std::uint64_t> wanted = wanted_;
         if (!token_label_.empty()) wanted = token_called(token_label_, request_);
-        query_ = wanted.value_or(usual_query_);
+        if (!wanted)
+            wanted =
+                plan_of_result(*file_.head, request_.settings, file_.place, traced).first_query;
+        query_ = *wanted;
         row_ = query_ - first;
         if (query_ >= first && row_ < plan_.rows) return;
         throw Error(ErrorKind::usage, place_of(request_, "token"),
@@ -158,18 +163,18 @@ private:
 
     ResultFile file_;
     const std::string& token_label_;
-    Request& request_;
-    std::optional<std::size_t> given_token_;  // the one query that was computed
-    std::optional<std::uint64_t> digits_;     // of numbers that were rounded
+    Request request_;
+    std::optional<std::uint64_t> wanted_;       // the query that a flag names
+    std::optional<std::uint64_t> given_token_;  // the one query that was computed
+    std::optional<std::uint64_t> digits_;       // of numbers that were rounded
     Plan plan_;
-    std::size_t usual_query_ = 0;
     std::size_t query_ = 0, row_ = 0;  // the one that is shown, and its row in the arrays
 };
 
 }  // namespace
 
-WalkSource read_computed(const std::string& path, const std::string& token_label, Request& request,
-                         ThreadPool& workers) {
+ComputedWalk read_computed(const std::string& path, const std::string& token_label,
+                           const Request& request, ThreadPool& workers) {
     return ResultReader(path, token_label, request, workers).read();
 }
 

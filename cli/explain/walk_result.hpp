@@ -10,11 +10,15 @@
 
 namespace attn::cli {
 
-/// Reads a result with its mode and config. The request's settings become the result's, and its
-/// query is that of the label, unless it is empty, the request's token, or one in the middle.
-/// Errors: kinds io and usage; kind input for what is no result, has no attention_weights of each
-/// head, or does not fit its config.
-WalkSource read_computed(const std::string& path, const std::string& token_label, Request& request,
-                         ThreadPool& workers);
+struct ComputedWalk {
+    Request request;  ///< with the result's settings and labels
+    WalkSource source;
+};
+
+/// Reads a result with its mode and config. Its query is that of the label, unless it is empty, the
+/// request's token, or one in the middle. Errors: kinds io and usage; kind input for what is no
+/// result, has no attention_weights of each head, or does not fit its config.
+ComputedWalk read_computed(const std::string& path, const std::string& token_label,
+                           const Request& request, ThreadPool& workers);
 
 }  // namespace attn::cli

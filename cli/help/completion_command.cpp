@@ -17,7 +17,7 @@ std::vector<std::string_view> shell_names(const Program&) {
     return names;
 }
 
-int run_completion(const Args& args, Request&) {
+int run_completion(const Args& args) {
     const std::vector<std::string>& words = args.names();
     const std::string expected = "expected " + listed(shell_names(*args.program));
     if (words.empty())

@@ -70,7 +70,7 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
                 "no such command or topic; expected " + (near.empty() ? listed(names) : near));
 }
 
-int run_help(const Args& args, Request&) {
+int run_help(const Args& args) {
     const std::vector<std::string>& words = args.names();
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     if (words.size() > 1)

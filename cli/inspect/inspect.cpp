@@ -220,14 +220,14 @@ private:
     /// The error in its keys. A record's mode is required for that.
     void check_request(const io::InputFile& file) {
         if (file.document->find("mode") == nullptr) return;
-        Request request;
-        request.has_mode = false;
-        request.of_batch = true;
-        request.document = file.source;
+        RequestBuilder builder;
+        builder.request.has_mode = false;
+        builder.request.of_batch = true;
+        builder.request.document = file.source;
         try {
-            read_request_document(request, *file.document, file.place, is_operand_of);
+            apply_document(builder, *file.document, file.place, is_operand_of);
         } catch (const Error&) {
-            const Failure failure = current_failure(request);
+            const Failure failure = current_failure(true);
             found_.problem = failure.where + ": " + failure.message;
         }
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/inspect/inspect.hpp"
-#include "cli/request/apply.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
 #include "core/base/error.hpp"
@@ -21,22 +21,21 @@ enum class InspectForm { table, json };
 constexpr Names<InspectForm, 2> inspect_forms{
     {{InspectForm::table, "table"}, {InspectForm::json, "json"}}};
 
-int run_inspect(const Args& args, Request& shared) {
+int run_inspect(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 1) throw Error(ErrorKind::usage, words[1], "a second file; expected one");
     if (words.empty())
         refuse_keyboard("attn inspect",
                         "no file; expected one, or arrays piped in, as by attn self --example "
                         "journey | attn inspect");
-    apply_flags(shared, args);
-    InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"), shared.csv};
+    const InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"),
+                                 with_flags({}, args).csv};
     const auto form = args.place("format");
     const bool as_json = form && inspect_forms[*form].first == InspectForm::json;
     const Inspection found = inspect(request);
     io::show(as_json ? inspection_json(found)
                      : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
-    note_on_terminal(shared, found.note);
-    show_notes(shared);
+    if (is_for_terminal(found.note)) show_notes({found.note});
     return 0;
 }
 

@@ -70,9 +70,9 @@ public:
         if (has_norm(layer)) request_.pre_norm = true;
         describe(layer);
         try {
-            take_settings(layer);
+            at_places(request_, [&] { take_settings(layer); });
         } catch (const Error&) {
-            const Failure failure = current_failure(request_);
+            const Failure failure = current_failure();
             found_.problem = failure.where + ": " + failure.message;
         }
         found_.model = std::make_shared<const ordered_json>(std::move(model_));
@@ -123,9 +123,10 @@ private:
     }
 
     void take_settings(const ModelLayer& layer) {
-        const ModelInput input = path_.empty() ? ModelInput(request_, models_, file_)
-                                               : ModelInput(request_, models_, whole_path());
-        const auto norm = input.read_norm();
+        ModelInput input = path_.empty() ? ModelInput(request_, models_, file_)
+                                         : ModelInput(request_, models_, whole_path());
+        request_ = input.with_model(request_);
+        const auto norm = input.read_norm(request_);
         if (norm) model_["norm"] = norm->is_rms ? "RMSNorm" : "LayerNorm";
         if (norm) model_["norm_eps"] = norm->eps;
         const std::size_t heads =

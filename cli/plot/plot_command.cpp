@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "cli/plot/plot.hpp"
-#include "cli/request/apply.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
 #include "cli/request/option_values.hpp"
@@ -39,7 +40,7 @@ std::size_t head_in(const std::string& number, const Args& args) {
     return head;
 }
 
-int run_plot(const Args& args, Request& shared) {
+int run_plot(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.empty())
         refuse_keyboard("attn plot",
@@ -64,12 +65,12 @@ int run_plot(const Args& args, Request& shared) {
             request.heads.push_back(head_in(number, args));
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");
-    apply_flags(shared, args);
-    request.csv = shared.csv;
-    std::vector<std::string> terminal_notes;
-    plot(request, shared.notes, terminal_notes);
-    for (const std::string& note : terminal_notes) note_on_terminal(shared, note);
-    show_notes(shared);
+    request.csv = with_flags({}, args).csv;
+    std::vector<std::string> notes, terminal_notes;
+    plot(request, notes, terminal_notes);
+    std::copy_if(terminal_notes.begin(), terminal_notes.end(), std::back_inserter(notes),
+                 is_for_terminal);
+    show_notes(notes);
     return 0;
 }
 

@@ -1,13 +1,10 @@
-// A request, or an earlier result, as a JSON object; see document.hpp.
 #include "cli/request/document.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
-#include "cli/request/apply.hpp"
-#include "cli/request/notes.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -20,9 +17,9 @@ using nlohmann::json;
 
 class DocumentReader {
 public:
-    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
-                   IsOperand is_operand)
-        : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
+    DocumentReader(RequestBuilder& builder, const io::JsonDocument& document,
+                   const std::string& place, IsOperand is_operand)
+        : builder_(builder), document_(document), place_(place), is_operand_(is_operand) {}
 
     DocumentArrays read() {
         const io::JsonMember* schema = document_.find("schema");
@@ -37,6 +34,13 @@ public:
     }
 
 private:
+    const Request& request() const { return builder_.request; }
+
+    void take_id(const io::JsonMember& member) {
+        std::string id = id_in(document_, member);
+        if (!id.empty()) builder_.request.id = std::move(id);
+    }
+
     void read_request() {
         if (document_.find("error") != nullptr)
             throw Error(ErrorKind::input, place_,
@@ -45,24 +49,24 @@ private:
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
         check_mode();
         for (const io::JsonMember& member : document_.members()) {
-            const bool is_operand = is_operand_(member.key, request_.settings.mode);
+            const bool is_operand = is_operand_(member.key, request().settings.mode);
             const bool is_weights = member.key == "weights" && document_.holds_object(member);
             if (member.key == "mode") continue;
-            if (request_.no_files) refuse_file(member);
+            if (request().no_files) refuse_file(member);
             if (member.key == "inputs") {
                 store_inputs(member);
             } else if (member.key == "id") {
-                store_id(request_, document_, member);
+                take_id(member);
             } else if (member.key == "tokens") {
-                store_tokens(request_, document_.read_value(member), document_.place(member));
+                builder_.apply_tokens(document_.read_value(member), document_.place(member));
             } else if (is_weights || (is_operand && document_.holds_array(member))) {
-                if (request_.keeps_flag(member.key)) continue;
-                request_.operand_files.erase(member.key);
-                request_.places[member.key] = Place(member.begin);
+                if (request().keeps_flag(member.key)) continue;
+                builder_.request.operand_files.erase(member.key);
+                builder_.request.places[member.key] = Place(member.begin);
                 arrays_.members[member.key] = &member;
             } else {
-                apply_key(request_, member.key, document_.read_value(member),
-                          Place(member.key_offset, document_.text(member)));
+                builder_.apply_key(member.key, document_.read_value(member),
+                                   Place(member.key_offset, document_.text(member)));
             }
         }
     }
@@ -70,18 +74,18 @@ private:
     /// The context vectors of an earlier layer are the inputs of this one.
     void read_result() {
         check_mode();
-        if (const io::JsonMember* id = document_.find("id")) store_id(request_, document_, *id);
+        if (const io::JsonMember* id = document_.find("id")) take_id(*id);
         const io::JsonMember* vectors = document_.find("context_vectors");
-        request_.places["inputs"] = place_;
-        if (!row_of(request_.settings.mode).projects) return;  // takes no inputs
+        builder_.request.places["inputs"] = place_;
+        if (!row_of(request().settings.mode).projects) return;  // takes no inputs
         if (vectors == nullptr)
             throw Error(ErrorKind::input, place_,
                         "a result without context_vectors; expected it among its arrays (--emit)");
         arrays_.members["inputs"] = vectors;
-        request_.is_next_layer = true;
-        if (document_.find("inputs") != nullptr) note_next_layer(request_, request_.input);
+        builder_.request.is_next_layer = true;
+        arrays_.has_own_inputs = document_.find("inputs") != nullptr;
         if (const io::JsonMember* tokens = document_.find("tokens")) {
-            store_tokens(request_, document_.read_value(*tokens), document_.place(*tokens));
+            builder_.apply_tokens(document_.read_value(*tokens), document_.place(*tokens));
             const io::JsonMember* config = document_.find("config");
             arrays_.one_row_of_many =
                 config != nullptr && document_.read_value(*config).contains("token");
@@ -89,26 +93,26 @@ private:
     }
 
     void check_mode() {
-        if (!request_.has_mode)
+        if (!request().has_mode)
             throw Error(ErrorKind::usage, place_,
                         "no mode; expected \"mode\" in the request, or --mode beside it");
-        apply_waiting(request_);
-        check_defaults(request_);
+        builder_.apply_deferred();
+        check_defaults(request());
     }
 
     void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
-        if (request_.of_batch) {
+        if (request().of_batch) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
                 throw Error(
                     ErrorKind::usage, document_.place(member),
                     "unknown mode " + io::shortened(value.dump()) + "; expected " + listed_modes());
-            request_.settings.mode = known->mode;
-            request_.has_mode = true;
+            builder_.request.settings.mode = known->mode;
+            builder_.request.has_mode = true;
             return;
         }
-        const std::string mode(row_of(request_.settings.mode).name);
+        const std::string mode(row_of(request().settings.mode).name);
         if (value != mode)
             throw Error(ErrorKind::usage, document_.place(member),
                         "the request has mode " + value.dump() + "; expected \"" + mode +
@@ -124,7 +128,7 @@ private:
 
     /// A matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
-        request_.places["inputs"] = Place(member.begin);
+        builder_.request.places["inputs"] = Place(member.begin);
         if (document_.holds_array(member)) {
             arrays_.members["inputs"] = &member;
             return;
@@ -134,10 +138,10 @@ private:
         if (path.empty() || path.find('\0') != std::string::npos)
             throw Error(ErrorKind::input, document_.place(member),
                         "\"inputs\" is no array and no path; expected a matrix [[...], ...]");
-        request_.operand_files["inputs"] = path;
+        builder_.request.operand_files["inputs"] = path;
     }
 
-    Request& request_;
+    RequestBuilder& builder_;
     const io::JsonDocument& document_;
     const std::string& place_;
     IsOperand is_operand_;
@@ -146,28 +150,20 @@ private:
 
 }  // namespace
 
-DocumentArrays read_request_document(Request& request, const io::JsonDocument& document,
-                                     const std::string& place, IsOperand is_operand) {
-    return DocumentReader(request, document, place, is_operand).read();
+DocumentArrays apply_document(RequestBuilder& builder, const io::JsonDocument& document,
+                              const std::string& place, IsOperand is_operand) {
+    return DocumentReader(builder, document, place, is_operand).read();
 }
 
-void store_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member) {
-    if (document.is_plain(member)) {
-        request.id = document.text(member);
-        return;
-    }
+std::string id_in(const io::JsonDocument& document, const io::JsonMember& member) {
+    if (document.is_plain(member)) return std::string(document.text(member));
     const json id = document.read_value(member);
-    if (id.is_null()) return;
+    if (id.is_null()) return {};
     if (!id.is_string() && !id.is_number_integer())
         throw Error(ErrorKind::input, document.place(member),
                     "an id that cannot be given back as it is; expected a string or a 64-bit "
                     "whole number");
-    request.id = io::json_text(id);
-}
-
-void store_tokens(Request& request, const json& value, const std::string& place) {
-    if (!value.is_null() && !request.keeps_flag("tokens"))
-        apply_said(request, "tokens", value, place);
+    return io::json_text(id);
 }
 
 }  // namespace attn::cli

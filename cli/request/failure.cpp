@@ -1,10 +1,10 @@
-// What has gone wrong, as it is shown; see failure.hpp.
 #include "cli/request/failure.hpp"
 
 #include <exception>
 #include <new>
 
 #include "cli/request/out_of_memory.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
 
@@ -27,14 +27,14 @@ Failure failure_of(const Error& error, std::string where) {
 
 }  // namespace
 
-Failure current_failure(const Request& request) {
+Failure current_failure(bool in_batch) {
     try {
         throw;
     } catch (const SettingError& error) {
-        return failure_of(error, place_of(request, error.where()));
+        return failure_of(error, place_of({}, error.where()));
     } catch (const io::MissingFile& error) {
         Failure failure = failure_of(error, error.where());
-        if (!request.of_batch) failure.message = io::about_missing_file(error.where());
+        if (!in_batch) failure.message = io::about_missing_file(error.where());
         return failure;
     } catch (const Error& error) {
         return failure_of(error, error.where());

@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include "cli/request/request.hpp"
-
 namespace attn::cli {
 
 struct Failure {
@@ -13,7 +11,7 @@ struct Failure {
     int exit_code;
 };
 
-/// The exception that is being handled, while `request` was worked on.
-Failure current_failure(const Request& request);
+/// The exception that is being handled. In a batch nothing is looked for in place of a missing file.
+Failure current_failure(bool in_batch = false);
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// Parameters and inputs from a published model's files; see model_input.hpp.
 #include "cli/request/model_input.hpp"
 
 #include <algorithm>
@@ -6,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/apply.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "cli/request/required_settings.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
@@ -33,24 +32,26 @@ std::string config_beside(const Request& request, const std::string& path) {
 /// The settings that the config of a model fills in.
 class RequestSettings final : public io::SettingStore {
 public:
-    explicit RequestSettings(Request& request) : request_(request) {}
-    bool has(std::string_view setting) const override { return request_.has(setting); }
+    explicit RequestSettings(RequestBuilder& builder) : builder_(builder) {}
+    bool has(std::string_view setting) const override { return builder_.request.has(setting); }
     void store(std::string_view setting, const nlohmann::json& value,
                const std::string& place) override {
-        apply_said(request_, std::string(setting), value, place);
+        builder_.apply_value(std::string(setting), value, place);
     }
-    const Settings& settings() const override { return request_.settings; }
+    const Settings& settings() const override { return builder_.request.settings; }
 
 private:
-    Request& request_;
+    RequestBuilder& builder_;
 };
 
 /// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they
 /// belong to. `config` is the file's, and null where it has none.
-void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path) {
+void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
+                        const std::string& path) {
     if (config.is_null()) return;
+    const Request& request = builder.request;
     const bool other_heads = request.has("heads");
-    request.is_saved_model = true;
+    builder.request.is_saved_model = true;
     for (const Option& option : options()) {
         const std::string key = option.key;
         const bool here = (option.modes & in(request.settings.mode)) != 0;
@@ -58,19 +59,20 @@ void apply_saved_config(Request& request, const nlohmann::json& config, const st
         if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
         if ((option.use & of_heads) != 0 && other_heads) continue;
         if (key.starts_with("rope_") && !request.settings.rope) continue;
-        apply_said(request, key, config[key],
-                   path + ": config " + key + " " + io::shortened(config[key].dump()));
+        builder.apply_value(key, config[key],
+                            path + ": config " + key + " " + io::shortened(config[key].dump()));
     }
 }
 
 /// What holds for the whole family where neither a flag nor the file said anything.
-void apply_family_defaults(Request& request, const io::Family& family) {
+Request with_family_defaults(Request request, const io::Family& family) {
     Settings& settings = request.settings;
     if (!family.causal && settings.mode == Mode::multihead && !request.has("causal"))
         settings.causal = false;
     const bool rotates = family.rotates != io::Rotates::none && !request.is_saved_model;
     if (rotates && !request.has("rope")) settings.rope = Rope::half;
     request.norm_eps = request.norm_eps.value_or(family.eps);
+    return request;
 }
 
 }  // namespace
@@ -101,34 +103,32 @@ void open_model_files(const Request& request, io::LoadedModels& files, const std
     });
 }
 
-ModelInput::ModelInput(Request& request, io::LoadedModels& files, const std::string& path)
-    : request_(request), files_(files) {
+ModelInput::ModelInput(const Request& request, io::LoadedModels& files, const std::string& path)
+    : files_(files) {
     const std::string whole = file_in_folder(path);
     const io::DataPath parts = io::split_data_path(whole);
     io::Access access = access_to(request, "weights");
     access.regular_only = access.regular_only || whole != path;
     file_ = files.open(parts.file, access);
     path_ = parts.file;
-    find_layer(parts.array);
-    settle();
+    find_layer(request, parts.array);
 }
 
-ModelInput::ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file)
-    : request_(request), files_(files),
-      file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
-    find_layer("");
-    settle();
+ModelInput::ModelInput(const Request& request, io::LoadedModels& files, io::ArrayFile file)
+    : files_(files), file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
+    find_layer(request, "");
 }
 
-void ModelInput::find_layer(const std::string& prefix) {
-    io::LayerQuery query{request_.family, request_.layer, prefix, std::nullopt};
-    if (request_.weights_layout) query.in_out = *request_.weights_layout == WeightsLayout::in_out;
+void ModelInput::find_layer(const Request& request, const std::string& prefix) {
+    io::LayerQuery query{request.family, request.layer, prefix, std::nullopt};
+    if (request.weights_layout) query.in_out = *request.weights_layout == WeightsLayout::in_out;
     try {
         layer_ = io::find_layer(*file_, query);
     } catch (const Error& error) {
         // Names of an unsupported model are not those of a broken file.
         const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
-        if (const std::string problem = is_whole ? type_problem(nullptr) : ""; !problem.empty())
+        if (const std::string problem = is_whole ? type_problem(request, nullptr) : "";
+            !problem.empty())
             throw Error(ErrorKind::input, folder_config(), problem);
         throw;
     }
@@ -144,11 +144,11 @@ std::string ModelInput::folder_config() const {
 
 /// What is wrong with the model type that the folder's config has, for this family; empty where
 /// there is none, or where it cannot be read.
-std::string ModelInput::type_problem(const io::Family* family) const {
+std::string ModelInput::type_problem(const Request& request, const io::Family* family) const {
     const std::string path = folder_config();
     if (path.empty()) return "";
     try {
-        const auto config = files_.config(path, access_to(request_, "weights"));
+        const auto config = files_.config(path, access_to(request, "weights"));
         if (!config->is_object() || !config->contains("model_type")) return "";
         return io::problem_of_type(*config, family);
     } catch (const io::WrittenFile&) {
@@ -158,51 +158,56 @@ std::string ModelInput::type_problem(const io::Family* family) const {
     }
 }
 
-void ModelInput::settle() {
+Request ModelInput::with_model(Request asked) {
+    RequestBuilder builder{std::move(asked)};
+    const Request& request = builder.request;
     const io::Family& family = *layer_.family;
-    const bool wants_eps = request_.has("norm_eps"), wants_norm = request_.has("norm");
-    const bool wants_rope = request_.has("rope_base") || request_.has("rope_scaling");
-    const bool wants_dims = request_.has("rope_dims"),
-               wants_offset = request_.has("position_offset");
-    request_.family = &family;
-    if (layer_.number) request_.layer = layer_.number;
-    request_.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
-    check_shapes();
-    check_embedding_flags();
+    const bool wants_eps = request.has("norm_eps"), wants_norm = request.has("norm");
+    const bool wants_rope = request.has("rope_base") || request.has("rope_scaling");
+    const bool wants_dims = request.has("rope_dims"), wants_offset = request.has("position_offset");
+    builder.request.family = &family;
+    if (layer_.number) builder.request.layer = layer_.number;
+    builder.request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+    builder.request.weights_shapes = checked_shapes(request);
+    check_embedding_flags(request);
     // The other families have no config of their own; one that stands there is another program's.
     const bool has_config = !family.model_types.empty();
-    const std::string config_path = config_beside(request_, path_ == "-" ? "" : path_);
-    RequestSettings store(request_);
+    const std::string config_path = config_beside(request, path_ == "-" ? "" : path_);
+    RequestSettings store(builder);
     if (!config_path.empty() && has_config)
-        type_ = &io::read_model_config(
-            store, *file_, layer_, config_path,
-            *files_.config(config_path, access_to(request_, "model_config")));
-    else if (request_.model_config && *request_.model_config != "none")
-        throw Error(ErrorKind::usage, place_of(request_, "model_config"),
+        type_ =
+            &io::read_model_config(store, *file_, layer_, config_path,
+                                   *files_.config(config_path, access_to(request, "model_config")));
+    else if (request.model_config && *request.model_config != "none")
+        throw Error(ErrorKind::usage, place_of(request, "model_config"),
                     "family " + std::string(family.name) + " has no config; expected none");
     if (type_ != nullptr && type_->has_padding_positions && !wants_offset)
-        padding_id_ = *request_.position_offset - 1;
-    apply_saved_config(request_, file_->config(), file_->name);
-    if (!request_.pre_norm && !request_.token_ids.empty()) request_.pre_norm = !family.norm.empty();
-    if (request_.model_config && has_config) check_folder_type();
-    const bool is_known = type_ != nullptr || request_.is_saved_model;
-    if (is_known || !has_config) apply_family_defaults(request_, family);
-    require_settings(request_, *file_, layer_, {is_known, is_supported_});
-    check_rope(wants_rope, wants_dims);
-    if (request_.token_ids.empty()) request_.position_offset.reset();
-    if (request_.pre_norm.value_or(false) || !request_.token_ids.empty()) return;
+        padding_id_ = *request.position_offset - 1;
+    apply_saved_config(builder, file_->config(), file_->name);
+    if (!request.pre_norm && !request.token_ids.empty())
+        builder.request.pre_norm = !family.norm.empty();
+    if (request.model_config && has_config) check_folder_type(request);
+    const bool is_known = type_ != nullptr || request.is_saved_model;
+    if (is_known || !has_config)
+        builder.request = with_family_defaults(std::move(builder.request), family);
+    require_settings(request, *file_, layer_, {is_known, is_supported_});
+    check_rope(request, wants_rope, wants_dims);
+    if (request.token_ids.empty()) builder.request.position_offset.reset();
+    if (request.pre_norm.value_or(false) || !request.token_ids.empty())
+        return std::move(builder.request);
     for (const char* key : {"norm", "norm_eps"})
         if (key == std::string("norm") ? wants_norm : wants_eps)
-            throw Error(ErrorKind::usage, place_of(request_, key),
+            throw Error(ErrorKind::usage, place_of(request, key),
                         "there is no norm to apply; expected --pre-norm or --token-ids beside it");
-    request_.norm_eps.reset();
+    builder.request.norm_eps.reset();
+    return std::move(builder.request);
 }
 
 /// A config that a flag sets aside still tells which embeddings and norms the model has.
-void ModelInput::check_folder_type() {
-    const std::string problem = type_problem(layer_.family);
+void ModelInput::check_folder_type(const Request& request) {
+    const std::string problem = type_problem(request, layer_.family);
     is_supported_ = problem.empty();
-    const bool uses_model = request_.pre_norm.value_or(false) || !request_.token_ids.empty();
+    const bool uses_model = request.pre_norm.value_or(false) || !request.token_ids.empty();
     if (!is_supported_ && uses_model)
         throw Error(ErrorKind::input, folder_config(),
                     problem +
@@ -210,19 +215,20 @@ void ModelInput::check_folder_type() {
                         "--model-config is)");
 }
 
-void ModelInput::check_embedding_flags() const {
+void ModelInput::check_embedding_flags(const Request& request) const {
     for (const char* key : {"position_offset", "embedding_scale"})
-        if (request_.has(key) && request_.token_ids.empty())
-            throw Error(ErrorKind::usage, place_of(request_, key), "requires --token-ids");
-    if (request_.has("position_offset") && layer_.family->embedding.positions.empty())
-        throw Error(ErrorKind::usage, place_of(request_, "position_offset"),
+        if (request.has(key) && request.token_ids.empty())
+            throw Error(ErrorKind::usage, place_of(request, key), "requires --token-ids");
+    if (request.has("position_offset") && layer_.family->embedding.positions.empty())
+        throw Error(ErrorKind::usage, place_of(request, "position_offset"),
                     "family " + std::string(layer_.family->name) +
                         " has no table of positions; expected no offset");
 }
 
 /// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
-void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
-    const Settings& s = request_.settings;
+void ModelInput::check_rope(const Request& request, bool wants_other_angles,
+                            bool wants_dims) const {
+    const Settings& s = request.settings;
     if (!s.rope) return;
     const std::size_t head =
         io::layer_widths(*file_, layer_).queries / std::max<std::size_t>(1, s.heads.value_or(1));
@@ -233,29 +239,29 @@ void ModelInput::check_rope(bool wants_other_angles, bool wants_dims) const {
 }
 
 /// A config that was printed for other weights does not silently go with these.
-void ModelInput::check_shapes() const {
+std::map<std::string, std::string> ModelInput::checked_shapes(const Request& request) const {
     std::map<std::string, std::string> found;
     for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
         io::append_json(found[name], shape);
-    auto& wanted = request_.weights_shapes;
+    const auto& wanted = request.weights_shapes;
     const auto shape_in = [](const auto& shapes, const std::string& name) {
         const auto shape = shapes.find(name);
         return shape == shapes.end() ? "no such tensor" : io::shortened(shape->second);
     };
     if (wanted)
-        for (const auto* shapes : {&found, &*wanted})
+        for (const auto* shapes : {&std::as_const(found), &*wanted})
             for (const auto& [name, shape] : *shapes)
                 if (shape_in(found, name) != shape_in(*wanted, name))
-                    throw Error(ErrorKind::input, place_of(request_, "weights_shapes"),
+                    throw Error(ErrorKind::input, place_of(request, "weights_shapes"),
                                 "the weights have " + shape_in(found, name) + " for \"" + name +
                                     "\"; expected " + shape_in(*wanted, name));
-    wanted = std::move(found);
+    return found;
 }
 
-AnyLayerWeights ModelInput::read_weights() const {
-    const std::size_t heads = request_.settings.heads.value_or(1);
+AnyLayerWeights ModelInput::read_weights(const Request& request) const {
+    const std::size_t heads = request.settings.heads.value_or(1);
     const auto read = [&] {
-        return for_dtype(request_.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
+        return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
             return std::make_shared<const LayerWeights<T>>(
                 io::read_layer_weights<T>(*file_, layer_, heads));
         });
@@ -264,83 +270,85 @@ AnyLayerWeights ModelInput::read_weights() const {
     // All that the numbers depend on; the prefix comes last, since it may hold anything.
     const std::string key =
         path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) + " " +
-        std::string(row_of(request_.settings.dtype).name) + " " +
+        std::string(row_of(request.settings.dtype).name) + " " +
         (layer_.in_out ? "in-out " : "out-in ") +
         (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
     return files_.weights(key, read);
 }
 
-Array<double> ModelInput::embed_token_ids(std::size_t past_len) const {
+Array<double> ModelInput::embed_token_ids(const Request& request, std::size_t past_len) const {
     if (layer_.number.value_or(0) != 0)
-        throw Error(ErrorKind::usage, place_of(request_, "token_ids"),
+        throw Error(ErrorKind::usage, place_of(request, "token_ids"),
                     "layer " + std::to_string(*layer_.number) +
                         " takes hidden states, which need the layers before it; expected layer 0, "
                         "or INPUT");
-    check_padding();
-    const std::size_t first = past_len + request_.position_offset.value_or(0);
-    return io::embed_token_ids(*file_, layer_, request_.token_ids,
-                               {first, request_.embedding_scale, norm_settings()},
-                               request_.settings.dtype);
+    check_padding(request);
+    const std::size_t first = past_len + request.position_offset.value_or(0);
+    return io::embed_token_ids(*file_, layer_, request.token_ids,
+                               {first, request.embedding_scale, norm_settings(request)},
+                               request.settings.dtype);
 }
 
 /// Padding has a position of its own and is not counted; a flag makes it a token like the others.
-void ModelInput::check_padding() const {
-    const auto& ids = request_.token_ids;
+void ModelInput::check_padding(const Request& request) const {
+    const auto& ids = request.token_ids;
     if (padding_id_ && std::find(ids.begin(), ids.end(), *padding_id_) != ids.end())
-        throw Error(ErrorKind::usage, place_of(request_, "token_ids"),
+        throw Error(ErrorKind::usage, place_of(request, "token_ids"),
                     "id " + std::to_string(*padding_id_) + " is the padding of " +
                         std::string(type_->name) + ", which is not supported; expected other ids");
 }
 
-io::NormSettings ModelInput::norm_settings() const {
+io::NormSettings ModelInput::norm_settings(const Request& request) const {
     const io::Family& family = *layer_.family;
-    return {request_.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
-            request_.norm_eps.value_or(family.eps), request_.norm.has_value()};
+    return {request.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
+            request.norm_eps.value_or(family.eps), request.norm.has_value()};
 }
 
-std::vector<std::string> ModelInput::token_labels() const {
-    std::vector<std::string> labels;
+ModelInput::Labels ModelInput::token_labels(const Request& request) const {
+    Labels labels;
     const bool has_folder = !path_.empty() && path_ != "-";
     const std::string file = has_folder ? io::vocabulary_beside(path_) : "";
     if (file.empty()) return labels;
-    io::Access access = access_to(request_, "weights");
+    io::Access access = access_to(request, "weights");
     access.regular_only = true;
     try {
         const auto vocabulary = files_.vocabulary(file, access);
-        labels.reserve(request_.token_ids.size());
-        for (std::uint64_t id : request_.token_ids) labels.push_back(vocabulary->piece(id));
+        labels.tokens.reserve(request.token_ids.size());
+        for (std::uint64_t id : request.token_ids) labels.tokens.push_back(vocabulary->piece(id));
     } catch (const io::WrittenFile&) {
         throw;
     } catch (const Error& error) {
-        request_.notes.push_back(error.where() + ": " + error.what() +
-                                 "; the tokens have no names, --tokens LIST gives them some");
+        labels.note = error.where() + ": " + error.what() +
+                      "; the tokens have no names, --tokens LIST gives them some";
     }
     return labels;
 }
 
-void ModelInput::check_input() const {
+std::vector<std::string> ModelInput::notes_on_input(const Request& request) const {
+    std::vector<std::string> notes;
     const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
-    if (request_.text && width) {
-        if (*request_.embed_dim != *width)
-            throw Error(ErrorKind::usage, place_of(request_, request_.example ? "example" : "text"),
-                        "words at random places of width " + std::to_string(*request_.embed_dim) +
+    if (request.text && width) {
+        if (*request.embed_dim != *width)
+            throw Error(ErrorKind::usage, place_of(request, request.example ? "example" : "text"),
+                        "words at random places of width " + std::to_string(*request.embed_dim) +
                             ", beside a model with an embedding of its own, of width " +
                             std::to_string(*width) +
                             "; expected --token-ids N,..., as its tokenizer numbers them");
-        request_.notes.push_back(
+        notes.emplace_back(
             "--text embeds words at random; --token-ids uses the model's own embedding");
     }
-    const bool may_have_norm = !row_of(request_.settings.mode).context;
-    if (may_have_norm && !request_.pre_norm && io::has_pre_norm(*file_, layer_))
-        request_.notes.push_back(layer_.beside(layer_.family->norm) +
-                                 ", the model's norm before this layer, is not applied; " +
-                                 (is_supported_ ? "--pre-norm applies it, " : "") +
-                                 "--no-pre-norm says that the input is normed already");
+    const bool may_have_norm = !row_of(request.settings.mode).context;
+    if (may_have_norm && !request.pre_norm && io::has_pre_norm(*file_, layer_))
+        notes.push_back(layer_.beside(layer_.family->norm) +
+                        ", the model's norm before this layer, is not applied; " +
+                        (is_supported_ ? "--pre-norm applies it, " : "") +
+                        "--no-pre-norm says that the input is normed already");
+    return notes;
 }
 
-std::optional<InputNorm> ModelInput::read_norm() const {
-    if (!request_.pre_norm.value_or(false)) return std::nullopt;
-    return io::read_pre_norm(*file_, layer_, norm_settings());
+std::optional<InputNorm> ModelInput::read_norm(const Request& request) const {
+    if (!request.pre_norm.value_or(false)) return std::nullopt;
+    return io::read_pre_norm(*file_, layer_, norm_settings(request));
 }
 
 void check_no_model(const Request& request) {

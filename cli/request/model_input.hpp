@@ -1,8 +1,11 @@
 // Parameters and inputs from a published model's files, as a request asks for them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/request/request.hpp"
 #include "core/layer/layer.hpp"
@@ -24,45 +27,48 @@ void open_model_files(const Request& request, io::LoadedModels& files, const std
 /// The model of --weights: its file or files, the layer that is meant and what its config says.
 class ModelInput {
 public:
-    /// Opens the weights at `path`, a file or a folder that holds a model, and fills in the
-    /// settings that they fix.
-    ModelInput(Request& request, io::LoadedModels& files, const std::string& path);
+    /// Opens the weights at `path`, a file or a folder that holds a model.
+    ModelInput(const Request& request, io::LoadedModels& files, const std::string& path);
 
     /// The same for weights that stand in a request, as an object of arrays.
-    ModelInput(Request& request, io::LoadedModels& files, io::ArrayFile file);
+    ModelInput(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
-    const io::ModelLayer& layer() const { return layer_; }
+    /// The request with the settings that the model fixes: those of its config.json and of what
+    /// attn wrote beside weights, and its family's defaults. The other members take this request.
+    Request with_model(Request request);
 
     /// Reads the layer's parameters.
-    AnyLayerWeights read_weights() const;
+    AnyLayerWeights read_weights(const Request& request) const;
 
     /// The inputs that --token-ids make, (tokens, d_in); positions count from `past_len`.
-    Array<double> embed_token_ids(std::size_t past_len) const;
+    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const;
 
+    struct Labels {
+        std::vector<std::string> tokens;
+        std::string note;
+    };
     /// The words of --token-ids by the tokenizer beside the weights; none where there is no
     /// tokenizer, nor, with a note, where it cannot be read: the numbers do not need it.
-    std::vector<std::string> token_labels() const;
+    Labels token_labels(const Request& request) const;
 
     /// The norm before the layer, where it is asked for.
-    std::optional<InputNorm> read_norm() const;
+    std::optional<InputNorm> read_norm(const Request& request) const;
 
     /// Refuses words, where they cannot be the model's input, and notes what is left out of the
     /// model: its embedding, its norm. Errors: kind usage.
-    void check_input() const;
+    std::vector<std::string> notes_on_input(const Request& request) const;
 
 private:
-    void find_layer(const std::string& prefix);
-    void settle();
+    void find_layer(const Request& request, const std::string& prefix);
     std::string folder_config() const;
-    std::string type_problem(const io::Family* family) const;
-    io::NormSettings norm_settings() const;
-    void check_shapes() const;
-    void check_folder_type();
-    void check_padding() const;
-    void check_embedding_flags() const;
-    void check_rope(bool wants_other_angles, bool wants_dims) const;
+    std::string type_problem(const Request& request, const io::Family* family) const;
+    io::NormSettings norm_settings(const Request& request) const;
+    std::map<std::string, std::string> checked_shapes(const Request& request) const;
+    void check_folder_type(const Request& request);
+    void check_padding(const Request& request) const;
+    void check_embedding_flags(const Request& request) const;
+    void check_rope(const Request& request, bool wants_other_angles, bool wants_dims) const;
 
-    Request& request_;
     io::LoadedModels& files_;
     std::string path_;  // empty for weights that stand in a request
     std::shared_ptr<const io::ArrayFile> file_;

@@ -1,10 +1,10 @@
-// Masks of 0 and 1; see numeric_masks.hpp.
 #include "cli/request/numeric_masks.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/read/input_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -20,28 +20,37 @@ bool is_0_or_1(const io::NumberArray& array) {
 
 }  // namespace
 
-void NumericMasks::take(const OperandRule& rule, io::NumberArray read, bool cannot_say) {
-    if (cannot_say || read.integers) check_polarity(read, rule);
+void NumericMasks::take(const OperandRule& rule, io::NumberArray read,
+                        const io::InputFile* file) {
+    const Taken mask{&rule, file != nullptr ? file->name : std::string()};
+    const bool has_booleans = file == nullptr || file->format->booleans;
+    if (!has_booleans || read.integers) check_polarity(read, mask);
     operands_.*rule.mask->is_boolean = read.boolean;
-    if (!read.boolean && is_0_or_1(read)) taken_.push_back(&rule);
+    if (!read.boolean && is_0_or_1(read)) taken_.push_back(mask);
     operands_.*rule.mask->values = std::move(read.values);
 }
 
-void NumericMasks::settle() {
-    if (operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean) return;
-    for (const OperandRule* rule : taken_)
+std::vector<std::string> NumericMasks::resolve() {
+    std::vector<std::string> notes;
+    if (operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean) return notes;
+    for (const Taken& mask : taken_)
         if (request_.settings.mask_true)
-            operands_.*rule->mask->is_boolean = true;
-        else if (holds_1(operands_.*rule->mask->values))
-            request_.notes.push_back(place_of(request_, rule->key) +
-                                     " holds 0 and 1, which are added to the scores; --mask-true "
-                                     "keep or drop takes them for a boolean mask");
+            operands_.*mask.rule->mask->is_boolean = true;
+        else if (holds_1(operands_.*mask.rule->mask->values))
+            notes.push_back(place_of_mask(mask) +
+                            " holds 0 and 1, which are added to the scores; --mask-true keep or "
+                            "drop takes them for a boolean mask");
+    return notes;
 }
 
-void NumericMasks::check_polarity(const io::NumberArray& read, const OperandRule& rule) const {
+std::string NumericMasks::place_of_mask(const Taken& mask) const {
+    return mask.file.empty() ? place_of(request_, mask.rule->key) : mask.file;
+}
+
+void NumericMasks::check_polarity(const io::NumberArray& read, const Taken& mask) const {
     if (request_.settings.mask_true) return;
     if (holds_1(read.values) && !read.boolean && is_0_or_1(read))
-        throw Error(ErrorKind::usage, place_of(request_, rule.key),
+        throw Error(ErrorKind::usage, place_of_mask(mask),
                     "a mask of 0 and 1, which may be boolean or additive; expected mask_true "
                     "keep or drop beside it, or booleans (json, npy)");
 }

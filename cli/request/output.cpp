@@ -133,7 +133,7 @@ const io::OutputFormat* format_for_people(const Request& request) {
 }
 
 /// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
-void settle_format(Request& request) {
+const io::OutputFormat* format_of(const Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
     const bool is_picture = promised_format(io::picture_formats, request.output) != nullptr;
     const OutputName name{request.output, place_of(request, "output"),
@@ -141,42 +141,42 @@ void settle_format(Request& request) {
                           is_picture ? ", --plot FILE for a picture, or --format beside it"
                                      : ", or --format beside it"};
     const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
-    if (by_flag) return check_promise(request, name);
+    if (by_flag) return check_promise(request, name), request.format;
     const io::OutputFormat* promised = request.has("format")
                                            ? promised_format(io::output_formats, name.path)
                                            : named_format(io::output_formats, name);
-    if (promised != nullptr) request.format = promised;
     const bool is_free = !request.has("format") && !request.has("output");
-    if (is_free && ::isatty(STDOUT_FILENO) != 0) request.format = format_for_people(request);
+    if (is_free && ::isatty(STDOUT_FILENO) != 0) return format_for_people(request);
+    return promised != nullptr ? promised : request.format;
 }
 
-/// What is drawn need not be what is written, where the format holds one array or none.
-void settle_arrays(Request& request) {
+/// The one array that is written, where the format holds one.
+std::vector<std::string> arrays_to_write(const Request& request) {
     const io::OutputFormat& format = *request.format;
-    std::vector<std::string>& emit = request.settings.emit;
-    if (format.one_array) {
-        if (!request.has("emit")) emit = {"context_vectors"};
-        if (emit.size() != 1 || emit.front() == "all")
-            throw Error(ErrorKind::usage, place_of(request, "emit"),
-                        std::string(format.name) +
-                            " holds one array; expected one name, or npz, safetensors or json");
-        request.written = emit.front();
-    }
-    if (format.write != nullptr && !format.one_array) return;
-    if (!wants_pictures(request)) {
-        if (format.write == nullptr) emit.clear();
-        return;
-    }
-    if (!request.has("emit") && request.plot_array.empty()) emit.emplace_back("attention_weights");
+    const std::vector<std::string>& emit = request.settings.emit;
+    if (!format.one_array) return emit;
+    if (!request.has("emit")) return {"context_vectors"};
+    if (emit.size() != 1 || emit.front() == "all")
+        throw Error(ErrorKind::usage, place_of(request, "emit"),
+                    std::string(format.name) +
+                        " holds one array; expected one name, or npz, safetensors or json");
+    return emit;
+}
+
+/// What is drawn besides, where the format holds one array or none.
+std::vector<std::string> arrays_to_draw_besides(const Request& request) {
+    std::vector<std::string> drawn;
+    if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
     // Of other names the picture says what there is.
-    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(emit),
+    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(drawn),
                  [](const std::string& name) { return find_array(name).has_value(); });
+    return drawn;
 }
 
 }  // namespace
 
-void settle_output(Request& request) {
-    settle_format(request);
+OutputPlan plan_output(Request request) {
+    request.format = format_of(request);
     check_style(request);
     check_saved(request);
     check_files(request);
@@ -184,7 +184,23 @@ void settle_output(Request& request) {
     if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
         throw Error(ErrorKind::usage, place_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
-    settle_arrays(request);
+    const io::OutputFormat& format = *request.format;
+    OutputPlan plan{&format, arrays_to_write(request), std::nullopt};
+    if (format.write != nullptr && !format.one_array) return plan;
+    if (!wants_pictures(request)) {
+        if (format.write == nullptr) plan.emit.clear();
+        return plan;
+    }
+    std::vector<std::string> all = plan.emit;
+    for (std::string& name : arrays_to_draw_besides(request)) all.push_back(std::move(name));
+    (format.one_array ? plan.computed.emplace() : plan.emit) = std::move(all);
+    return plan;
+}
+
+Request with_output(Request request, const OutputPlan& output) {
+    request.format = output.format;
+    request.settings.emit = output.emit;
+    return request;
 }
 
 bool takes_streams(const Request& request) {
@@ -211,10 +227,12 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
     report.title_end = origin_of(request);
     report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);
-    const auto written =
-        std::find_if(report.arrays.begin(), report.arrays.end(),
-                     [&](const NamedArray& array) { return array.name == request.written; });
-    if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
+    if (request.format->one_array) {
+        const auto written = std::find_if(
+            report.arrays.begin(), report.arrays.end(),
+            [&](const NamedArray& array) { return array.name == request.settings.emit.front(); });
+        if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
+    }
     if (!request.format->json || wants_pictures(request)) {
         AxisLabels labels = axis_labels(request, plan);
         report.query_labels = std::move(labels.queries);
@@ -300,17 +318,22 @@ std::string cost_line(const Request& request, const Plan& plan) {
     return line + "}\n";
 }
 
-io::IsBlocked blocked_cells(const Request& request, const Question& question) {
-    if (!wants_pictures(request)) return nullptr;
-    return [mask = mask_of(question.plan, question.operands), heads = question.plan.heads](
-               std::size_t batch, std::size_t head, std::size_t query, std::size_t key) {
+namespace {
+
+/// Which cells of pictures the masks block; null where there are no pictures.
+io::IsBlocked blocked_cells(const std::optional<Mask>& mask, std::size_t heads) {
+    if (!mask) return nullptr;
+    return [&mask = *mask, heads](std::size_t batch, std::size_t head, std::size_t query,
+                                  std::size_t key) {
         return io::in_heads(head, heads,
                             [&](std::size_t h) { return !mask.allows(batch, h, query, key); });
     };
 }
 
-void write_report(const Request& request, const Plan& plan, Result result, ThreadPool& workers,
-                  const io::IsBlocked& is_blocked) {
+void write_files(Answer& answer, ThreadPool& workers) {
+    const Request& request = answer.question.request;
+    const Plan& plan = answer.plan;
+    Result& result = answer.result;
     std::optional<io::OutputFile> weights;
     if (!request.save_weights.empty()) {
         const io::Report saved = weights_report(request, plan, result);
@@ -320,7 +343,8 @@ void write_report(const Request& request, const Plan& plan, Result result, Threa
     result.weights.reset();
     const io::Report report = report_of(request, plan, std::move(result), workers);
     std::optional<Pictures> pictures;
-    if (wants_pictures(request)) pictures.emplace(request, report, is_blocked);
+    if (wants_pictures(request))
+        pictures.emplace(request, report, blocked_cells(answer.mask, plan.heads));
     // No file is shown before all are whole, and what cannot be taken back comes last.
     io::OutputFile out(request.output);
     const auto fill = [&] { out.fill([&](io::Output& to) { write(to, request, report); }); };
@@ -330,6 +354,13 @@ void write_report(const Request& request, const Plan& plan, Result result, Threa
     if (out.is_in_place()) fill();
     out.commit();
     if (pictures) pictures->show();
+}
+
+}  // namespace
+
+void write_outputs(Answer answer, ThreadPool& workers) {
+    // Streams are computed, and parameters named, while they are written.
+    at_places(answer.question.request, [&] { write_files(answer, workers); });
 }
 
 }  // namespace attn::cli

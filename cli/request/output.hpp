@@ -1,7 +1,9 @@
 // Turns a result into what is written.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/request/output_name.hpp"
 #include "cli/request/question.hpp"
@@ -17,10 +19,21 @@ namespace attn::cli {
 /// to. Errors: kind usage, where the name promises another.
 void check_promise(const Request& request, const OutputName& name);
 
-/// Settles the output's format by the flag or the file's suffix, and what is emitted where a format
-/// holds one array. Errors: kind usage, for settings that the format would ignore and names that
-/// promise none, or another.
-void settle_output(Request& request);
+/// How an answer is written.
+struct OutputPlan {
+    const io::OutputFormat* format;
+    std::vector<std::string> emit;  ///< as the answer's config has it
+    /// With the arrays that are only drawn, where the format holds one array.
+    std::optional<std::vector<std::string>> computed;
+};
+
+/// Decides the output's format by the flag or the file's suffix, and what is emitted where a format
+/// holds one array, before any array is read. Errors: kind usage, for settings that the format would
+/// ignore and names that promise none, or another.
+OutputPlan plan_output(Request request);
+
+/// The request with the plan's format and arrays.
+Request with_output(Request request, const OutputPlan& output);
 
 /// Whether the request's format takes arrays while they are computed.
 bool takes_streams(const Request& request);
@@ -39,12 +52,8 @@ void write_behind_head(io::Output& out, const Request& request,
 /// What an answer of a batch costs as a line of JSON, see AnswerCost.
 std::string cost_line(const Request& request, const Plan& plan);
 
-/// Which cells of pictures the masks block; null where the request has no pictures.
-io::IsBlocked blocked_cells(const Request& request, const Question& question);
-
 /// Writes the result to the request's output, the parameters where --save-weights says, and the
 /// pictures that are asked for; each file whole or not at all.
-void write_report(const Request& request, const Plan& plan, Result result, ThreadPool& workers,
-                  const io::IsBlocked& is_blocked);
+void write_outputs(Answer answer, ThreadPool& workers);
 
 }  // namespace attn::cli

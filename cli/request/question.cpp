@@ -1,30 +1,138 @@
-// Reading and planning; see question.hpp.
 #include "cli/request/question.hpp"
 
+#include <memory>
 #include <utility>
 
-#include "cli/request/inputs.hpp"
+#include "cli/request/discreet.hpp"
+#include "cli/request/model_input.hpp"
 #include "cli/request/notes.hpp"
-#include "cli/request/output.hpp"
+#include "cli/request/operands.hpp"
+#include "cli/request/pictures.hpp"
+#include "cli/request/text_input.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {
+namespace {
 
-Question read_question(Request& request, const Session& session, const Purpose& purpose,
-                       std::optional<io::InputFile> input) {
-    Inputs inputs =
-        read_operands(request, session.pool, session.models, purpose.check, std::move(input));
-    if (purpose.settle != nullptr) purpose.settle(request);
+/// Short strings lie in their objects.
+double bytes_of(const std::vector<std::string>& labels) {
+    constexpr std::size_t of_allocation = 16;
+    std::size_t bytes = labels.size() * sizeof(std::string);
+    for (const std::string& label : labels)
+        if (label.capacity() >= sizeof(std::string) / 2) bytes += label.capacity() + of_allocation;
+    return static_cast<double>(bytes);
+}
+
+class QuestionReader {
+public:
+    QuestionReader(RequestWithInput& asked, const Runtime& runtime)
+        : asked_(asked), runtime_(runtime) {}
+
+    Question read() {
+        return at_places(asked_.request, [this] {
+            if (asked_.input) count_text(*asked_.input);
+            if (request().threads) runtime_.pool.set_threads(*request().threads);
+            check_sources(asked_);
+            read_named(request(), is_model_of_document(request()), [this] { open_model(); });
+            if (request().text || request().example)
+                asked_.request = with_text(std::move(asked_.request));
+            const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
+                                         text_bytes_ + text_bytes_while_reading_};
+            return finish(read_operands(request(), sources, runtime_.pool));
+        });
+    }
+
+private:
+    const Request& request() const { return asked_.request; }
+
+    /// The text of a batch's line is there twice, as it was read and as the record's; that of INPUT
+    /// is let go of, unless errors of a batch may still quote it.
+    void count_text(const Input& input) {
+        if (!input.file.source) return;
+        const auto bytes = static_cast<double>(input.file.source->text.size());
+        if (request().document && request().of_batch)
+            text_bytes_ += input.is_line ? 2 * bytes : bytes;
+        else
+            text_bytes_while_reading_ += bytes;
+    }
+
+    /// The model's settings come before the arrays, its numbers once the dtype is known.
+    void open_model() {
+        const Input* const input = asked_.input ? &*asked_.input : nullptr;
+        if (request().has_file("weights")) {
+            const std::string path = path_of(request(), input, "weights");
+            asked_.request.operand_files["weights"] = path;
+            model_ = std::make_unique<ModelInput>(request(), runtime_.models, path);
+        } else if (input != nullptr && input->arrays.members.contains("weights")) {
+            const io::JsonDocument weights(*input->file.source,
+                                           *input->arrays.members.at("weights"));
+            model_ = std::make_unique<ModelInput>(
+                request(), runtime_.models, io::arrays_of(weights, place_of(request(), "weights")));
+        } else {
+            return check_no_model(request());
+        }
+        asked_.request = model_->with_model(request());
+        for (const char* key : {"init", "rng_skip"})
+            if (request().has(key))
+                throw Error(ErrorKind::usage, place_of(request(), key),
+                            "nothing is drawn, since weights are given; expected none");
+    }
+
+    Question finish(ReadOperands read) {
+        if (asked_.input && asked_.input->arrays.has_own_inputs)
+            read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
+        Question question{std::move(asked_.request), std::move(read.operands),
+                          std::move(read.notes)};
+        auto& [request, operands, notes, text_bytes, text_bytes_while_reading] = question;
+        if (read.tokens) request.tokens = std::move(*read.tokens);
+        if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
+        for (auto& [key, file] : read.files) request.places[key] = std::move(file);
+        if (!request.of_batch) request = without_document(std::move(request));
+        text_bytes = text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
+        text_bytes_while_reading = text_bytes_while_reading_ + read.text_bytes_while_reading;
+        return question;
+    }
+
+    RequestWithInput& asked_;
+    const Runtime& runtime_;
+    std::unique_ptr<ModelInput> model_;
+    double text_bytes_ = 0, text_bytes_while_reading_ = 0;
+};
+
+}  // namespace
+
+Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
+    return QuestionReader(asked, runtime).read();
+}
+
+PlannedQuestion plan_question(Question question, PlanOptions options) {
     // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
-    const std::size_t threads = request.threads.value_or(processors());
-    const Ask ask{takes_streams(request), purpose.walks, threads, inputs.text,
-                  inputs.text_while_reading};
-    Plan plan = make_plan(std::move(request.settings), shapes_of(inputs.operands), ask);
-    request.settings = plan.config;
-    note_packed_heads(request, plan);
-    // What is drawn beside it is not part of the question.
-    if (!request.written.empty()) request.settings.emit = {request.written};
-    return {std::move(inputs.operands), std::move(plan)};
+    options.threads = question.request.threads.value_or(processors());
+    options.text_bytes = question.text_bytes;
+    options.text_bytes_while_reading = question.text_bytes_while_reading;
+    Plan plan = at_places(question.request, [&] {
+        return make_plan(std::move(question.request.settings), shapes_of(question.operands),
+                         options);
+    });
+    question.request.settings = plan.config;
+    std::string note = note_of_packed_heads(question.request, plan);
+    if (!note.empty()) question.notes.push_back(std::move(note));
+    return {std::move(question), std::move(plan)};
+}
+
+Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
+    Question& question = planned.question;
+    Plan& plan = planned.plan;
+    std::optional<Mask> mask;
+    if (wants_pictures(question.request)) mask = mask_of(plan, question.operands);
+    Result result = at_places(question.request, [&] {
+        return compute(plan, std::move(question.operands), runtime.pool);
+    });
+    return {std::move(question), std::move(plan), std::move(result), std::move(mask)};
+}
+
+Answer answer(Question question, const PlanOptions& options, const Runtime& runtime) {
+    return answer(plan_question(std::move(question), options), runtime);
 }
 
 }  // namespace attn::cli

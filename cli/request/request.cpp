@@ -1,4 +1,3 @@
-// Where the settings of a request were given; see request.hpp.
 #include "cli/request/request.hpp"
 
 #include "cli/request/options.hpp"
@@ -23,9 +22,10 @@ std::string text_of(const Request& request, const std::string& key, const Place&
     return place.value.empty() ? where : where + ": " + key + " " + io::shortened(place.value);
 }
 
-void settle_places(Request& request) {
+Request without_document(Request request) {
     for (auto& [key, place] : request.places) place = Place(text_of(request, key, place));
     request.document.reset();
+    return request;
 }
 
 std::string place_of(const Request& request, const std::string& key) {

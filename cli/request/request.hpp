@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "core/base/error.hpp"
 #include "core/layer/norm.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/access.hpp"
@@ -99,7 +100,6 @@ struct Request {
 
     std::string output = "-";
     const io::OutputFormat* format = io::default_format;
-    std::string written;  ///< the array that is written, where the format holds one
     std::optional<std::uint64_t> precision;
     std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
@@ -117,8 +117,6 @@ struct Request {
     std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
 
     io::Access access;  ///< to every file that it names; those in its document are regular only
-
-    std::vector<std::string> notes;  ///< what may not be meant, a line each; a batch shows none
 
     /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
     bool of_batch = false;
@@ -150,10 +148,20 @@ io::Access access_to(const Request& request, std::string_view key);
 /// The place of the setting `key` as an error shows it.
 std::string text_of(const Request& request, const std::string& key, const Place& place);
 
-/// Makes the text of every place, so that the document can be let go of.
-void settle_places(Request& request);
+/// The request with the text of every place, so that the document can be released.
+Request without_document(Request request);
 
 /// What an error calls the setting or operand `key`: its place, or the flag that would set it.
 std::string place_of(const Request& request, const std::string& key);
+
+/// Gives what `act` gives; an error of a setting becomes one at the setting's place.
+template <class Act>
+decltype(auto) at_places(const Request& request, const Act& act) {
+    try {
+        return act();
+    } catch (const SettingError& error) {
+        throw Error(error.kind(), place_of(request, error.where()), error.what());
+    }
+}
 
 }  // namespace attn::cli

@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/apply.hpp"
 #include "cli/request/head.hpp"
 #include "cli/request/operand_rules.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "core/plan/operand_shapes.hpp"
@@ -147,7 +147,9 @@ bool has_layout(const json& head) {
     return member(head, "layout").is_object() && member(head, "config").is_object();
 }
 
-Request request_of_result(const json& head, const std::string& location, Request request) {
+Request request_of_result(const json& head, const std::string& location, Request flags) {
+    RequestBuilder builder{std::move(flags)};
+    Request& request = builder.request;
     const ModeRow& mode = mode_in(head, location);
     request.settings.mode = mode.mode;
     const json config = member(head, "config");
@@ -160,22 +162,22 @@ Request request_of_result(const json& head, const std::string& location, Request
                                " does not have; expected the config of a result");
         if ((key == "precision" || key == "token") && request.has(key)) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-        apply_said(request, key, value, location + ": " + key + " " + io::shortened(text));
+        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
     take_labels(head, "tokens", request.tokens);
     take_labels(head, "context_tokens", request.context_tokens);
-    return request;
+    return std::move(builder.request);
 }
 
 Plan plan_of_result(const json& head, Settings settings, const std::string& location,
-                    const Ask& ask) {
+                    const PlanOptions& options) {
     const json layout = member(head, "layout");
     if (!layout.is_object())
         fail(location,
              "has no layout, which says how its arrays are to be read; expected a result of this "
              "version of attn");
     settings.kernel = "auto";  // whatever computed the result
-    const auto make = [&](const Ask& of_plan) {
+    const auto make = [&](const PlanOptions& of_plan) {
         try {
             return make_plan(settings, OperandReader(layout, location).read(settings.mode),
                              of_plan);
@@ -184,12 +186,12 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
                                error.where() + ": " + error.what());
         }
     };
-    Ask streamed;
-    streamed.may_stream = true;
+    PlanOptions streamed;
+    streamed.stream = true;
     Plan plan = make(streamed);
     check_same(member(head, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes", location);
     check_same(layout, json::parse(layout_json(plan)), "layout", location);
-    return ask.walks ? make(ask) : plan;
+    return options.trace ? make(options) : plan;
 }
 
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {

@@ -22,7 +22,7 @@ Request request_of_result(const nlohmann::json& head, const std::string& locatio
 /// The plan of the result with this head and the settings of its config. Errors: kind input, where
 /// the layout is malformed or differs from what the plan says.
 Plan plan_of_result(const nlohmann::json& head, Settings settings, const std::string& location,
-                    const Ask& ask = {});
+                    const PlanOptions& options = {});
 
 /// Throws an Error of kind input where a list of labels has another length than what it labels.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

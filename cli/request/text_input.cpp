@@ -1,4 +1,3 @@
-// Inputs without a file; see text_input.hpp.
 #include "cli/request/text_input.hpp"
 
 #include <algorithm>
@@ -31,44 +30,50 @@ void check_table_size(const Request& request, std::size_t words) {
                    "the embedded text");
 }
 
+bool is_known(std::string_view name) {
+    const std::string_view all = io::example_names;
+    for (std::size_t from = 0; from < all.size();) {
+        const std::size_t bar = std::min(all.find('|', from), all.size());
+        if (all.substr(from, bar - from) == name) return true;
+        from = bar + 1;
+    }
+    return false;
+}
+
 }  // namespace
 
-void embed_text(Request& request, Operands& operands, const std::string& text) {
-    Words words = split_words(text);
-    if (words.tokens.empty())
-        throw Error(ErrorKind::input, place_of(request, "text"),
-                    "no word in it; expected at least one");
-    request.text = text;
+Request with_text(Request request) {
+    if (request.example) {
+        if (!is_known(*request.example))
+            throw Error(ErrorKind::usage, place_of(request, "example"),
+                        "unknown; expected " + std::string(io::example_names));
+        const io::Example example = io::find_example(*request.example);
+        if (!example.text.empty()) request.text = example.text;
+    }
+    if (!request.text) return request;
     request.vocab_size = request.vocab_size.value_or(default_vocab_size);
     request.embed_dim = request.embed_dim.value_or(default_embed_dim);
     request.embed_seed = request.embed_seed.value_or(Seed{});
+    return request;
+}
+
+TextInput read_text(const Request& request) {
+    if (!request.text) {
+        io::Example example = io::find_example(*request.example);
+        return {std::move(example.inputs.values), {}, std::move(example.tokens)};
+    }
+    Words words = split_words(*request.text);
+    if (words.tokens.empty())
+        throw Error(ErrorKind::input, place_of(request, "text"),
+                    "no word in it; expected at least one");
     if (*request.vocab_size < words.vocabulary)
         throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
                     "the text has " + std::to_string(words.vocabulary) +
                         " different words; expected at least as many");
     check_table_size(request, words.tokens.size());
-    operands.inputs = embed(words.ids, *request.vocab_size, *request.embed_dim, *request.embed_seed,
-                            request.settings.dtype);
-    operands.token_ids = std::move(words.ids);
-    if (!request.has("tokens")) request.tokens = std::move(words.tokens);
-}
-
-void read_example(Request& request, Operands& operands) {
-    const std::string& name = *request.example;
-    const std::string_view all = io::example_names;
-    for (std::size_t from = 0; from < all.size();) {
-        const std::size_t bar = std::min(all.find('|', from), all.size());
-        if (all.substr(from, bar - from) == name) {
-            io::Example example = io::find_example(name);
-            if (!example.text.empty()) return embed_text(request, operands, example.text);
-            if (request.tokens.empty()) request.tokens = std::move(example.tokens);
-            operands.inputs = std::move(example.inputs.values);
-            return;
-        }
-        from = bar + 1;
-    }
-    throw Error(ErrorKind::usage, place_of(request, "example"),
-                "unknown; expected " + std::string(all));
+    RealArray inputs = embed(words.ids, *request.vocab_size, *request.embed_dim,
+                             *request.embed_seed, request.settings.dtype);
+    return {std::move(inputs), std::move(words.ids), std::move(words.tokens)};
 }
 
 }  // namespace attn::cli

@@ -1,18 +1,27 @@
 // Inputs without a file: a text whose words are embedded, and the built-in examples.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/request/request.hpp"
-#include "core/layer/operands.hpp"
+#include "core/base/real_array.hpp"
 
 namespace attn::cli {
 
-/// Embeds the words as PyTorch's nn.Embedding would: (words, embed_dim). The request keeps the text
-/// and every default that was used. Errors: kinds usage and input, at the setting's place.
-void embed_text(Request& request, Operands& operands, const std::string& text);
+struct TextInput {
+    RealArray inputs;
+    std::vector<std::int64_t> token_ids;  ///< of a text; else empty
+    std::vector<std::string> tokens;      ///< labels
+};
 
-/// Reads the example that the request names. Errors: kind usage, for an unknown one.
-void read_example(Request& request, Operands& operands);
+/// The request with the text of its example, and with every default of the text's embedding.
+/// Errors: kind usage, for an unknown example.
+Request with_text(Request request);
+
+/// The words of the request's text, embedded as PyTorch's nn.Embedding would: (words, embed_dim);
+/// else the matrix of its example. Errors: kinds usage and input, at the setting's place.
+TextInput read_text(const Request& request);
 
 }  // namespace attn::cli

@@ -20,10 +20,10 @@ double flops_of(const Plan& plan) {
 
 }  // namespace
 
-Cost cost_of(const Plan& plan, const MemoryNeed& need, const Ask& ask) {
+Cost cost_of(const Plan& plan, const MemoryNeed& need, const PlanOptions& options) {
     std::uint64_t numbers = 0;
     plan.emit.for_each([&](ArrayId array) { numbers += plan.numbers<std::uint64_t>(array); });
-    return {flops_of(plan), need.total(), memory_of_answer(plan, ask), numbers};
+    return {flops_of(plan), need.total(), memory_of_answer(plan, options), numbers};
 }
 
 }  // namespace attn

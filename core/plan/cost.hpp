@@ -5,6 +5,6 @@
 
 namespace attn {
 
-Cost cost_of(const Plan& plan, const MemoryNeed& need, const Ask& ask);
+Cost cost_of(const Plan& plan, const MemoryNeed& need, const PlanOptions& options);
 
 }  // namespace attn

@@ -43,8 +43,8 @@ std::size_t vector_lanes_of(const kernels::Kernel& kernel, Dtype dtype) {
 
 class Peak {
 public:
-    Peak(const Plan& plan, const OperandShapes& operands, const Ask& ask)
-        : plan_(plan), shapes_(operands), ask_(ask), fused_(plan.backend->is_fused()),
+    Peak(const Plan& plan, const OperandShapes& operands, const PlanOptions& options)
+        : plan_(plan), shapes_(operands), options_(options), fused_(plan.backend->is_fused()),
           element_(static_cast<double>(row_of(plan.dtype).size)),
           lanes_(fused_ ? lanes_of(*plan.backend->kernel, plan.dtype) : 1) {}
 
@@ -54,7 +54,7 @@ public:
         tokens_ = bytes_of(shapes_.inputs) + bytes_of(shapes_.context) + bytes_of(shapes_.query) +
                   bytes_of(shapes_.key) + bytes_of(shapes_.value);
         held_ = masks_ + past_ + tokens_;
-        note(ask_.text_while_reading);
+        note(options_.text_bytes_while_reading);
         row_of(plan_.mode).projects ? make_heads() : unpack_heads();
         join_cache();
         attend();
@@ -81,7 +81,7 @@ private:
 
     /// Memory in addition to the stored arrays, of it `steps` for queries and keys.
     void note(double more, double steps = 0) {
-        const MemoryNeed now{ask_.text + held_ + more, steps};
+        const MemoryNeed now{options_.text_bytes + held_ + more, steps};
         if (now.total() > peak_.total()) peak_ = now;
     }
 
@@ -188,7 +188,7 @@ private:
                                row_of(plan_.dtype).size,
                                lanes_,
                                vector_lanes_of(kernel, plan_.dtype),
-                               std::max<std::size_t>(1, ask_.threads),
+                               std::max<std::size_t>(1, options_.threads),
                                plan_.dropout.p != 0,
                                plan_.independent_heads(),
                                plan_.streams,
@@ -218,7 +218,7 @@ private:
 
     const Plan& plan_;
     const OperandShapes& shapes_;
-    const Ask& ask_;
+    const PlanOptions& options_;
     bool fused_;
     double element_;
     std::size_t lanes_;  // columns of a kernel's panel
@@ -231,11 +231,11 @@ private:
 
 }  // namespace
 
-MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask) {
-    return Peak(plan, operands, ask).find();
+MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const PlanOptions& options) {
+    return Peak(plan, operands, options).find();
 }
 
-double memory_of_answer(const Plan& plan, const Ask& ask) {
+double memory_of_answer(const Plan& plan, const PlanOptions& options) {
     const auto element = static_cast<double>(row_of(plan.dtype).size);
     double numbers = 0;
     plan.emit.for_each([&](ArrayId array) {
@@ -245,7 +245,7 @@ double memory_of_answer(const Plan& plan, const Ask& ask) {
     if (plan.streams)
         numbers += product({plan.batch, plan.heads, plan.rows, plan.d_k}) +
                    plan.numbers<double>("present_key") + plan.numbers<double>("present_value");
-    return ask.text + element * numbers;
+    return options.text_bytes + element * numbers;
 }
 
 }  // namespace attn

@@ -14,9 +14,9 @@ struct MemoryNeed {
 };
 
 /// Accepts sizes beyond any machine's memory. The plan must be complete except for its cost.
-MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const Ask& ask);
+MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const PlanOptions& options);
 
 /// Bytes that are still in use while the result is written.
-double memory_of_answer(const Plan& plan, const Ask& ask);
+double memory_of_answer(const Plan& plan, const PlanOptions& options);
 
 }  // namespace attn

@@ -103,11 +103,11 @@ std::string missing_array(const std::string& name, const ArraySet& available) {
 }
 
 /// Sorts the names of arrays, without repetitions, and replaces `all` by all of them.
-ArraySet resolve_emit(Settings& s, const Plan& plan) {
+ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan) {
     const ArraySet available =
         ArraySet::of([&](const ArrayRow& row) { return row.from != From::walk && plan.has(row); });
     ArraySet wanted;
-    for (const std::string& name : s.emit) {
+    for (const std::string& name : emit) {
         const auto id = find_array(name);
         if (name == "all")
             wanted.add(available);
@@ -116,8 +116,8 @@ ArraySet resolve_emit(Settings& s, const Plan& plan) {
         else
             refuse("emit", missing_array(name, available));
     }
-    s.emit.clear();
-    wanted.for_each([&](ArrayId id) { s.emit.emplace_back(id.row().name); });
+    emit.clear();
+    wanted.for_each([&](ArrayId id) { emit.emplace_back(id.row().name); });
     return wanted;
 }
 
@@ -210,7 +210,10 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
 }  // namespace
 
 // The order of checks decides which of several errors is reported.
-Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
+Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& options) {
+    if (options.token) s.token = options.token;
+    if (!options.kernel.empty()) s.kernel = options.kernel;
+    if (options.trace) s.average_heads = false;
     Plan plan;
     plan.mode = s.mode;
     plan.dtype = s.dtype;
@@ -226,7 +229,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
         throw SettingError(ErrorKind::input, "context_length",
                            "the input has " + std::to_string(plan.q_len) +
                                " tokens; expected at most " + std::to_string(*s.context_length));
-    if (ask.walks) s.token = s.token.value_or(walked_query(plan));
+    if (options.trace) s.token = s.token.value_or(walked_query(plan));
     if (s.token.value_or(0) >= plan.q_len)
         refuse("token", "there are " + std::to_string(plan.q_len) + " tokens; expected 0 to " +
                             std::to_string(plan.q_len - 1));
@@ -240,18 +243,20 @@ Plan make_plan(Settings s, const OperandShapes& operands, const Ask& ask) {
     resolve_scores(s, plan);
     resolve_draws(s);
     plan.met = needs_met(s, operands);
-    plan.emit = resolve_emit(s, plan);
+    std::vector<std::string> emit = options.emit ? *options.emit : std::move(s.emit);
+    plan.emit = resolve_emit(emit, plan);
+    if (!options.emit) s.emit = std::move(emit);
     plan.shown.average_heads = s.average_heads;
     take_settings(plan, s, operands.weights.has_value());
     plan.backend = &choose_backend(s.kernel, plan);
-    plan.streams = ask.may_stream && streams_weights(plan);
-    const MemoryNeed need = memory_need(plan, operands, ask);
+    plan.streams = options.stream && streams_weights(plan);
+    const MemoryNeed need = memory_need(plan, operands, options);
     if (!is_small(s, plan)) check_memory(plan, need, widest);
-    plan.cost = cost_of(plan, need, ask);
+    plan.cost = cost_of(plan, need, options);
     // Steps that allocate, once there is enough memory.
     plan.sink = s.sink.size() == 1 ? std::vector<double>(plan.heads, s.sink[0]) : s.sink;
     if (s.rope) plan.rope = {*s.rope, rope_frequencies(*s.rope_base, *s.rope_dims, s.rope_scaling)};
-    if (ask.walks)
+    if (options.trace)
         plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::walk; }));
     plan.config = std::move(s);
     plan.operands = operands;

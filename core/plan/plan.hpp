@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -118,16 +120,21 @@ struct Plan : ScoreSettings, MaskSettings {
 };
 
 /// Inputs of a plan besides its settings.
-struct Ask {
-    bool may_stream = false;        ///< large arrays of weights may be computed while they are read
-    bool walks = false;             ///< every step of one query, one in the middle by default
-    std::size_t threads = 1;        ///< that share the work
-    double text = 0;                ///< bytes of the question's text that stays in memory
-    double text_while_reading = 0;  ///< bytes of text that is freed once it is read
+struct PlanOptions {
+    bool stream = false;      ///< large arrays of weights may be computed while they are read
+    bool trace = false;       ///< every step of one query, one in the middle by default
+    std::size_t threads = 1;  ///< that share the work
+    double text_bytes = 0;    ///< the question's text that stays in memory
+    double text_bytes_while_reading = 0;  ///< text that is freed once it is read
+
+    /// Replace the settings' own, where given; `Plan::config` keeps the settings' emit.
+    std::optional<std::vector<std::string>> emit = {};
+    std::string_view kernel = {};
+    std::optional<std::uint64_t> token = {};
 };
 
 /// Fills in every default, checks every setting against the others and against the shapes, and
 /// selects the backend. Errors: SettingError of kind usage, shape, input or unsupported.
-Plan make_plan(Settings settings, const OperandShapes& operands, const Ask& ask = {});
+Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptions& options = {});
 
 }  // namespace attn

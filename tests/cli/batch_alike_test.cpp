@@ -103,8 +103,8 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
         record.text = text;
         record.size = text.size();
         record.id = std::to_string(line);
-        const Answer answer = of_all.answer(record);
-        const Answer alone = Answerer(defaults, false, 1, models).answer(record);
+        const RecordOutcome answer = of_all.answer(record);
+        const RecordOutcome alone = Answerer(defaults, false, 1, models).answer(record);
         CAPTURE(text);
         CHECK(answer.line.text() == alone.line.text());
         CHECK(answer.problem == alone.problem);

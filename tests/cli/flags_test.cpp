@@ -12,10 +12,10 @@
 #include "cli/args/parse.hpp"
 #include "cli/args/unknown.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
@@ -88,7 +88,7 @@ std::vector<std::string> slips_of(const std::string& name) {
 }
 
 std::string context_of(const Words& words) {
-    return config_of(request_of(parsed(words)));
+    return config_of(make_request(parsed(words)));
 }
 
 }  // namespace
@@ -226,11 +226,11 @@ TEST_CASE(
     for (const Given& given : parsed({"batch"}).given)
         CHECK(given.option->key != std::string("format"));
     CHECK(parsed({"compare", "a", "b"}).given.empty());
-    Request request = request_of(parsed({"self", "x.json", "--d-out", "7"}));
-    apply_key(request, "seed", 9, std::string("x.json:1:2"));
-    apply_key(request, "d_out", 9, std::string("x.json:1:9"));
-    CHECK(request.settings.seed.bits == 9);
-    CHECK(request.settings.d_out == 7);
+    RequestBuilder builder{make_request(parsed({"self", "x.json", "--d-out", "7"}))};
+    builder.apply_key("seed", 9, std::string("x.json:1:2"));
+    builder.apply_key("d_out", 9, std::string("x.json:1:9"));
+    CHECK(builder.request.settings.seed.bits == 9);
+    CHECK(builder.request.settings.d_out == 7);
     ::unsetenv("ATTN_CONFIG");
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
     const auto error_of = [&](const std::string& text) {
         write_text("flags.json", text);
         return test::error_of([] {
-            request_of(parsed({"self", "x.json", "--config", "flags.json"}));
+            make_request(parsed({"self", "x.json", "--config", "flags.json"}));
         });
     };
     for (const auto& entry : std::map<std::string, std::string>{

@@ -9,12 +9,12 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -51,12 +51,15 @@ Settled settle(Words words) {
     for (const std::string& word : words) argv.push_back(word.c_str());
     Settled settled;
     settled.error = test::error_of([&] {
-        Request request =
-            request_of(parse(static_cast<int>(argv.size()), argv.data(), attn_program()));
+        RequestWithInput asked = open_request(
+            make_request(parse(static_cast<int>(argv.size()), argv.data(), attn_program())));
+        const OutputPlan output = plan_output(asked.request);
+        asked.request = with_output(std::move(asked.request), output);
         ThreadPool workers(1);
         io::LoadedModels models;
-        read_question(request, {workers, models}, {.settle = settle_output});
-        settled.config = json::parse(config_of(request));
+        const PlannedQuestion planned = plan_question(
+            read_question(std::move(asked), {workers, models}), {.emit = output.computed});
+        settled.config = json::parse(config_of(planned.question.request));
     });
     return settled;
 }

@@ -282,8 +282,7 @@ TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it 
             changed[change.first] = change.second;
             write_text("m/config.json", changed.dump());
             const json found = inspected({"m"});
-            const Outcome asked =
-                run_attn({"multihead", "--weights", "m", "--token-ids", "0", "--format", "none"});
+            const Outcome asked = run_attn({"multihead", "--weights", "m", "--token-ids", "0"});
             CHECK(asked.code != 0);
             CHECK("attn: error: " + problem_of(found) + "\n" == asked.err);
             CHECK(!found.contains("command"));

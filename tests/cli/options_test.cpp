@@ -11,10 +11,10 @@
 #include "cli/args/help.hpp"
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -25,7 +25,7 @@ namespace {
 
 Request asked(std::vector<const char*> words) {
     words.insert(words.begin(), "attn");
-    return request_of(parse(static_cast<int>(words.size()), words.data(), attn_program()));
+    return make_request(parse(static_cast<int>(words.size()), words.data(), attn_program()));
 }
 
 /// With single blanks, so that it does not matter where lines break.
@@ -158,10 +158,11 @@ TEST_CASE("modes: every one has a command, and errors of other commands name it 
 }
 
 TEST_CASE("options: a flag that has been given wins over the request's key") {
-    Request request = asked({"multihead", "x.json", "--heads", "4", "--no-qkv-bias"});
-    apply_key(request, "heads", 2, std::string("x.json:1:2"));
-    apply_key(request, "qkv_bias", true, std::string("x.json:1:9"));
-    apply_key(request, "seed", -5, std::string("x.json:1:20"));
+    RequestBuilder builder{asked({"multihead", "x.json", "--heads", "4", "--no-qkv-bias"})};
+    builder.apply_key("heads", 2, std::string("x.json:1:2"));
+    builder.apply_key("qkv_bias", true, std::string("x.json:1:9"));
+    builder.apply_key("seed", -5, std::string("x.json:1:20"));
+    const Request& request = builder.request;
     CHECK(request.settings.heads == 4);
     CHECK_FALSE(request.settings.qkv_bias);
     CHECK(request.settings.seed.negative);
@@ -179,10 +180,10 @@ TEST_CASE("options: config applied to a fresh request gives the same config") {
     const Request request = asked({"causal", "--example", "journey", "--dropout", "0.25", "--seed",
                                    "7", "--emit", "scores,mask", "--precision", "3", "--pretty"});
     const std::string config = config_of(request);
-    Request again;
-    again.settings.mode = Mode::causal;
+    RequestBuilder again;
+    again.request.settings.mode = Mode::causal;
     const auto members = json::parse(config);
     for (const auto& [key, value] : members.items())
-        if (key != "mode") apply_key(again, key, value, std::string("config"));
-    CHECK(config_of(again) == config);
+        if (key != "mode") again.apply_key(key, value, std::string("config"));
+    CHECK(config_of(again.request) == config);
 }

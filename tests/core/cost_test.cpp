@@ -34,10 +34,10 @@ double flops_of(const Settings& question, const Operands& operands) {
 /// Each emitted array separately, so that no two errors cancel.
 void check_cost(const Settings& question, const Operands& operands, bool may_stream = false) {
     ThreadPool workers(1);
-    const Ask ask{may_stream};
-    const test::Answered result = test::answer_of(question, operands, workers, ask);
+    const PlanOptions options{may_stream};
+    const test::Answered result = test::answer_of(question, operands, workers, options);
     Settings settings = result.settings;
-    const auto numbers_of = [&] { return test::plan_of(settings, operands, ask).cost.numbers; };
+    const auto numbers_of = [&] { return test::plan_of(settings, operands, options).cost.numbers; };
     std::uint64_t numbers = 0;
     REQUIRE(result.arrays.size() == settings.emit.size());
     for (const NamedArray& array : result.arrays) {

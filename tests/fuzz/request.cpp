@@ -9,11 +9,11 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/apply.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/option_values.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/json_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -63,16 +63,18 @@ void make_files() {
 }
 
 /// The answer as JSON; empty where it would be too large.
-std::string answer_of(Request& request, std::optional<io::InputFile> line, Purpose purpose) {
+std::string answer_of(RequestWithInput asked, const PlanOptions& options) {
     ThreadPool workers(1);
     io::LoadedModels models;
-    purpose.check = refuse_large;
+    const Runtime runtime{workers, models};
     try {
-        Question question = read_question(request, {workers, models}, purpose, std::move(line));
-        refuse_costly(question.plan);
-        Result result = compute(question.plan, std::move(question.operands), workers);
+        refuse_large(asked.request);
+        PlannedQuestion planned = plan_question(read_question(std::move(asked), runtime), options);
+        refuse_costly(planned.plan);
+        Answer answered = answer(std::move(planned), runtime);
         return test::written([&](io::Output& out) {
-            write_result(out, request, question.plan, std::move(result), workers);
+            write_result(out, answered.question.request, answered.plan, std::move(answered.result),
+                         workers);
         });
     } catch (const TooLarge&) {
         return {};
@@ -83,7 +85,8 @@ std::string answer_document(const std::string& text) {
     Request request;
     request.of_batch = true;
     request.has_mode = false;
-    return answer_of(request, io::input_file_of_line(io::source_of_line("request", text, 1)), {});
+    return answer_of(
+        open_request(request, io::input_file_of_line(io::source_of_line("request", text, 1))), {});
 }
 
 /// The config of an answer with the operands of its request: the same question.
@@ -123,7 +126,7 @@ std::vector<std::string> words_of(std::string_view bytes) {
 /// A mode's request as its config, or the error of its flags.
 std::string settled(const std::vector<std::string>& words, bool& fails) {
     std::string config;
-    const std::string error = error_of([&] { config = config_of(request_of(parsed(words))); });
+    const std::string error = error_of([&] { config = config_of(make_request(parsed(words))); });
     fails = !error.empty();
     return config;
 }
@@ -196,13 +199,14 @@ void parse_argv(std::string_view bytes) {
     error_of([&] {
         const Args args = parsed(words_of(bytes));
         if (!args.message.empty()) return;
-        Request request;
-        if (args.command->run == nullptr) {
+        if (args.command->mode != nullptr) {
             require_same_as_file(args);
-            request = request_of(args);
-            answer_of(request, {}, {.settle = settle_output});
+            RequestWithInput asked = open_request(make_request(args));
+            const OutputPlan output = plan_output(asked.request);
+            asked.request = with_output(std::move(asked.request), output);
+            answer_of(std::move(asked), {.emit = output.computed});
         } else if (args.command->name != "batch" && args.command->name != "explain") {
-            args.command->run(args, request);  // those two compute
+            args.command->run(args);  // those two compute
         }
     });
 }
@@ -218,7 +222,7 @@ void parse_flag_file(std::string_view bytes) {
         std::set<std::string> keys;
         for (const Given& given : args.given)
             require(keys.insert(given.option->key).second, "a flag is given once");
-        if (command.mode != nullptr) config_of(request_of(args));
+        if (command.mode != nullptr) config_of(make_request(args));
     });
 }
 

@@ -7,8 +7,9 @@
 
 namespace attn::test {
 
-inline Plan plan_of(const Settings& settings, const Operands& operands, const Ask& ask = {}) {
-    return make_plan(settings, shapes_of(operands), ask);
+inline Plan plan_of(const Settings& settings, const Operands& operands,
+                    const PlanOptions& options = {}) {
+    return make_plan(settings, shapes_of(operands), options);
 }
 
 /// A result with its plan.
@@ -18,8 +19,8 @@ struct Answered : Result {
 };
 
 inline Answered answer_of(const Settings& settings, Operands operands, ThreadPool& pool,
-                          const Ask& ask = {}) {
-    const Plan plan = plan_of(settings, operands, ask);
+                          const PlanOptions& options = {}) {
+    const Plan plan = plan_of(settings, operands, options);
     return {compute(plan, std::move(operands), pool), plan.config, plan.shapes()};
 }
 

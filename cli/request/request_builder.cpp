@@ -1,8 +1,8 @@
-// Flags, keys and the environment; see apply.hpp.
-#include "cli/request/apply.hpp"
+#include "cli/request/request_builder.hpp"
 
 #include <cstdlib>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -19,11 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-void store_at(Request& request, const Option& option, const json& value, ErrorKind kind,
+void store_at(RequestBuilder& builder, const Option& option, const json& value, ErrorKind kind,
               const std::string& place) {
-    const std::string problem = store(request, option, value);
+    const std::string problem = store(builder.request, option, value);
     if (!problem.empty()) throw Error(kind, place, problem);
-    request.places[option.key] = place;
+    builder.request.places[option.key] = place;
 }
 
 [[noreturn]] void refuse_second_input(const std::string& word, bool has_text) {
@@ -45,41 +45,43 @@ std::vector<std::string> known_keys(Mode mode) {
     return keys;
 }
 
-void apply_flag(Request& request, const Given& given) {
+void apply_flag(RequestBuilder& builder, const Given& given) {
     const Option& option = *given.option;
     if (io::find_invalid_utf8(given.text) != std::string::npos)
         throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
     if (given.text.find('\0') != std::string::npos)
         throw Error(ErrorKind::usage, place_of(given), "a zero character; expected none");
-    store_at(request, option, value_of(option, given.text), ErrorKind::usage, place_of(given));
-    request.places[option.key].is_default = given.giver != Giver::command_line;
+    store_at(builder, option, value_of(option, given.text), ErrorKind::usage, place_of(given));
+    builder.request.places[option.key].is_default = given.giver != Giver::command_line;
 }
 
 }  // namespace
 
-void apply_flags(Request& request, const Args& args) {
+Request with_flags(Request request, const Args& args) {
+    RequestBuilder builder{std::move(request)};
     for (const Given& given : args.given) {
         const Option& option = *given.option;
         // A command reads its own.
         if (find_option(option.key) != &option) continue;
         // Those of the environment are for all modes, and a record may say its own.
         if (given.giver == Giver::environment)
-            request.waiting.push_back(given);
+            builder.request.waiting.push_back(given);
         else
-            apply_flag(request, given);
+            apply_flag(builder, given);
     }
-    if (!request.of_batch) apply_waiting(request);
+    if (!builder.request.of_batch) builder.apply_deferred();
+    return std::move(builder.request);
 }
 
-void apply_waiting(Request& request) {
+void RequestBuilder::apply_deferred() {
     const Modes here = in(request.settings.mode);
     for (const Given& given : request.waiting)
         if ((given.option->modes & here) != 0 && !request.has(given.option->key))
-            apply_flag(request, given);
+            apply_flag(*this, given);
     request.waiting.clear();
 }
 
-void apply_key(Request& request, const std::string& key, const json& value, const Place& place) {
+void RequestBuilder::apply_key(const std::string& key, const json& value, const Place& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
     const auto fail = [&](const std::string& message) {
@@ -106,9 +108,13 @@ void apply_key(Request& request, const std::string& key, const json& value, cons
     request.places[key] = place;
 }
 
-void apply_said(Request& request, const std::string& key, const json& value,
-                const std::string& place) {
-    store_at(request, *find_option(key), value, ErrorKind::input, place);
+void RequestBuilder::apply_value(const std::string& key, const json& value,
+                                 const std::string& place) {
+    store_at(*this, *find_option(key), value, ErrorKind::input, place);
+}
+
+void RequestBuilder::apply_tokens(const json& value, const std::string& place) {
+    if (!value.is_null() && !request.keeps_flag("tokens")) apply_value("tokens", value, place);
 }
 
 void check_defaults(const Request& request) {
@@ -121,14 +127,14 @@ void check_defaults(const Request& request) {
     }
 }
 
-void apply_environment(Request& request) {
+void RequestBuilder::apply_environment() {
     const char* kernel = std::getenv("ATTN_KERNEL");
     if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;
-    store_at(request, *find_option("kernel"), kernel, ErrorKind::usage,
+    store_at(*this, *find_option("kernel"), kernel, ErrorKind::usage,
              "ATTN_KERNEL=" + io::shortened(kernel));
 }
 
-Request request_of(const Args& args) {
+Request make_request(const Args& args) {
     Request request;
     request.settings.mode = args.command->mode->mode;
     for (const std::string& word : args.words) {
@@ -139,7 +145,7 @@ Request request_of(const Args& args) {
         else
             refuse_second_input(word, args.gives("text"));
     }
-    apply_flags(request, args);
+    request = with_flags(std::move(request), args);
     if (!args.input) return request;
     if (!request.input.empty()) throw Error(ErrorKind::usage, "-", "a second input; expected one");
     if (args.input->empty())

@@ -1,0 +1,294 @@
+#include "cli/request/operands.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/args/option.hpp"
+#include "cli/request/discreet.hpp"
+#include "cli/request/document.hpp"
+#include "cli/request/input.hpp"
+#include "cli/request/model_input.hpp"
+#include "cli/request/notes.hpp"
+#include "cli/request/numeric_masks.hpp"
+#include "cli/request/operand_rules.hpp"
+#include "cli/request/request_builder.hpp"
+#include "cli/request/schemas.hpp"
+#include "cli/request/text_input.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+class OperandReader {
+public:
+    OperandReader(const Request& request, const OperandSources& sources, ThreadPool& workers,
+                  ReadOperands& read)
+        : request_(request), input_(sources.input), model_(sources.model),
+          text_bytes_(sources.text_bytes), workers_(workers), read_(read), operands_(read.operands),
+          masks_(request, operands_) {}
+
+    void read() {
+        const bool of_document = is_model_of_document(request_);
+        if (model_ != nullptr)
+            read_named(request_, of_document, [&] {
+                operands_.weights = model_->read_weights(request_);
+                operands_.norm = model_->read_norm(request_);
+            });
+        if (mode().projects && request_.token_ids.empty()) read_inputs();
+        for (const OperandRule& rule : operand_rules())
+            if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
+        if (!request_.token_ids.empty())
+            read_named(request_, of_document, [&] { embed_token_ids(); });
+        if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
+        add_notes(masks_.resolve());
+        check_tokens();
+        read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
+    }
+
+private:
+    /// A request of a batch may say it.
+    const ModeRow& mode() const { return row_of(request_.settings.mode); }
+
+    const io::JsonMember* member(std::string_view key) const {
+        if (input_ == nullptr) return nullptr;
+        const auto found = input_->arrays.members.find(key);
+        return found == input_->arrays.members.end() ? nullptr : found->second;
+    }
+
+    const io::StoredArray* stored(std::string_view key) const {
+        if (input_ == nullptr) return nullptr;
+        const auto found = input_->stored_operands.find(key);
+        return found == input_->stored_operands.end() ? nullptr : found->second;
+    }
+
+    void add_notes(std::vector<std::string> notes) {
+        for (std::string& note : notes) read_.notes.push_back(std::move(note));
+    }
+
+    io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
+        io::ArrayRules rules;
+        rules.dtype = request_.settings.dtype;
+        rules.memory_before = text_bytes_;
+        for (const RealArray* read :
+             {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
+              &operands_.value, &operands_.past_key, &operands_.past_value})
+            rules.memory_before += read->bytes();
+        rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
+        rules.lowest_rank = lowest_rank;
+        rules.highest_rank = highest_rank;
+        return rules;
+    }
+
+    void read_inputs() {
+        const io::JsonMember* const inputs = member("inputs");
+        if (request_.example || request_.text) {
+            TextInput text = read_text(request_);
+            operands_.inputs = std::move(text.inputs);
+            operands_.token_ids = std::move(text.token_ids);
+            const bool has_labels =
+                request_.text ? request_.has("tokens") : !request_.tokens.empty();
+            if (!has_labels) read_.tokens = std::move(text.tokens);
+        } else if (request_.has_file("inputs")) {
+            read_named(request_, true,
+                       [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
+        } else if (inputs != nullptr) {
+            operands_.inputs = read_member(*inputs, rules(2, 3));
+        } else if (!request_.has("inputs")) {
+            throw Error(ErrorKind::input, input_->file.place,
+                        "a request without \"inputs\"; expected a matrix under that key");
+        } else {
+            operands_.inputs = read_tokens_file(input_->file);
+        }
+    }
+
+    /// A matrix or batch; labels of CSV name the tokens.
+    RealArray read_tokens_file(const io::InputFile& file) {
+        const bool has_number =
+            !file.source || file.source->text.find_first_of("0123456789") != std::string::npos;
+        if (!has_number && !file.document)
+            throw Error(ErrorKind::input, file.name,
+                        "holds no number; expected a matrix, or its words by --text");
+        io::MatrixLabels labels;
+        RealArray inputs =
+            rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
+        if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
+        take_labels(LabelsOf::queries, std::move(labels.rows));
+        return inputs;
+    }
+
+    /// Of a file; a request's own win over them.
+    void take_labels(LabelsOf axis, std::vector<std::string> labels) {
+        if (axis == LabelsOf::none || labels.empty()) return;
+        const bool of_keys = axis == LabelsOf::keys;
+        if (request_.has(of_keys ? "context_tokens" : "tokens")) return;
+        (of_keys ? read_.context_tokens : read_.tokens) = std::move(labels);
+    }
+
+    /// Positions go on after the cached keys.
+    void embed_token_ids() {
+        const RealArray& past = operands_.past_key;
+        const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
+        operands_.inputs = model_->embed_token_ids(request_, past_len);
+        operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
+        if (request_.has("tokens")) return;
+        ModelInput::Labels labels = model_->token_labels(request_);
+        read_.tokens = std::move(labels.tokens);
+        if (!labels.note.empty()) read_.notes.push_back(std::move(labels.note));
+    }
+
+    void read_operand(const OperandRule& rule) {
+        const io::JsonMember* const inline_array = member(rule.key);
+        const io::StoredArray* const in_file = stored(rule.key);
+        const bool is_there =
+            request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
+        if (!is_there && !rule.required) return;
+        io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
+        allowed.nonfinite = rule.nonfinite;
+        allowed.boolean = rule.mask != nullptr;
+        if (request_.has_file(rule.key)) {
+            read_named(request_, !is_from_flag(request_, rule.key),
+                       [&] { read_file(rule, allowed); });
+        } else if (inline_array != nullptr) {
+            if (rule.mask == nullptr)
+                operands_.*rule.reals = read_member(*inline_array, allowed);
+            else
+                masks_.take(rule,
+                            input_->file.document->read_array(*inline_array, allowed, &workers_));
+        } else if (in_file != nullptr) {
+            if (rule.mask == nullptr)
+                operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
+            else
+                masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
+        } else {
+            const std::string key = rule.key;
+            const std::string expected =
+                "is missing; expected a file, or \"" + key + "\" in the request";
+            if (request_.of_batch)
+                throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
+            throw Error(ErrorKind::usage, "--" + key, expected);
+        }
+    }
+
+    void read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
+        const io::InputFile file = open_operand(rule.key, rule.required);
+        io::CsvStyle style = request_.csv;
+        if (!rule.required) style = {.has_flags = false};
+        io::MatrixLabels labels;
+        if (rule.mask == nullptr) {
+            operands_.*rule.reals =
+                rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
+            take_labels(rule.labels, std::move(labels.rows));
+        } else {
+            masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
+        }
+        if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
+    }
+
+    RealArray read_member(const io::JsonMember& member, const io::ArrayRules& allowed) {
+        io::NumberArray read = input_->file.document->read_array(member, allowed, &workers_);
+        return rounded(as_reals(std::move(read.values), allowed.dtype), input_->file);
+    }
+
+    /// Numbers of a text are there as float64 too until all are rounded.
+    RealArray rounded(RealArray read, const io::InputFile& file) {
+        if (file.source && request_.settings.dtype == Dtype::float32)
+            largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
+        return read;
+    }
+
+    /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
+    /// caches.
+    io::InputFile open_operand(const std::string& key, bool of_tokens) {
+        io::InputFile file = io::open_input_file(path_of(request_, input_, key),
+                                                 of_tokens ? request_.input_format : nullptr,
+                                                 access_to(request_, key));
+        read_.files[key] = file.name;
+        if (file.source)
+            largest_text_ = std::max(largest_text_, static_cast<double>(file.source->text.size()));
+        return file;
+    }
+
+    void check_tokens() {
+        const bool is_operator = !mode().projects;
+        const auto rows = [](const RealArray& array) {
+            const auto& shape = array.shape();
+            return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
+        };
+        const std::size_t queries = rows(is_operator ? operands_.query : operands_.inputs),
+                          keys = rows(is_operator ? operands_.key : operands_.context);
+        if (request_.has("context_tokens"))
+            check_count("context_tokens", request_.context_tokens, keys);
+        const std::vector<std::string>& tokens = read_.tokens ? *read_.tokens : request_.tokens;
+        // With cached keys before them, the number of labels alone would not say whose they are.
+        const bool has_context_tokens =
+            !(read_.context_tokens ? *read_.context_tokens : request_.context_tokens).empty();
+        const bool names_new_keys = is_operator && operands_.past_key.dimension() != 0 &&
+                                    !has_context_tokens && tokens.size() == keys;
+        if (names_new_keys) read_.context_tokens = tokens;
+        if (!request_.has("tokens") || tokens.size() == queries) return;
+        if (input_ != nullptr && input_->arrays.one_row_of_many) {
+            read_.tokens.emplace();
+            return;
+        }
+        // In sdpa they may be those of the keys.
+        if (!is_operator || tokens.size() != keys)
+            check_count("tokens", tokens, is_operator ? keys : queries);
+    }
+
+    void check_count(const char* key, const std::vector<std::string>& labels,
+                     std::size_t count) const {
+        if (labels.size() == count) return;
+        throw Error(ErrorKind::input, place_of(request_, key),
+                    "labels for " + std::to_string(labels.size()) +
+                        (labels.size() == 1 ? " token" : " tokens") + "; expected " +
+                        std::to_string(count) + ", one a token");
+    }
+
+    const Request& request_;
+    const Input* input_;
+    const ModelInput* model_;
+    double text_bytes_;
+    ThreadPool& workers_;
+    ReadOperands& read_;
+    Operands& operands_;
+    NumericMasks masks_;
+    // Of an operand's file, and of its numbers before they are rounded, in bytes: one is read after
+    // the other.
+    double largest_text_ = 0, largest_unrounded_ = 0;
+};
+
+}  // namespace
+
+ReadOperands read_operands(const Request& request, const OperandSources& sources,
+                           ThreadPool& workers) {
+    ReadOperands read;
+    OperandReader(request, sources, workers, read).read();
+    return read;
+}
+
+std::string path_of(const Request& request, const Input* input, const std::string& key) {
+    const std::string& path = request.operand_files.at(key);
+    const bool is_piped = input != nullptr && input->file.name == "<stdin>";
+    if (io::split_data_path(path).file == "-") {
+        if (request.of_batch || is_piped)
+            throw Error(ErrorKind::usage, place_of(request, key),
+                        request.of_batch ? "standard input in a batch; expected a file"
+                                         : "standard input named twice; expected it once");
+        return path;
+    }
+    if (is_from_flag(request, key) || input == nullptr || is_piped) return path;
+    return io::path_beside(input->file.name, path);
+}
+
+bool is_model_of_document(const Request& request) {
+    const bool names_model = request.has_file("weights") || request.model_config;
+    return names_model && !(is_from_flag(request, "weights") &&
+                            (!request.model_config || is_from_flag(request, "model_config")));
+}
+
+}  // namespace attn::cli

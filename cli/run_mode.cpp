@@ -1,0 +1,31 @@
+#include "cli/run_mode.hpp"
+
+#include <string>
+#include <utility>
+
+#include "cli/request/missing_input.hpp"
+#include "cli/request/notes.hpp"
+#include "cli/request/output.hpp"
+#include "cli/request/question.hpp"
+#include "cli/request/request_builder.hpp"
+
+namespace attn::cli {
+
+int run_mode(const Args& args) {
+    const Request flags = make_request(args);
+    require_input(flags, "attn " + std::string(args.command->name));
+    RequestWithInput asked = open_request(flags);
+    const OutputPlan output = plan_output(asked.request);
+    asked.request = with_output(std::move(asked.request), output);
+    const PlanOptions options{.stream = takes_streams(asked.request), .emit = output.computed};
+    ThreadPool pool;
+    io::LoadedModels models;
+    const Runtime runtime{pool, models};
+    Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
+    const std::vector<std::string> notes = std::move(answered.question.notes);
+    write_outputs(std::move(answered), pool);
+    show_notes(notes);
+    return 0;
+}
+
+}  // namespace attn::cli
