@@ -7,9 +7,9 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
-#include "cli/request/request_builder.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/operator/array_names.hpp"

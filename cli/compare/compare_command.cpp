@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/compare/compare.hpp"
-#include "cli/request/request_builder.hpp"
 #include "cli/request/notes.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 
 namespace attn::cli {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cli/plot/plot.hpp"
-#include "cli/request/request_builder.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
 #include "cli/request/option_values.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/read/input_file.hpp"
 

@@ -11,7 +11,8 @@ struct Failure {
     int exit_code;
 };
 
-/// The exception that is being handled. In a batch nothing is looked for in place of a missing file.
+/// The exception that is being handled. In a batch nothing is looked for in place of a missing
+/// file.
 Failure current_failure(bool in_batch = false);
 
 }  // namespace attn::cli

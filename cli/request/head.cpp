@@ -8,13 +8,6 @@
 namespace attn::cli {
 namespace {
 
-template <class T>
-std::string json_text(const T& value) {
-    std::string text;
-    io::append_json(text, value);
-    return text;
-}
-
 void append_weight(std::string& text, const std::string& name, const ProjectionShape& p) {
     io::append_member(text, "W_" + name, Shape{p.groups, p.d_out, p.d_in});
     if (p.has_bias) io::append_member(text, "b_" + name, Shape{p.groups, p.d_out});
@@ -84,12 +77,12 @@ std::string layout_json(const Plan& plan) {
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan) {
     std::vector<std::pair<std::string, std::string>> head;
     head.reserve(8);
-    head.emplace_back("schema", json_text(schemas::result));
+    head.emplace_back("schema", io::value_text(schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
-    head.emplace_back("mode", json_text(row_of(request.settings.mode).name));
-    if (!request.tokens.empty()) head.emplace_back("tokens", json_text(request.tokens));
+    head.emplace_back("mode", io::value_text(row_of(request.settings.mode).name));
+    if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
     if (!request.context_tokens.empty())
-        head.emplace_back("context_tokens", json_text(request.context_tokens));
+        head.emplace_back("context_tokens", io::value_text(request.context_tokens));
     head.emplace_back("config", config_of(request));
     head.emplace_back("shapes", shapes_json(plan.shapes()));
     head.emplace_back("layout", layout_json(plan));

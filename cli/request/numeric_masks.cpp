@@ -20,8 +20,7 @@ bool is_0_or_1(const io::NumberArray& array) {
 
 }  // namespace
 
-void NumericMasks::take(const OperandRule& rule, io::NumberArray read,
-                        const io::InputFile* file) {
+void NumericMasks::take(const OperandRule& rule, io::NumberArray read, const io::InputFile* file) {
     const Taken mask{&rule, file != nullptr ? file->name : std::string()};
     const bool has_booleans = file == nullptr || file->format->booleans;
     if (!has_booleans || read.integers) check_polarity(read, mask);

@@ -14,7 +14,8 @@ namespace attn::cli {
 /// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
 class NumericMasks {
 public:
-    NumericMasks(const Request& request, Operands& operands) : request_(request), operands_(operands) {}
+    NumericMasks(const Request& request, Operands& operands)
+        : request_(request), operands_(operands) {}
 
     /// Makes an operand of a mask, of the request itself or of a file. Errors: usage, where the
     /// mask could be either.

@@ -29,13 +29,6 @@
 namespace attn::cli {
 namespace {
 
-template <class T>
-std::string json_text(const T& value) {
-    std::string text;
-    io::append_json(text, value);
-    return text;
-}
-
 /// Settings of one format that another would ignore.
 void check_style(const Request& request) {
     const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
@@ -70,7 +63,7 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
         throw Error(ErrorKind::usage, place_of(request, "save_weights"),
                     "init none has no parameters; expected another init, or --weights");
     io::Report report;
-    report.head.emplace_back("schema", json_text(schemas::weights));
+    report.head.emplace_back("schema", io::value_text(schemas::weights));
     report.head.emplace_back("config", config_of(request));
     report.arrays = std::visit(
         [&](const auto& weights) {

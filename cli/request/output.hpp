@@ -28,8 +28,8 @@ struct OutputPlan {
 };
 
 /// Decides the output's format by the flag or the file's suffix, and what is emitted where a format
-/// holds one array, before any array is read. Errors: kind usage, for settings that the format would
-/// ignore and names that promise none, or another.
+/// holds one array, before any array is read. Errors: kind usage, for settings that the format
+/// would ignore and names that promise none, or another.
 OutputPlan plan_output(Request request);
 
 /// The request with the plan's format and arrays.

@@ -31,9 +31,9 @@ json member(const json& object, const std::string& key) {
 }
 
 /// Reads the shapes that operands_json() writes.
-class OperandReader {
+class LayoutReader {
 public:
-    OperandReader(const json& layout, const std::string& location)
+    LayoutReader(const json& layout, const std::string& location)
         : layout_(layout), operands_(member(layout, "operands")), location_(location) {}
 
     OperandShapes read(Mode mode) const {
@@ -179,8 +179,7 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
     settings.kernel = "auto";  // whatever computed the result
     const auto make = [&](const PlanOptions& of_plan) {
         try {
-            return make_plan(settings, OperandReader(layout, location).read(settings.mode),
-                             of_plan);
+            return make_plan(settings, LayoutReader(layout, location).read(settings.mode), of_plan);
         } catch (const SettingError& error) {
             fail(location, std::string("config and layout.operands contradict each other: ") +
                                error.where() + ": " + error.what());

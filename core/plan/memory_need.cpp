@@ -231,7 +231,8 @@ private:
 
 }  // namespace
 
-MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands, const PlanOptions& options) {
+MemoryNeed memory_need(const Plan& plan, const OperandShapes& operands,
+                       const PlanOptions& options) {
     return Peak(plan, operands, options).find();
 }
 

@@ -20,7 +20,7 @@ struct CsvLine {
     std::vector<Field> fields;
     std::size_t line = 0;      // from 1
     std::size_t offset = 0;    // of its first byte
-    bool after_blank = false;  // a line of blanks stands before it, behind the last record
+    bool after_blank = false;  // a line of blanks comes before it and after the last record
 
     bool begins_with_hash() const { return !fields[0].quoted && fields[0].text.starts_with('#'); }
 };

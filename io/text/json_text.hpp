@@ -48,6 +48,14 @@ void append_json(std::string& out, const T& value) {
     }
 }
 
+/// A value alone.
+template <class T>
+std::string value_text(const T& value) {
+    std::string text;
+    append_json(text, value);
+    return text;
+}
+
 /// `"key":value`, after a comma unless it is the first member of its object. Keys are constants
 /// that need no escapes.
 template <class T>

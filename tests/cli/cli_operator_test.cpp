@@ -331,8 +331,7 @@ TEST_CASE("operator: errors") {
               "{" + qkv + "}",
               2,
               "--causal-align top-left: there is nothing to align; expected causal, window or "
-              "alibi beside "
-              "it"},
+              "alibi with it"},
              {{"multihead", "--init", "none", "--heads", "2", "--kv-heads", "1"},
               "[[1,2,3,4]]",
               2,

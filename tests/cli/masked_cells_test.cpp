@@ -118,8 +118,9 @@ private:
             block(made, made.by_rules,
                   [&](auto b, auto, auto, auto k) { return signed_of(k) >= lengths[b]; });
         }
-        const bool is_causal = chance(30), has_window = chance(40), ends_with_keys = chance(40);
-        if (is_causal || has_window || ends_with_keys)
+        const bool is_causal = chance(30), has_window = chance(40), has_alibi = chance(20),
+                   ends_with_keys = chance(40);
+        if (is_causal || has_window || has_alibi)
             made.words.insert(made.words.end(),
                               {"--causal-align", ends_with_keys ? "bottom-right" : "top-left"});
         const auto distance = [&made, lengths, ends_with_keys](auto b, auto q, auto k) {
@@ -142,7 +143,7 @@ private:
                 return (left >= 0 && d < -left) || (right >= 0 && d > right);
             });
         }
-        if (chance(20)) made.words.emplace_back("--alibi");
+        if (has_alibi) made.words.emplace_back("--alibi");
     }
 
     /// Of each head, or of all of them; boolean or additive.
@@ -231,7 +232,9 @@ Maps maps_of_terminal(const std::string& text, std::size_t rows, std::size_t col
             letters += attn::io::take_character(rest);
         const bool is_keys =
             line.starts_with("  ") && line.find_first_not_of(" 0123456789") == std::string::npos;
-        const bool is_row = line.size() > 1 && line[0] >= '0' && line[0] <= '9' && line[1] == ' ';
+        // A row of blocked cells is its label alone.
+        const bool is_row = !line.empty() && line[0] >= '0' && line[0] <= '9' &&
+                            (line.size() == 1 || line[1] == ' ');
         if (is_keys) {
             places.clear();
             for (std::size_t at = 0; at < line.size(); ++at)

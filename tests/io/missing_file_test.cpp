@@ -76,7 +76,7 @@ TEST_CASE("missing files: nothing is guessed where nothing is near") {
           "no such file, for there is no folder none; expected a file that is there");
     CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
     CHECK(about_missing_file("to be or not").find("--text") != std::string::npos);
-    CHECK(about_missing_file("https://host/x.csv").find("fetched") != std::string::npos);
+    CHECK(about_missing_file("https://host/x.csv").find("download") != std::string::npos);
 }
 
 TEST_CASE("missing files: names of others do no harm, and many take no time") {
