@@ -1,4 +1,4 @@
-// The table of commands; see commands.hpp. A mode's words stand here, a command's in its room.
+// The rows of the modes are here; each other command has its row in its own module.
 #include "cli/commands.hpp"
 
 #include "cli/batch/batch_command.hpp"
@@ -21,7 +21,7 @@ constexpr const char* input_of_layer =
     "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
-/// The common flags; a mode's short help shows the first ten that it has.
+/// The common flags. A mode's short help shows the first ten that it accepts.
 constexpr OwnHelp daily[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},

@@ -1,4 +1,4 @@
-// All that may stand on the command line of attn.
+// The grammar of attn's command line: its commands and options.
 #pragma once
 
 #include "cli/args/args.hpp"

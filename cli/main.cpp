@@ -1,5 +1,4 @@
-// attn: parse the command line, run the command. Errors become one line and an exit code here and
-// nowhere else.
+// Parses the command line and runs the command. Errors become one line and an exit code here.
 #include <fcntl.h>
 
 #include <cerrno>
@@ -20,8 +19,8 @@ namespace {
 
 using namespace attn;
 
-/// Where one of the three standard files was closed, another file would get its number and be taken
-/// for it. What stands there instead can be neither read (0) nor written (1, 2).
+/// If a standard descriptor (0, 1 or 2) is closed, the next opened file would get its number and be
+/// mistaken for it. /dev/null takes its place, not readable as 0 and not writable as 1 or 2.
 void hold_standard_files() {
     for (int file = 0; file < 3; ++file)
         if (::fcntl(file, F_GETFD) == -1 && errno == EBADF)
@@ -53,7 +52,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     hold_standard_files();
-    // A closed pipe and a file that grows too large are seen as failed writes.
+    // Ignored, these signals leave failed writes: to a closed pipe, or above the file size limit.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     attn::io::remove_temporaries_at_signals();
     attn::cli::prepare_for_lack_of_memory();

@@ -1,4 +1,4 @@
-// A mode's command: one question, its answer and its files.
+// The command of a mode: reads one question, computes its answer and writes its files.
 #pragma once
 
 #include "cli/args/args.hpp"

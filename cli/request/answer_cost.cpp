@@ -1,4 +1,3 @@
-// What the text of an answer takes; see answer_cost.hpp.
 #include "cli/request/answer_cost.hpp"
 
 #include <algorithm>
@@ -12,8 +11,8 @@
 namespace attn::cli {
 namespace {
 
-/// Of the pairs of queries and keys, those that neither causal attention nor a window blocks: of
-/// queries spread over all of them.
+/// The fraction of (query, key) pairs that neither causal attention nor the window masks. It is
+/// estimated from at most 64 evenly spaced queries; it is 1 for small answers.
 double part_seen(const Plan& plan) {
     constexpr std::size_t most = 64, few = std::size_t{1} << 16;
     if ((!plan.causal && plan.window.empty()) || plan.cost.numbers < few) return 1;
@@ -30,7 +29,7 @@ double part_seen(const Plan& plan) {
     return seen / static_cast<double>(asked) / static_cast<double>(plan.kv_len);
 }
 
-/// What a cell takes that the masks block, with its comma.
+/// Bytes of the text of a masked element, with its comma.
 std::size_t blocked_length(const Request& request, Draw draw, std::size_t visible) {
     if (draw == Draw::up) return request.precision ? visible : std::string_view("0.0,").size();
     if (draw != Draw::marks_blocked) return visible;
@@ -42,7 +41,7 @@ std::size_t blocked_length(const Request& request, Draw draw, std::size_t visibl
     return std::string_view("\"-Infinity\",").size();
 }
 
-/// Columns of the rows that are written: the last axis that is shown.
+/// Columns of the written rows: the size of the last axis that is shown.
 double columns_of(const Plan& plan, ArrayId array) {
     for (std::size_t place = 4; place-- > 0;)
         if (plan.shown.shows(array, place)) return plan.size_of<double>(array.row().axes[place]);
@@ -54,7 +53,7 @@ struct TextSize {
 };
 
 TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
-    constexpr std::size_t of_weight = 3, of_any = 4;  // "0.", a comma, and a sign
+    constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
     const Draw draw = array.row().draw;
     const std::size_t digits = request.precision.value_or(row_of(plan.dtype).digits);
     const std::size_t visible = digits + (draw == Draw::up ? of_weight : of_any);
@@ -64,7 +63,7 @@ TextSize text_size(const Request& request, const Plan& plan, ArrayId array, doub
     return {a_number * plan.numbers<double>(array), a_number};
 }
 
-/// Of the labels and the text of a result's head.
+/// Bytes of the labels and the text in a result's head.
 double head_size(const Request& request) {
     double bytes = request.text ? static_cast<double>(request.text->size()) : 0;
     for (const auto* labels : {&request.tokens, &request.context_tokens})
@@ -83,7 +82,7 @@ AnswerCost answer_cost(const Request& request, const Plan& plan) {
         pieces =
             std::max(pieces, std::min(text.bytes, text.a_number * double{io::numbers_in_pieces}));
     });
-    const double head = 2 * head_size(request);  // it is made, and then written
+    const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),
             std::max(plan.cost.memory, plan.cost.answer_memory + bytes + pieces + head)};
 }

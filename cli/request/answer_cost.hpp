@@ -1,4 +1,4 @@
-// What an answer of a batch costs: the text of its numbers, and memory.
+// The cost of an answer in a batch: the size of its text, and memory.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace attn::cli {
 
 struct AnswerCost {
-    std::uint64_t bytes;  ///< of its numbers' text, about
-    double memory;        ///< bytes at the peak, that text included
+    std::uint64_t bytes;  ///< approximate size of the text of its elements
+    double memory;        ///< peak bytes, including that text
 };
 
-/// What an answer of a batch costs, which is in memory as a whole before it is written.
+/// The cost of an answer in a batch. The whole answer is in memory before it is written.
 AnswerCost answer_cost(const Request& request, const Plan& plan);
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// A request's settings as JSON; see config.hpp.
 #include "cli/request/config.hpp"
 
 #include "cli/request/option_values.hpp"
@@ -11,7 +10,7 @@ std::string config_of(const Request& request) {
     const Mode mode = request.settings.mode;
     const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
     std::string config;
-    config.reserve(1024);  // longer than most
+    config.reserve(1024);  // longer than most configs
     config = '{';
     io::append_member(config, "mode", row_of(mode).name);
     if (!request.id.empty()) io::append_member(config, "id", io::JsonText{request.id});

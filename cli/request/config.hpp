@@ -1,4 +1,4 @@
-// A request's settings, so that it can be asked again.
+// The resolved settings of a request, from which it can be repeated.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace attn::cli {
 
-/// Every resolved setting, as a request without its inputs: a JSON object.
+/// Every resolved setting as a JSON object: a request without its inputs.
 std::string config_of(const Request& request);
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// Errors without a file's contents; see discreet.hpp.
 #include "cli/request/discreet.hpp"
 
 #include <algorithm>
@@ -9,8 +8,8 @@
 namespace attn::cli {
 namespace {
 
-/// What says nothing about contents beside what every file may be said of. A list of what may be
-/// told cannot be outwitted by a file, nor by a message that is new.
+/// Words that reveal nothing specific about a file's contents. An allowlist cannot be circumvented
+/// by a crafted file or by a new message.
 constexpr std::array<std::string_view, 22> plain_words{
     "value",  "values", "is",    "empty",   "rank",   "shape", "not",   "UTF-8",
     "UTF-16", "holds",  "a",     "no",      "zero",   "byte",  "bytes", "number",
@@ -34,7 +33,7 @@ bool is_plain(std::string_view text) {
     return true;
 }
 
-/// The file's name with line and column: no member of it, no key and value.
+/// The file's name, line and column, without a member, key or value.
 std::string place_alone(std::string where) {
     where = where.substr(0, where.find(": "));
     for (std::size_t colon; (colon = where.rfind(':')) != std::string::npos;) {

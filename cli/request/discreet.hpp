@@ -1,4 +1,4 @@
-// Errors of files that are told without anything that the files hold.
+// Reports errors in files without the files' contents.
 #pragma once
 
 #include "cli/request/request.hpp"
@@ -6,13 +6,14 @@
 
 namespace attn::cli {
 
-/// Of an error in a file's contents: where, to line and column, and what was expected; of what was
-/// found only how much there is, and what is nothing. All others go on as they are. Always throws,
-/// from the handler of the error.
+/// Rethrows an error in a file without the file's contents; call it from the handler of the error.
+/// Kind input keeps the file, line and column, and what was expected unless that contains a
+/// quotation. What was found is kept only if it consists of plain words and counts. Kinds shape and
+/// io lose only the member, key or value in their location. Other errors are rethrown unchanged.
 [[noreturn]] void throw_discreetly(const Error& error);
 
-/// Runs `read`, which opens a file that the request's document names (`by_document`), or a flag.
-/// What a record of a batch names may be the file of another than who asks.
+/// Runs `read`, which opens a file named by the request's document (`by_document`) or by a flag. A
+/// batch record may name a file that belongs to someone else, so errors do not show its contents.
 template <class Read>
 void read_named(const Request& request, bool by_document, const Read& read) {
     try {

@@ -45,7 +45,7 @@ private:
         if (document_.find("error") != nullptr)
             throw Error(ErrorKind::input, place_,
                         "a record that failed in an earlier batch; expected a request or a result");
-        // First, so that no other key is blamed for standing in the wrong mode.
+        // First, so that no other key is rejected because of the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
         check_mode();
         for (const io::JsonMember& member : document_.members()) {
@@ -119,14 +119,14 @@ private:
                             "\" as the command says");
     }
 
-    /// Nothing is looked for at the path, not even whether it is there.
+    /// The path is not accessed, not even to check that it exists.
     void refuse_file(const io::JsonMember& member) const {
         if (names_file(member.key) && document_.text(member).starts_with('"'))
             throw Error(ErrorKind::usage, document_.place(member),
                         "\"" + member.key + "\" names a file, and --no-files is on; expected none");
     }
 
-    /// A matrix, or the path of one.
+    /// Stores a matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
         builder_.request.places["inputs"] = Place(member.begin);
         if (document_.holds_array(member)) {

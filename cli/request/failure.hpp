@@ -1,4 +1,4 @@
-// What has gone wrong, as it is shown: one line, one error record, one exit code.
+// A failure in the form that is reported: as an error line or an error record, with an exit code.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct Failure {
     int exit_code;
 };
 
-/// The exception that is being handled. In a batch nothing is looked for in place of a missing
-/// file.
+/// The failure of the exception that is being handled. In a batch, the error of a missing file
+/// suggests no other file.
 Failure current_failure(bool in_batch = false);
 
 }  // namespace attn::cli

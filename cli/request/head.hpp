@@ -1,4 +1,4 @@
-// The members of a result before its arrays: what it answers, and how its arrays are laid out.
+// The members of a result before its arrays: its request, and the layout of its arrays.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace attn::cli {
 
-/// Names and JSON values, in written order: schema, id, mode, tokens, context_tokens, config,
-/// shapes, layout; those that are absent from the request are left out.
+/// Names and JSON values in the order of output: schema, id, mode, tokens, context_tokens, config,
+/// shapes, layout. Members that the request lacks are omitted.
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan);
 
 /// The sizes of a plan as a JSON object.
 std::string shapes_json(const Shapes& shapes);
 
-/// The shapes of the operands that a plan was made from, as a JSON object. Weights have the shape
-/// (groups, d_out, d_in), biases (groups, d_out), whichever way they are stored.
+/// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
+/// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
 std::string operands_json(const OperandShapes& operands);
 
-/// What arrays need to be read without guessing: positions, masks, operands and the axes of every
-/// array, as a JSON object.
+/// Everything needed to interpret the arrays without guessing, as a JSON object: positions, masks,
+/// operands and the axes of every array.
 std::string layout_json(const Plan& plan);
 
 }  // namespace attn::cli

@@ -15,7 +15,8 @@
 namespace attn::cli {
 namespace {
 
-/// One matrix is not enough for a mode without projections; a layer's result may hold all three.
+/// The error for an input of sdpa that is not a request. One matrix is not enough, but a layer's
+/// result may have all three operands.
 std::string about_operator_input(const Request& request, const Input& opened) {
     const io::InputFile& input = opened.file;
     const auto holds = [&](const char* name) {
@@ -40,7 +41,7 @@ std::string about_operator_input(const Request& request, const Input& opened) {
            "with them (attn self takes one matrix)";
 }
 
-/// Standard input can be read once.
+/// Standard input can be read only once.
 void check_standard_input(const Request& request) {
     std::size_t from_stdin = io::split_data_path(request.input).file == "-" ? 1 : 0;
     for (const auto& [key, path] : request.operand_files)
@@ -53,7 +54,7 @@ bool reads_input(const Request& request) {
     return !request.input.empty() || !request.names_input();
 }
 
-/// A result of attn's in a binary format: its context vectors are the inputs of this layer.
+/// Uses a result of attn in a binary format: its context vectors become the inputs of this layer.
 void take_result(RequestBuilder& builder, Input& input) {
     const io::ArrayFile& file = *input.file.arrays;
     if (file.metadata == nullptr) return;
@@ -67,7 +68,7 @@ void take_result(RequestBuilder& builder, Input& input) {
     input.arrays.one_row_of_many = file.config().contains("token");
 }
 
-/// A file that is no request: a matrix, a result, or the operands of sdpa.
+/// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.
 void take_arrays(RequestBuilder& builder, Input& input) {
     const io::InputFile& file = input.file;
     const Request& request = builder.request;

@@ -1,4 +1,3 @@
-// Labels of queries and keys; see labels.hpp.
 #include "cli/request/labels.hpp"
 
 namespace attn::cli {
@@ -10,7 +9,7 @@ AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& toke
     const bool is_named = !context_tokens.empty();
     if (!is_named && mode != nullptr && mode->context && mode->projects) return labels;
     const std::vector<std::string>& source = is_named ? context_tokens : tokens;
-    // Whether `tokens` are those of the keys too is known by their number alone.
+    // Only their number shows whether `tokens` also name the keys.
     const bool must_be_all = !is_named && (mode == nullptr || mode->context);
     const bool fits = must_be_all ? source.size() == lengths.keys : source.size() <= lengths.keys;
     if (source.empty() || !fits) return labels;

@@ -1,4 +1,4 @@
-// Words beside numbers: the labels of queries and keys that a request or a result has.
+// The labels of queries and keys in a request or a result.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace attn::cli {
 
-/// One label a query and one a key, cached keys included; empty where there are none.
+/// One label per query and one per key, cached keys included; empty if there are none.
 struct AxisLabels {
     std::vector<std::string> queries, keys;
 };
 
-/// How many there are to be named.
+/// The numbers of queries and keys to label.
 struct Lengths {
-    std::size_t queries = 0, keys = 0;  ///< all queries, also where one is computed
+    std::size_t queries = 0, keys = 0;  ///< all queries, even if only one is computed
 };
 
-/// `tokens` name the queries; `context_tokens` the keys that are no cached ones, and else `tokens`
-/// do, but in cross attention, and in sdpa where there are as many. Cached keys are "cached 0" and
-/// so on. Labels that do not fit are left out. `mode` is null where it is not known.
+/// `tokens` name the queries. `context_tokens` name the keys that are not cached. Without
+/// `context_tokens`, `tokens` also name those keys, except in cross attention; in sdpa only if
+/// their number equals that of all keys. Cached keys are named "cached 0" and so on. Labels that do
+/// not fit are omitted. `mode` is null if it is not known.
 AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& tokens,
                        const std::vector<std::string>& context_tokens, const Lengths& lengths);
 

@@ -1,4 +1,3 @@
-// Where a command has nothing to read but a keyboard; see missing_input.hpp.
 #include "cli/request/missing_input.hpp"
 
 #include <unistd.h>

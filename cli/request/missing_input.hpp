@@ -1,4 +1,4 @@
-// Where a command has nothing to read but a keyboard.
+// Errors for commands whose only input would be a keyboard.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace attn::cli {
 
-/// Nobody types a matrix: where standard input is a keyboard, it is taken for a forgotten input.
-/// `missing` says what is and how to give it. Errors: kind usage at `command`.
+/// Fails if standard input is a terminal: nobody types a matrix, so the input was forgotten.
+/// `missing` states what is missing and how to give it. Errors: kind usage at `command`.
 void refuse_keyboard(const std::string& command, const std::string& missing);
 
-/// The same of a question's input, where the request names none.
+/// The same for the input of a question, if the request names none.
 void require_input(const Request& request, const std::string& command);
 
 }  // namespace attn::cli

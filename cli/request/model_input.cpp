@@ -21,8 +21,8 @@
 namespace attn::cli {
 namespace {
 
-/// The file that a flag names, config.json beside the weights, or nothing. Weights that were piped
-/// or stand in the request have no path.
+/// The model's config: the file of --model-config, else config.json next to the weights; empty if
+/// there is none. Weights from a pipe or in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
     const std::string beside = io::path_beside(path, "config.json");
@@ -44,8 +44,8 @@ private:
     RequestBuilder& builder_;
 };
 
-/// What attn wrote beside parameters or a result: heads, masks and modifiers of the layer that they
-/// belong to. `config` is the file's, and null where it has none.
+/// Applies the config that attn saved with parameters or a result: heads, masks and score settings
+/// of their layer. `config` is the file's; null if it has none.
 void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
                         const std::string& path) {
     if (config.is_null()) return;
@@ -64,7 +64,7 @@ void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
     }
 }
 
-/// What holds for the whole family where neither a flag nor the file said anything.
+/// Fills in the family's defaults if neither a flag nor the file specifies a setting.
 Request with_family_defaults(Request request, const io::Family& family) {
     Settings& settings = request.settings;
     if (!family.causal && settings.mode == Mode::multihead && !request.has("causal"))
@@ -125,7 +125,7 @@ void ModelInput::find_layer(const Request& request, const std::string& prefix) {
     try {
         layer_ = io::find_layer(*file_, query);
     } catch (const Error& error) {
-        // Names of an unsupported model are not those of a broken file.
+        // An unsupported model has other tensor names: report its type, not a broken file.
         const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
         if (const std::string problem = is_whole ? type_problem(request, nullptr) : "";
             !problem.empty())
@@ -135,15 +135,15 @@ void ModelInput::find_layer(const Request& request, const std::string& prefix) {
     io::check_others(*file_, layer_);
 }
 
-/// config.json next to the weights, whatever --model-config says; empty where there is none.
+/// config.json next to the weights, regardless of --model-config; empty if there is none.
 std::string ModelInput::folder_config() const {
     if (path_.empty() || path_ == "-") return "";
     std::string path = io::path_beside(path_, "config.json");
     return io::path_exists(path) ? path : "";
 }
 
-/// What is wrong with the model type that the folder's config has, for this family; empty where
-/// there is none, or where it cannot be read.
+/// The error of the model type in the folder's config, for this family; empty if there is none, or
+/// if the config cannot be read.
 std::string ModelInput::type_problem(const Request& request, const io::Family* family) const {
     const std::string path = folder_config();
     if (path.empty()) return "";
@@ -170,7 +170,8 @@ Request ModelInput::with_model(Request asked) {
     builder.request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
     builder.request.weights_shapes = checked_shapes(request);
     check_embedding_flags(request);
-    // The other families have no config of their own; one that stands there is another program's.
+    // Families without model types have no config; a config.json next to their weights is another
+    // program's.
     const bool has_config = !family.model_types.empty();
     const std::string config_path = config_beside(request, path_ == "-" ? "" : path_);
     RequestSettings store(builder);
@@ -203,7 +204,7 @@ Request ModelInput::with_model(Request asked) {
     return std::move(builder.request);
 }
 
-/// A config that a flag sets aside still tells which embeddings and norms the model has.
+/// A config that --model-config replaces still determines which embeddings and norms the model has.
 void ModelInput::check_folder_type(const Request& request) {
     const std::string problem = type_problem(request, layer_.family);
     is_supported_ = problem.empty();
@@ -225,7 +226,7 @@ void ModelInput::check_embedding_flags(const Request& request) const {
                         " has no table of positions; expected no offset");
 }
 
-/// What is rotated follows from the settings; a buffer that says otherwise is not passed over.
+/// The settings determine the rotation; frequencies in the file that contradict them are an error.
 void ModelInput::check_rope(const Request& request, bool wants_other_angles,
                             bool wants_dims) const {
     const Settings& s = request.settings;
@@ -238,7 +239,8 @@ void ModelInput::check_rope(const Request& request, bool wants_other_angles,
                           wants_other_angles, wants_dims);
 }
 
-/// A config that was printed for other weights does not silently go with these.
+/// The shapes of the layer's weights. Errors: kind input if the request requires other shapes, as a
+/// config that was printed for other weights does.
 std::map<std::string, std::string> ModelInput::checked_shapes(const Request& request) const {
     std::map<std::string, std::string> found;
     for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
@@ -267,7 +269,8 @@ AnyLayerWeights ModelInput::read_weights(const Request& request) const {
         });
     };
     if (path_.empty()) return read();
-    // All that the numbers depend on; the prefix comes last, since it may hold anything.
+    // Everything that the weights depend on. The prefix is last because it may contain any
+    // character.
     const std::string key =
         path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) + " " +
         std::string(row_of(request.settings.dtype).name) + " " +
@@ -289,7 +292,8 @@ Array<double> ModelInput::embed_token_ids(const Request& request, std::size_t pa
                                request.settings.dtype);
 }
 
-/// Padding has a position of its own and is not counted; a flag makes it a token like the others.
+/// Padding tokens have their own position and are not counted, which is not supported. With
+/// --position-offset they are tokens like the others.
 void ModelInput::check_padding(const Request& request) const {
     const auto& ids = request.token_ids;
     if (padding_id_ && std::find(ids.begin(), ids.end(), *padding_id_) != ids.end())

@@ -1,4 +1,4 @@
-// Parameters and inputs from a published model's files, as a request asks for them.
+// Parameters and inputs from the files of a published model, as a request specifies them.
 #pragma once
 
 #include <map>
@@ -16,46 +16,47 @@
 
 namespace attn::cli {
 
-/// The weights in a folder that holds a model as Hugging Face's hub lays it out; the path itself
-/// where it is no folder. Errors: kind io, where there are none.
+/// The weights file of a folder with the layout of a model on Hugging Face's hub; `path` itself if
+/// it is not a folder. Errors: kind io if the folder has no weights.
 std::string file_in_folder(const std::string& path);
 
-/// Opens all files of the weights at `path`, as a request reads them. Errors: WrittenFile alone;
-/// what else is wrong is for whoever reads them.
+/// Opens all files of the weights at `path`, as reading a request does. Errors: only WrittenFile;
+/// whoever reads the files reports all others.
 void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
 
-/// The model of --weights: its file or files, the layer that is meant and what its config says.
+/// The model of --weights: its files, the selected layer and the settings of its config.
 class ModelInput {
 public:
-    /// Opens the weights at `path`, a file or a folder that holds a model.
+    /// Opens the weights at `path`: a file, or the folder of a model.
     ModelInput(const Request& request, io::LoadedModels& files, const std::string& path);
 
-    /// The same for weights that stand in a request, as an object of arrays.
+    /// The same for weights in a request, an object of arrays.
     ModelInput(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
-    /// The request with the settings that the model fixes: those of its config.json and of what
-    /// attn wrote beside weights, and its family's defaults. The other members take this request.
+    /// The request with the settings that the model determines. They come from its config.json,
+    /// from the config that attn saved with the weights, and from its family's defaults. Pass this
+    /// request to the other members.
     Request with_model(Request request);
 
-    /// Reads the layer's parameters.
     AnyLayerWeights read_weights(const Request& request) const;
 
-    /// The inputs that --token-ids make, (tokens, d_in); positions count from `past_len`.
+    /// The inputs from --token-ids, (tokens, d_in). Positions start at `past_len` plus the
+    /// request's position offset.
     Array<double> embed_token_ids(const Request& request, std::size_t past_len) const;
 
     struct Labels {
         std::vector<std::string> tokens;
         std::string note;
     };
-    /// The words of --token-ids by the tokenizer beside the weights; none where there is no
-    /// tokenizer, nor, with a note, where it cannot be read: the numbers do not need it.
+    /// The strings of --token-ids, from the tokenizer next to the weights. There are none without a
+    /// tokenizer, or, with a note, if it cannot be read: the computation does not need it.
     Labels token_labels(const Request& request) const;
 
-    /// The norm before the layer, where it is asked for.
+    /// The norm before the layer, if the request applies it.
     std::optional<InputNorm> read_norm(const Request& request) const;
 
-    /// Refuses words, where they cannot be the model's input, and notes what is left out of the
-    /// model: its embedding, its norm. Errors: kind usage.
+    /// Refuses words that cannot be the model's input. Returns notes on the parts of the model that
+    /// are not applied: its embedding and its norm. Errors: kind usage.
     std::vector<std::string> notes_on_input(const Request& request) const;
 
 private:
@@ -70,15 +71,15 @@ private:
     void check_rope(const Request& request, bool wants_other_angles, bool wants_dims) const;
 
     io::LoadedModels& files_;
-    std::string path_;  // empty for weights that stand in a request
+    std::string path_;  // empty for weights in a request
     std::shared_ptr<const io::ArrayFile> file_;
     io::ModelLayer layer_;
     const io::ModelType* type_ = nullptr;      // of the config that was read
-    std::optional<std::uint64_t> padding_id_;  // of a model that gives it no position of its own
-    bool is_supported_ = true;                 // false where the folder's config has another type
+    std::optional<std::uint64_t> padding_id_;  // if padding tokens have their own position
+    bool is_supported_ = true;                 // false if the folder's config has another type
 };
 
-/// Settings of a model's file where no file is given. Errors: kind usage.
+/// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// What may not be what was meant, though it is answered: notes, one line each.
+// Notes, one line each, on answers that may not be what was meant.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace attn::cli {
 
-/// A result is taken as the input of a next layer, though it holds the inputs that it was computed
-/// from. `path` is how the result was named, or empty.
+/// The note on a result that is the input of a next layer although it also has its own inputs.
+/// `path` is the result's name, or empty.
 std::string note_of_next_layer(const std::string& path);
 
-/// sdpa's operands of rank 3 with packed heads, whose first axis might be the heads as well; empty
-/// for any others.
+/// The note on sdpa operands of rank 3 with packed heads, whose first axis may be the heads
+/// instead; empty for other operands.
 std::string note_of_packed_heads(const Request& request, const Plan& plan);
 
-/// What is usual, but may not be meant, is noted where standard error is a terminal. An empty note
-/// is none.
+/// Whether to show a note on something usual that may be unintended: only if the note is not empty
+/// and standard error is a terminal.
 bool is_for_terminal(const std::string& note);
 
-/// One line on standard error for each note.
+/// Writes one line per note to standard error.
 void show_notes(const std::vector<std::string>& notes);
 
 }  // namespace attn::cli

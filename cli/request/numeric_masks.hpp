@@ -1,4 +1,4 @@
-// Masks of 0 and 1, as formats without booleans write them.
+// Masks of 0 and 1, from formats and types without booleans.
 #pragma once
 
 #include <string>
@@ -11,31 +11,32 @@
 
 namespace attn::cli {
 
-/// Where a format or type cannot say that a mask of 0 and 1 is boolean, it is not guessed.
+/// Does not guess whether a mask of 0 and 1 is boolean if its format or type cannot specify it.
 class NumericMasks {
 public:
     NumericMasks(const Request& request, Operands& operands)
         : request_(request), operands_(operands) {}
 
-    /// Makes an operand of a mask, of the request itself or of a file. Errors: usage, where the
-    /// mask could be either.
+    /// Stores a mask as an operand; `file` is null for a mask in the request. Errors: kind usage if
+    /// the mask may be boolean or additive.
     void take(const OperandRule& rule, io::NumberArray read, const io::InputFile* file = nullptr);
 
-    /// Once all are taken: where a polarity is named and no mask of true and false is there to
-    /// explain it, those of 0 and 1 are boolean. Gives notes on those that stay numbers.
+    /// Call this after all masks are taken. It does nothing if one of them is boolean. With
+    /// mask_true, masks of 0 and 1 become boolean. Without it, they stay additive; returns notes on
+    /// those with a 1.
     std::vector<std::string> resolve();
 
 private:
     struct Taken {
         const OperandRule* rule;
-        std::string file;  // its name, or empty
+        std::string file;  // empty for a mask in the request
     };
     std::string place_of_mask(const Taken& mask) const;
     void check_polarity(const io::NumberArray& read, const Taken& mask) const;
 
     const Request& request_;
     Operands& operands_;
-    std::vector<Taken> taken_;  // of 0 and 1
+    std::vector<Taken> taken_;  // masks of 0 and 1
 };
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// The table of operands; see operand_rules.hpp.
 #include "cli/request/operand_rules.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The table of operands: what they are called, which modes take them, and where their numbers go.
+// The table of operands: their keys, the modes that take them, and the fields of their elements.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@
 
 namespace attn::cli {
 
-/// Where a mask goes, of which true and false are taken.
+/// The fields of a mask, the only operand that may be boolean.
 struct MaskFields {
     Array<double> Operands::*values;
     bool Operands::*is_boolean;
 };
 
-/// What the labels in an operand's file name.
+/// The axis that the labels in an operand's file name.
 enum class LabelsOf { none, queries, keys };
 
-/// An operand that may have a file of its own or stand in the request.
+/// An operand from a file of its own or from the request.
 struct OperandRule {
     const char* key;
     Modes modes;
     bool required;
     RealArray Operands::*reals;
-    const MaskFields* mask;  ///< in their stead
+    const MaskFields* mask;  ///< instead of `reals`
     std::size_t lowest_rank, highest_rank;
-    bool nonfinite;  ///< masks hold infinities, and blocked keys and values may hold anything
+    bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
     LabelsOf labels = LabelsOf::none;
 };
 

@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    /// A request of a batch may say it.
+    /// A record of a batch may specify the mode.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
 
     const io::JsonMember* member(std::string_view key) const {
@@ -106,7 +106,7 @@ private:
         }
     }
 
-    /// A matrix or batch; labels of CSV name the tokens.
+    /// Reads a matrix or a batch; row labels of CSV name the tokens.
     RealArray read_tokens_file(const io::InputFile& file) {
         const bool has_number =
             !file.source || file.source->text.find_first_of("0123456789") != std::string::npos;
@@ -121,7 +121,7 @@ private:
         return inputs;
     }
 
-    /// Of a file; a request's own win over them.
+    /// Stores the labels of a file, unless the request has its own.
     void take_labels(LabelsOf axis, std::vector<std::string> labels) {
         if (axis == LabelsOf::none || labels.empty()) return;
         const bool of_keys = axis == LabelsOf::keys;
@@ -129,7 +129,7 @@ private:
         (of_keys ? read_.context_tokens : read_.tokens) = std::move(labels);
     }
 
-    /// Positions go on after the cached keys.
+    /// Positions continue after the cached keys.
     void embed_token_ids() {
         const RealArray& past = operands_.past_key;
         const std::size_t past_len = past.dimension() == 0 ? 0 : past.shape(past.dimension() - 2);
@@ -194,15 +194,14 @@ private:
         return rounded(as_reals(std::move(read.values), allowed.dtype), input_->file);
     }
 
-    /// Numbers of a text are there as float64 too until all are rounded.
+    /// Elements of a text are also in memory as float64 until all of them are rounded.
     RealArray rounded(RealArray read, const io::InputFile& file) {
         if (file.source && request_.settings.dtype == Dtype::float32)
             largest_unrounded_ = std::max(largest_unrounded_, 2 * read.bytes());
         return read;
     }
 
-    /// What the flags say of INPUT holds for the other matrices of tokens, not for masks and
-    /// caches.
+    /// --input-format applies to INPUT and the other matrices of tokens, not to masks and caches.
     io::InputFile open_operand(const std::string& key, bool of_tokens) {
         io::InputFile file = io::open_input_file(path_of(request_, input_, key),
                                                  of_tokens ? request_.input_format : nullptr,
@@ -224,7 +223,8 @@ private:
         if (request_.has("context_tokens"))
             check_count("context_tokens", request_.context_tokens, keys);
         const std::vector<std::string>& tokens = read_.tokens ? *read_.tokens : request_.tokens;
-        // With cached keys before them, the number of labels alone would not say whose they are.
+        // With cached keys, the number of labels alone does not show whether they name queries or
+        // keys.
         const bool has_context_tokens =
             !(read_.context_tokens ? *read_.context_tokens : request_.context_tokens).empty();
         const bool names_new_keys = is_operator && operands_.past_key.dimension() != 0 &&
@@ -235,7 +235,7 @@ private:
             read_.tokens.emplace();
             return;
         }
-        // In sdpa they may be those of the keys.
+        // In sdpa they may name the keys.
         if (!is_operator || tokens.size() != keys)
             check_count("tokens", tokens, is_operator ? keys : queries);
     }
@@ -257,8 +257,8 @@ private:
     ReadOperands& read_;
     Operands& operands_;
     NumericMasks masks_;
-    // Of an operand's file, and of its numbers before they are rounded, in bytes: one is read after
-    // the other.
+    // The largest text, and the largest elements before rounding, of any operand's file, in bytes.
+    // Operands are read one after the other.
     double largest_text_ = 0, largest_unrounded_ = 0;
 };
 

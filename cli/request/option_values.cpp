@@ -1,4 +1,3 @@
-// Values of options by their type; see option_values.hpp.
 #include "cli/request/option_values.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ bool is_within(double number, const Limits& limits) {
     return number >= limits.lowest && number <= limits.highest;
 }
 
-/// 2.0 is the whole number 2, as in JSON Schema; any other number stays what it is.
+/// 2.0 becomes the integer 2, as in JSON Schema. Any other value is unchanged.
 json as_integer(const json& value) {
     constexpr double exact = 0x1p53;
     if (!value.is_number_float()) return value;
@@ -36,7 +35,7 @@ json as_integer(const json& value) {
                       : json(static_cast<std::uint64_t>(number));
 }
 
-/// A number where all of the text is one, else the text.
+/// A number if the entire text is one, otherwise the text.
 template <class Number>
 json parsed(const std::string& text) {
     Number number{};
@@ -45,7 +44,7 @@ json parsed(const std::string& text) {
     return error == std::errc{} && stop == end ? json(number) : json(text);
 }
 
-/// Calls take(part) for the parts between commas, without the blanks around them, until one is
+/// Calls take(part) for the comma-separated parts, without surrounding blanks, until a call returns
 /// false.
 template <class Take>
 bool each_part(std::string_view text, const Take& take) {
@@ -60,8 +59,8 @@ bool each_part(std::string_view text, const Take& take) {
     return true;
 }
 
-/// Parts between commas; of a text that begins as a JSON list of strings, its values. Null where it
-/// is none.
+/// The comma-separated parts, or the values of a JSON list if the text starts like a list of
+/// strings. Null if the text is empty or is not such JSON.
 json list_of(const std::string& text) {
     if (text.empty()) return {};
     if (!text.starts_with("[\"")) return split_list(text);
@@ -75,7 +74,7 @@ json list_of(const std::string& text) {
     }
 }
 
-/// All of a text as a number of JSON's; null where it is none, or beyond float64's range.
+/// The number if the entire text is a JSON number; null if it is not, or exceeds float64's range.
 json number_in(const std::string& text) {
     const io::ParsedNumber number = io::parse_json_number(text);
     if (number.length == 0 || number.length != text.size() || !std::isfinite(number.value))
@@ -85,8 +84,8 @@ json number_in(const std::string& text) {
     return whole.is_number() ? whole : json(number.value);
 }
 
-// How a field of each type takes a value: it says what is wrong and stays as it is, or says
-// nothing.
+// take() stores a value in a field of each type. It returns an empty string, or the error and
+// leaves the field unchanged.
 
 std::string take(bool& field, const json& value, const Limits&) {
     if (!value.is_boolean()) return "not a boolean; expected true or false";
@@ -168,7 +167,7 @@ bool may_stand(const json& number, const Limits&, const std::vector<double>&) {
     return number.is_number();
 }
 
-/// Numbers parted by commas, or a JSON list of them.
+/// Stores comma-separated numbers, a JSON list of numbers, or one number.
 template <class T>
 std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
     std::vector<T> list;
@@ -212,7 +211,7 @@ std::string name_file(Request& request, const Option& option, const json& value)
     return {};
 }
 
-// How a field of each type shows itself.
+// append_field() appends a field of each type as JSON.
 
 template <class T>
 void append_field(std::string& out, const T& field) {
@@ -242,7 +241,7 @@ void append_field(std::string& out, const std::optional<T>& field) {
     if (field) append_field(out, *field);
 }
 
-/// Hands the row's field on to the function for its type.
+/// Calls the function for the type of the row's field.
 template <class OnChoice, class OnOperand, class OnField>
 void visit_field(const Option& option, const OnChoice& on_choice, const OnOperand& on_operand,
                  const OnField& on_field) {
@@ -259,7 +258,7 @@ void visit_field(const Option& option, const OnChoice& on_choice, const OnOperan
         option.field);
 }
 
-// What a flag's text is, by the type of the field.
+// spelled() converts a flag's text to JSON for a field of each type.
 
 json spelled(const std::string& text, const std::uint64_t*) {
     return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
@@ -305,7 +304,7 @@ void append_value(std::string& out, const Option& option, const Request& request
             const auto path = request.operand_files.find(option.key);
             if (path != request.operand_files.end()) io::append_json(out, path->second);
         },
-        // Fields are only handed out; reading through one is const.
+        // The row's function only returns a reference, and the field is only read.
         [&](auto field) {
             append_field(out, std::as_const(field(const_cast<Request&>(request))));
         });

@@ -1,4 +1,3 @@
-// The table of options; see options.hpp.
 #include "cli/request/options.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 #include "io/read/examples.hpp"
 
 namespace attn::cli {
-// Short names for one table, that no other file of the room should meet.
+// Hides the short names of the table from the other files of the module in a unity build.
 namespace option_rows {
 namespace {
 
@@ -31,7 +30,7 @@ constexpr auto kept = &part_of<path...>;
 template <auto member>
 constexpr auto setting = kept<&Request::settings, member>;
 
-/// A field that holds one of `names`, or may hold none.
+/// A field that holds one of `names`; an optional field may be empty.
 template <const auto& names, auto... path>
 struct Named {
     using Value = typename std::remove_cvref_t<decltype(names)>::value_type::first_type;
@@ -59,14 +58,14 @@ constexpr Choice among{Named<names, path...>::name, Named<names, path...>::choos
 template <const auto& names, auto member>
 constexpr Choice setting_among = among<names, &Request::settings, member>;
 
-/// The backend that computes, by name.
+/// The backend, by name.
 constexpr Choice backend{
     backend_name,
     [](Request& request, std::size_t place) { request.settings.kernel = backend_name(place); },
     [](const Request& request) { return request.settings.kernel; }, true};
 
-/// The pairs that are rotated; `none` is no pair, and differs from a setting that is not given
-/// where a model's tensors do not show which it is.
+/// How dimensions are paired for rotation; `none` rotates nothing. An unset option is not `none`: a
+/// model's tensors may not show which pairs it rotates.
 constexpr Choice rope{[](std::size_t place) {
                           return place < rope_names.size()    ? rope_names[place].second
                                  : place == rope_names.size() ? "none"
@@ -84,7 +83,7 @@ constexpr Choice rope{[](std::size_t place) {
                       },
                       false};
 
-/// A field that points to a family of models, or to none.
+/// A field that points to a family of models, or is null.
 template <const io::Family* Request::*member>
 struct NamedFamily {
     static std::string_view name(std::size_t place) {
@@ -110,7 +109,7 @@ constexpr Modes with_out = multihead | cross;
 constexpr Modes several_heads = with_out | sdpa;
 constexpr Modes all_modes = every_mode;
 
-constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // says where the input is
+constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // where the input comes from
 constexpr unsigned flag_only = as_flag | in_batch | in_explain;
 constexpr unsigned of_csv = flag_only | in_files;
 constexpr unsigned of_arrays = as_key | as_flag | in_config | in_batch;
@@ -119,13 +118,13 @@ constexpr unsigned saved = everywhere | as_saved;
 constexpr double most = std::numeric_limits<double>::max();
 constexpr double above_zero = std::numeric_limits<double>::denorm_min();
 
-/// Far beyond any layer, and small enough that products of two sizes fit 64 bits.
+/// Larger than any layer, and small enough that products of two sizes fit in 64 bits.
 constexpr double largest_size = 0x1p31;
 constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
 constexpr Limits counts{0, largest_size, "whole numbers from 0"};
-constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are some forty
+constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits words{0, 0, "strings; expected one a token"};
 
 using R = Request;
@@ -142,7 +141,7 @@ constexpr const char* output = "Output";
 constexpr const char* pictures = "Pictures";
 constexpr const char* numerics = "Numerics";
 
-/// Every array by its name.
+/// The help of --emit, which lists all arrays.
 constexpr auto emit_help = [] {
     constexpr std::string_view before = "arrays to write: all, or some of ",
                                after =
@@ -153,7 +152,7 @@ constexpr auto emit_help = [] {
         for (const ArrayRow& array : emitted_arrays) sum += array.name.size() + 2;
         return sum;
     }();
-    std::array<char, length> text{};  // less a comma and a blank, with a zero behind it
+    std::array<char, length> text{};  // the unused last separator leaves the terminating zero
     auto end = std::copy(before.begin(), before.end(), text.begin());
     for (const ArrayRow& array : emitted_arrays) {
         if (&array != &emitted_arrays.front()) end = std::copy_n(", ", 2, end);

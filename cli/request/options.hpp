@@ -8,13 +8,13 @@
 
 namespace attn::cli {
 
-/// By group, in the order of help, of `config`, and of what is checked first.
+/// All options, by group. Help, `config` and checks of the options follow this order.
 std::span<const Option> options();
 
-/// The option of this key, or null.
+/// The option with this key, or null.
 const Option* find_option(std::string_view key);
 
-/// Whether the value of this key of a request may be the name of a file.
+/// Whether the value of this key in a request may be the name of a file.
 bool names_file(std::string_view key);
 
 }  // namespace attn::cli

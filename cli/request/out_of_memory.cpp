@@ -1,4 +1,3 @@
-// What is left to do where there is no memory; see out_of_memory.hpp.
 #include "cli/request/out_of_memory.hpp"
 
 #if defined(__linux__)
@@ -17,7 +16,7 @@
 namespace attn::cli {
 namespace {
 
-/// Enough to put an error into words, and untouched: it takes addresses only.
+/// Enough to format an error. The memory is never touched, so it costs only addresses.
 constexpr std::size_t size_aside = std::size_t{1} << 20;
 std::atomic<void*> aside{nullptr};
 std::terminate_handler end_otherwise = nullptr;
@@ -28,7 +27,8 @@ void give_back() {
     std::free(memory);
 }
 
-/// Some destructors allocate: those of nlohmann's documents do. Nothing can go on after one failed.
+/// Some destructors allocate, such as those of nlohmann::json. The program cannot continue after
+/// one of them fails.
 void end_for_lack() {
     if (std::current_exception() != nullptr) {
         try {
@@ -46,8 +46,8 @@ void end_for_lack() {
 
 void prepare_for_lack_of_memory() {
 #if defined(M_MMAP_THRESHOLD)
-    // glibc keeps what was let go of up to 32 MiB a piece, and another size does not fit into it: a
-    // batch would need twice what its largest record does.
+    // By default, glibc keeps freed blocks of up to 32 MiB, and blocks of other sizes do not fit
+    // into them. A batch would need twice the memory of its largest record.
     ::mallopt(M_MMAP_THRESHOLD, 1 << 22);
 #endif
     keep_memory_aside();
@@ -57,14 +57,14 @@ void prepare_for_lack_of_memory() {
 
 void keep_memory_aside() noexcept {
     if (aside.load(std::memory_order_relaxed) != nullptr) return;
-    // Of several jobs one sets it aside.
+    // Several jobs may do this at once; only one block remains.
     std::free(aside.exchange(std::malloc(size_aside)));
 }
 
 int complain_of_lack() noexcept {
     constexpr std::string_view parts[] = {"attn: error: memory: ", lack_of_memory, "\n"};
     for (const std::string_view part : parts) {
-        // Where nobody hears it, the exit code says it.
+        // If standard error cannot be written, the exit code still reports the error.
         [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, part.data(), part.size());
     }
     return code_of_lack;

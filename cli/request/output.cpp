@@ -1,4 +1,3 @@
-// Turns a result into what is written; see output.hpp.
 #include "cli/request/output.hpp"
 
 #include <unistd.h>
@@ -29,7 +28,7 @@
 namespace attn::cli {
 namespace {
 
-/// Settings of one format that another would ignore.
+/// Refuses settings that the request's format would ignore.
 void check_style(const Request& request) {
     const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
         throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
@@ -49,7 +48,8 @@ const io::OutputFormat& format_of_weights(const Request& request) {
                          true, &io::OutputFormat::holds_weights);
 }
 
-/// The family that was asked for, else that of the weights, else of their initialiser.
+/// The names for saved weights: of --save-family, else of the weights' family, else of their
+/// initialiser.
 io::LayerName saved_layer(const Request& request, const Plan& plan) {
     const auto number = static_cast<std::size_t>(request.layer.value_or(0));
     if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
@@ -83,7 +83,7 @@ void check_saved(const Request& request) {
     format_of_weights(request);
 }
 
-/// Two of them in one file would leave one.
+/// Output files must differ: of two with one name, only one would remain.
 void check_files(const Request& request) {
     const bool has_output = request.format->write != nullptr;
     const std::array<std::pair<const char*, std::string>, 3> files{
@@ -118,14 +118,15 @@ const io::OutputFormat* format_named(std::string_view name) {
                         [&](const io::OutputFormat& format) { return format.name == name; });
 }
 
-/// What a terminal shows where nothing says the format: the picture alone, or a table; JSON where a
-/// setting says how that should look.
+/// The format for a terminal if none is specified. It is JSON if a setting of JSON is given. With
+/// --heatmap and without --precision it is none, which leaves the picture alone. Otherwise it is a
+/// table.
 const io::OutputFormat* format_for_people(const Request& request) {
     if (request.pretty || request.nonfinite) return io::default_format;
     return format_named(request.heatmap && !request.precision ? "none" : "table");
 }
 
-/// A flag, or else the suffix of -o, which is a flag too, wins over the request's key.
+/// A flag takes precedence over the request's key: --format, else the suffix of --output.
 const io::OutputFormat* format_of(const Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
     const bool is_picture = promised_format(io::picture_formats, request.output) != nullptr;
@@ -143,7 +144,7 @@ const io::OutputFormat* format_of(const Request& request) {
     return promised != nullptr ? promised : request.format;
 }
 
-/// The one array that is written, where the format holds one.
+/// The arrays to write: exactly one if the format holds one.
 std::vector<std::string> arrays_to_write(const Request& request) {
     const io::OutputFormat& format = *request.format;
     const std::vector<std::string>& emit = request.settings.emit;
@@ -156,11 +157,11 @@ std::vector<std::string> arrays_to_write(const Request& request) {
     return emit;
 }
 
-/// What is drawn besides, where the format holds one array or none.
+/// Arrays that are drawn but not written, if the format holds one array or none.
 std::vector<std::string> arrays_to_draw_besides(const Request& request) {
     std::vector<std::string> drawn;
     if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
-    // Of other names the picture says what there is.
+    // Drawing reports unknown names, with the names that exist.
     std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(drawn),
                  [](const std::string& name) { return find_array(name).has_value(); });
     return drawn;
@@ -202,7 +203,7 @@ bool takes_streams(const Request& request) {
 
 namespace {
 
-/// Where the parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
+/// The origin of the parameters in titles of pictures: "  seed 123", "  gpt2 layer 3".
 std::string origin_of(const Request& request) {
     const auto weights = request.operand_files.find("weights");
     if (weights == request.operand_files.end()) {
@@ -236,7 +237,7 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
     return report;
 }
 
-/// What goes to a file is whole, and so are the rows that go into a pipe.
+/// Files and answers of a batch are complete; pipes get all rows, of limited width.
 io::TableLimits table_limits(const Request& request) {
     if (request.output != "-" || request.of_batch) return {};
     io::TableLimits limits;
@@ -272,7 +273,7 @@ std::string head_text(const Request& request, const Plan& plan) {
     io::Report report;
     report.head = head_of(request, plan);
     std::string text = io::head_text(report);
-    text.pop_back();  // its closing brace
+    text.pop_back();  // the closing brace
     return text;
 }
 
@@ -283,7 +284,7 @@ void write_behind_head(io::Output& out, const Request& request,
 
 namespace {
 
-/// Without a point, where the number is as small as numbers of things are.
+/// Appends the number as an integer if it is below 2^63.
 void append_whole(std::string& line, std::string_view name, double number) {
     if (number < 0x1p63)
         io::append_member(line, name, static_cast<std::uint64_t>(number));
@@ -313,7 +314,7 @@ std::string cost_line(const Request& request, const Plan& plan) {
 
 namespace {
 
-/// Which cells of pictures the masks block; null where there are no pictures.
+/// Whether a cell of a picture is masked; null if there are no pictures.
 io::IsBlocked blocked_cells(const std::optional<Mask>& mask, std::size_t heads) {
     if (!mask) return nullptr;
     return [&mask = *mask, heads](std::size_t batch, std::size_t head, std::size_t query,
@@ -338,7 +339,7 @@ void write_files(Answer& answer, ThreadPool& workers) {
     std::optional<Pictures> pictures;
     if (wants_pictures(request))
         pictures.emplace(request, report, blocked_cells(answer.mask, plan.heads));
-    // No file is shown before all are whole, and what cannot be taken back comes last.
+    // No file appears before all are complete. Output that cannot be undone comes last.
     io::OutputFile out(request.output);
     const auto fill = [&] { out.fill([&](io::Output& to) { write(to, request, report); }); };
     if (!out.is_in_place()) fill();
@@ -352,7 +353,7 @@ void write_files(Answer& answer, ThreadPool& workers) {
 }  // namespace
 
 void write_outputs(Answer answer, ThreadPool& workers) {
-    // Streams are computed, and parameters named, while they are written.
+    // Writing computes streams and names parameters, which may throw errors of settings.
     at_places(answer.question.request, [&] { write_files(answer, workers); });
 }
 

@@ -1,4 +1,4 @@
-// Turns a result into what is written.
+// Writes a result, its pictures and its parameters.
 #pragma once
 
 #include <optional>
@@ -15,45 +15,46 @@
 
 namespace attn::cli {
 
-/// Holds the request's format, which was given, against the name of the file that it is written
-/// to. Errors: kind usage, where the name promises another.
+/// Checks the request's format, which was given, against the name of its file. Errors: kind usage
+/// if the name specifies another format.
 void check_promise(const Request& request, const OutputName& name);
 
 /// How an answer is written.
 struct OutputPlan {
     const io::OutputFormat* format;
-    std::vector<std::string> emit;  ///< as the answer's config has it
-    /// With the arrays that are only drawn, where the format holds one array.
+    std::vector<std::string> emit;  ///< as in the answer's config
+    /// `emit` and the arrays that are only drawn, if the format holds one array.
     std::optional<std::vector<std::string>> computed;
 };
 
-/// Decides the output's format by the flag or the file's suffix, and what is emitted where a format
-/// holds one array, before any array is read. Errors: kind usage, for settings that the format
-/// would ignore and names that promise none, or another.
+/// Determines the format from the flag or the file's suffix, and the arrays to emit if the format
+/// holds one, before any array is read. Errors: kind usage for settings that the format would
+/// ignore, and for names that specify no format or another one.
 OutputPlan plan_output(Request request);
 
 /// The request with the plan's format and arrays.
 Request with_output(Request request, const OutputPlan& output);
 
-/// Whether the request's format takes arrays while they are computed.
+/// Whether arrays are written while they are computed: if the format allows it and there are no
+/// pictures.
 bool takes_streams(const Request& request);
 
-/// The result in the request's format.
+/// Writes the result in the request's format.
 void write_result(io::Output& out, const Request& request, const Plan& plan, Result result,
                   ThreadPool& workers);
 
-/// What the JSON of a result starts with: all of it up to its arrays.
+/// The start of a result's JSON, up to its arrays.
 std::string head_text(const Request& request, const Plan& plan);
 
-/// The rest of it, on one line.
+/// Writes the rest of the JSON after the head, on one line.
 void write_behind_head(io::Output& out, const Request& request,
                        const std::vector<NamedArray>& arrays, ThreadPool& workers);
 
-/// What an answer of a batch costs as a line of JSON, see AnswerCost.
+/// The cost of an answer in a batch as a line of JSON; see AnswerCost.
 std::string cost_line(const Request& request, const Plan& plan);
 
-/// Writes the result to the request's output, the parameters where --save-weights says, and the
-/// pictures that are asked for; each file whole or not at all.
+/// Writes the result to the request's output, the parameters to the file of --save-weights, and the
+/// requested pictures. Each file is written completely or not at all.
 void write_outputs(Answer answer, ThreadPool& workers);
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// What the name of a file that is to be written promises; see output_name.hpp.
 #include "cli/request/output_name.hpp"
 
 #include "core/base/error.hpp"

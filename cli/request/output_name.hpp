@@ -1,4 +1,4 @@
-// What the name of a file that is to be written promises: one rule for all commands.
+// The format that the name of an output file specifies: one rule for all commands.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace attn::cli {
 
-/// How a page of words is written.
+/// The markup of a page of text.
 enum class PageKind { text, markdown, html };
 struct PageFormat {
     std::string_view name;
@@ -24,29 +24,28 @@ inline constexpr std::array<PageFormat, 3> page_formats{
      {"markdown", {".md", ".markdown"}, PageKind::markdown},
      {"html", {".html", ".htm"}, PageKind::html}}};
 
-/// A file that a command is asked to write.
+/// The name of a file that a command writes.
 struct OutputName {
     const std::string& path;  ///< "-" is standard output
-    std::string where;        ///< what an error calls it: "--output a.json"
-    std::string problem;      ///< what is wrong with a name of another format
-    std::string way = {};     ///< out of it beside another name: ", or --format beside it"
+    std::string where;        ///< the name in errors: "--output a.json"
+    std::string problem;      ///< the error for a name of another format
+    std::string way = {};     ///< another fix, after the list of suffixes
 };
 
-/// Whether the name has a suffix, so that it has to promise a format. Not so where something is
-/// there already that is empty, as mktemp leaves it, or no regular file; unless the suffix is one
-/// that attn knows, if only of another command.
+/// Whether the name has a suffix and must therefore specify a format. A suffix that no command of
+/// attn knows is exempt if the file is empty, as from mktemp, or not a regular file.
 bool has_to_promise(const std::string& path);
 
-/// Errors: kind usage, always, with these suffixes and the way out.
+/// Always throws an Error of kind usage with these suffixes and the fix.
 [[noreturn]] void refuse_name(const OutputName& name,
                               const std::vector<std::string_view>& suffixes);
 
-/// The same for a format that was given at `where` beside a name that promises another.
+/// The same for a format given at `where` if the name specifies the format `promised`.
 [[noreturn]] void refuse_format(const std::string& where, const OutputName& name,
                                 std::string_view promised);
 
-/// The one of these formats that the name's suffix promises, or null; with `fit` only of those
-/// whose row says so.
+/// The format that the name's suffix specifies, or null. With `fit`, only formats whose row sets
+/// that member count.
 template <class Row, std::size_t N>
 const Row* promised_format(const std::array<Row, N>& formats, const std::string& path,
                            bool Row::*fit = nullptr) {
@@ -58,8 +57,9 @@ const Row* promised_format(const std::array<Row, N>& formats, const std::string&
     return nullptr;
 }
 
-/// The same where nothing else says the format. Errors: kind usage, for any other suffix. Of the
-/// formats that fit the last of the table is named first: it was made for the purpose.
+/// The same if nothing else specifies the format. Errors: kind usage for a suffix of no such
+/// format, and with `needs_suffix` for none. With `fit`, the error lists the last row first: it was
+/// made for the purpose.
 template <class Row, std::size_t N>
 const Row* named_format(const std::array<Row, N>& formats, const OutputName& name,
                         bool needs_suffix = false, bool Row::*fit = nullptr) {

@@ -1,4 +1,3 @@
-// The pictures that a request asks for; see pictures.hpp.
 #include "cli/request/pictures.hpp"
 
 #include <sys/ioctl.h>
@@ -29,8 +28,8 @@ io::Terminal terminal_at(int descriptor) {
                            [](const char* name) { return std::getenv(name); });
 }
 
-/// A page has every number of one layer; of many layers as many cells as sixteen heads of 1024
-/// tokens have numbers.
+/// A page shows every element of one layer. Pages of many layers are reduced to 2^24 cells, as many
+/// as sixteen heads of 1024 tokens, but not below 16 rows.
 io::HeatMapLimits page_limits(const NamedArray& array) {
     constexpr std::size_t most_cells = std::size_t{1} << 24, fewest = 16;
     const std::vector<std::size_t> shape = io::shape_of(array);
@@ -118,7 +117,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     const auto weights = find("attention_weights");
     if (weights == drawable.end()) return drawable;
     if (!all) return {*weights};
-    std::rotate(drawable.begin(), weights, weights + 1);  // what is looked at first
+    std::rotate(drawable.begin(), weights, weights + 1);  // readers look at the weights first
     return drawable;
 }
 

@@ -1,4 +1,4 @@
-// The pictures that a request asks for: heat maps on the terminal and in files.
+// The pictures of a request: heat maps on the terminal and in files.
 #pragma once
 
 #include <optional>
@@ -13,24 +13,26 @@
 
 namespace attn::cli {
 
-/// By the suffix. Errors: kind usage at `where`.
+/// The format that the path's suffix specifies. Errors: kind usage at `where`.
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where);
 
-/// Arrays of rank 2 to 4 can.
+/// Whether the array has rank 2 to 4, or 5 with layers.
 bool can_be_drawn(const NamedArray& array);
 
 bool wants_pictures(const Request& request);
 
-/// Errors: kind usage, for settings of pictures that would be ignored or cannot be drawn.
+/// Errors: kind usage for settings that would have no effect, and for a plot without a known
+/// suffix.
 void check_pictures(const Request& request);
 
-/// Which arrays are drawn: those that are `named`, or the weights where they are there, or all of
-/// rank 2 to 4; `all` draws all in any case. Errors: kind usage at `where`, listing what there is.
+/// The arrays to draw: those that are `named`, or all for the name "all". If none is named, the
+/// attention weights if they exist and `all` is false, else all, with the weights first. Errors:
+/// kind usage at `where`, listing the arrays.
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                                               const std::vector<std::string>& named, bool all,
                                               const std::string& where);
 
-/// Draws for the terminal that the text will go to.
+/// Draws for the terminal at `descriptor`, where the text will be shown.
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
                           const io::IsBlocked& is_blocked, io::ColorScale scale, int descriptor);
 
@@ -38,23 +40,23 @@ void write_plot(io::Output& out, const io::Report& report,
                 const std::vector<const NamedArray*>& arrays, const io::IsBlocked& is_blocked,
                 io::ColorScale scale, const io::PictureFormat& format);
 
-/// All that a request asks for.
+/// All pictures of a request.
 class Pictures {
 public:
-    /// Draws, and shows nothing yet. Errors: kind usage and unsupported, for what cannot be drawn;
-    /// kind io.
+    /// Draws without showing anything. Errors: kinds usage and unsupported for what cannot be
+    /// drawn; kind io.
     Pictures(const Request& request, const io::Report& report, const io::IsBlocked& is_blocked);
 
-    /// The file. Errors: kind io.
+    /// Makes the file visible. Errors: kind io.
     void commit();
 
-    /// What the terminal shows. Errors: kind io.
+    /// Writes the text for the terminal. Errors: kind io.
     void show() const;
 
 private:
     std::optional<io::OutputFile> file_;
     std::string text_;  // for the terminal
-    int descriptor_;    // that it goes to
+    int descriptor_;    // of the terminal text
 };
 
 }  // namespace attn::cli

@@ -14,7 +14,7 @@
 namespace attn::cli {
 namespace {
 
-/// Short strings lie in their objects.
+/// Short strings are stored inside their objects, without an allocation.
 double bytes_of(const std::vector<std::string>& labels) {
     constexpr std::size_t of_allocation = 16;
     std::size_t bytes = labels.size() * sizeof(std::string);
@@ -45,8 +45,8 @@ public:
 private:
     const Request& request() const { return asked_.request; }
 
-    /// The text of a batch's line is there twice, as it was read and as the record's; that of INPUT
-    /// is let go of, unless errors of a batch may still quote it.
+    /// The text of a batch line is in memory twice, as read and as the record's. The text of INPUT
+    /// is freed after reading, unless errors of a batch may still quote it.
     void count_text(const Input& input) {
         if (!input.file.source) return;
         const auto bytes = static_cast<double>(input.file.source->text.size());
@@ -56,7 +56,7 @@ private:
             text_bytes_while_reading_ += bytes;
     }
 
-    /// The model's settings come before the arrays, its numbers once the dtype is known.
+    /// The model's settings are read before the arrays, its weights once the dtype is known.
     void open_model() {
         const Input* const input = asked_.input ? &*asked_.input : nullptr;
         if (request().has_file("weights")) {
@@ -106,7 +106,7 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
 }
 
 PlannedQuestion plan_question(Question question, PlanOptions options) {
-    // Not the pool's own: what a record is said to need does not depend on how many jobs there are.
+    // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     options.threads = question.request.threads.value_or(processors());
     options.text_bytes = question.text_bytes;
     options.text_bytes_while_reading = question.text_bytes_while_reading;

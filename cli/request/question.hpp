@@ -1,4 +1,4 @@
-// From an open request to its answer: what is computed on, the plan, the result.
+// From an open request to its answer: operands, plan and result.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@
 
 namespace attn::cli {
 
-/// What questions share.
+/// The resources that questions share.
 struct Runtime {
     ThreadPool& pool;
     io::LoadedModels& models;
 };
 
-/// All that an answer depends on.
+/// Everything that an answer depends on.
 struct Question {
-    Request request;  ///< with every choice that reading made: settings, labels, places
+    Request request;  ///< with the settings, labels and locations that reading determines
     Operands operands;
-    std::vector<std::string> notes;       ///< what may not be meant, one line each
-    double text_bytes = 0;                ///< of texts that stay in memory
-    double text_bytes_while_reading = 0;  ///< of those that are released
+    std::vector<std::string> notes;       ///< one line each, see notes.hpp
+    double text_bytes = 0;                ///< bytes of text that stay in memory
+    double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
 };
 
 /// A question whose request has the plan's settings, with every default filled in.
@@ -36,16 +36,17 @@ struct PlannedQuestion {
 };
 
 struct Answer {
-    Question question;  ///< without its operands, which are computed with
+    Question question;  ///< without its operands, which the computation consumes
     Plan plan;
     Result result;
-    std::optional<Mask> mask;  ///< where the request has pictures
+    std::optional<Mask> mask;  ///< if the request has pictures
 };
 
-/// Reads every array, and what the model's files fix. Errors: kinds usage, input, shape and io.
+/// Reads all arrays, and the settings that the model's files determine. Errors: kinds usage, input,
+/// shape and io.
 Question read_question(RequestWithInput&& asked, const Runtime& runtime);
 
-/// Errors: those of make_plan, at the places of the request.
+/// Errors: those of make_plan, at their locations in the request.
 PlannedQuestion plan_question(Question question, PlanOptions options = {});
 
 /// Errors: those of compute.

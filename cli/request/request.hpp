@@ -1,4 +1,4 @@
-// One request: what argv and a request document ask for, before any array is read.
+// A request: the settings from the command line and a request document, before any array is read.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ constexpr Names<const Row*, N> names_of(const std::array<Row, N>& rows) {
 }
 inline constexpr auto format_names = names_of(io::output_formats);
 
-/// What an input may be said to be; where it is not, its name or first bytes say.
+/// The formats that a flag can specify for the input; `auto` means by its name or first bytes.
 inline constexpr auto input_format_names = [] {
     constexpr auto rows = names_of(io::input_formats);
     Names<const io::InputFormat*, rows.size() + 1> names{};
@@ -46,8 +46,8 @@ enum class WeightsLayout { in_out, out_in };
 inline constexpr Names<WeightsLayout, 2> weights_layout_names{
     {{WeightsLayout::in_out, "in-out"}, {WeightsLayout::out_in, "out-in"}}};
 
-/// Where a setting was given: "--heads 5"; or in the request's document, as "request.json:1:9:
-/// heads 5", which is made into a text only when an error needs it.
+/// The location of a setting: "--heads 5" for a flag, "request.json:1:9: heads 5" in the request's
+/// document. The latter is formatted only when an error needs it.
 struct Place {
     Place() = default;
     Place(std::string words) : text(std::move(words)) {}
@@ -56,15 +56,15 @@ struct Place {
 
     std::string text;
     bool in_document = false;
-    bool is_default = false;  ///< in a file of flags
+    bool is_default = false;  ///< from a file of flags
     std::size_t offset = 0;   ///< of the key or value in the document
-    std::string_view value;   ///< as it is written there; empty where the place says it all
+    std::string_view value;   ///< as written there; empty if the location is enough
 };
 
 struct Request {
     Settings settings;
 
-    std::string input;  ///< a path, "-", or empty where standard input or nothing is read
+    std::string input;  ///< a path, "-", or empty if standard input or nothing is read
     const io::InputFormat* input_format = nullptr;
     io::CsvStyle csv;
     std::optional<std::string> example;
@@ -72,11 +72,11 @@ struct Request {
     std::optional<std::uint64_t> vocab_size, embed_dim;
     std::optional<Seed> embed_seed;
 
-    /// A model's file of weights: which layer of it, and what the model does before the layer.
-    const io::Family* family = nullptr;  ///< null: found by the names
+    /// The weights file of a model: its layer, and what the model does before the layer.
+    const io::Family* family = nullptr;  ///< null: determined by the names
     std::optional<std::uint64_t> layer;
     std::optional<WeightsLayout> weights_layout;
-    /// As JSON, by tensor; empty where they may be any.
+    /// The shapes of the tensors as JSON, by name; empty: any shapes.
     std::optional<std::map<std::string, std::string>> weights_shapes;
     std::optional<std::string> model_config;
     std::vector<std::uint64_t> token_ids;
@@ -86,9 +86,9 @@ struct Request {
     std::optional<std::uint64_t> position_offset;  ///< of the first token; empty: 0
     std::optional<double> embedding_scale;         ///< empty: 1
     bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
-    bool is_saved_model = false;  ///< the weights' file is attn's own and says what they are for
+    bool is_saved_model = false;  ///< attn wrote the weights' file, with its layer's settings
     std::string save_weights;     ///< a path, or empty
-    const io::Family* save_family = nullptr;  ///< null: `family`, else by the initialiser
+    const io::Family* save_family = nullptr;  ///< null: `family`, else the initialiser's
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string, std::less<>> operand_files;
@@ -96,7 +96,7 @@ struct Request {
     bool heatmap = false;  ///< on the terminal
     std::string plot;      ///< a path, or empty
     std::optional<io::ColorScale> color_scale;
-    std::vector<std::string> plot_array;  ///< that are drawn; empty: the weights, else all
+    std::vector<std::string> plot_array;  ///< arrays to draw; empty: the weights, else all
 
     std::string output = "-";
     const io::OutputFormat* format = io::default_format;
@@ -107,54 +107,54 @@ struct Request {
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
     std::string id;  ///< as JSON; empty where there is none
-    /// One label a token of the inputs or the query, or empty; in sdpa where there are as many
-    /// queries or keys as labels.
+    /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per
+    /// key.
     std::vector<std::string> tokens;
-    std::vector<std::string> context_tokens;  ///< the same of the context or the key
+    std::vector<std::string> context_tokens;  ///< the same for the context or the key
 
-    std::vector<Given> waiting;  ///< flags of the environment, until the mode is known
-    std::map<std::string, Place, std::less<>> places;  ///< where each setting was given, by key
-    std::shared_ptr<const io::Source> document;        ///< that places lie in; else null
+    std::vector<Given> waiting;  ///< environment flags, until the mode is known
+    std::map<std::string, Place, std::less<>> places;  ///< the location of each setting, by key
+    std::shared_ptr<const io::Source> document;        ///< of the locations, or null
 
-    io::Access access;  ///< to every file that it names; those in its document are regular only
+    io::Access access;  ///< to all files that it names; files named in its document must be regular
 
-    /// A record of a batch: its own keys win over the flags, which are the batch's defaults.
+    /// A batch record: its keys override the flags, which are the batch's defaults.
     bool of_batch = false;
-    bool has_mode = true;   ///< else the document has to say it
-    bool no_files = false;  ///< the document may name none
+    bool has_mode = true;   ///< else the document must specify it
+    bool no_files = false;  ///< the document must not name files
 
     bool has(std::string_view setting) const { return places.contains(setting); }
-    /// Whether a flag was given that wins over what the document says.
+    /// Whether a flag takes precedence over the document's value.
     bool keeps_flag(std::string_view setting) const {
         const auto place = places.find(setting);
         return place != places.end() && !place->second.is_default && !of_batch;
     }
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 
-    /// Whether it says where the input comes from; else that is standard input.
+    /// Whether it specifies the source of the input; otherwise the source is standard input.
     bool names_input() const {
         return !input.empty() || example || text || !token_ids.empty() || has_file("query") ||
                has_file("key") || has_file("value");
     }
 };
 
-/// Whether a flag, or a file of flags, says the setting `key`: not the request's document, nor
-/// nobody.
+/// Whether the setting `key` is given by a flag or a file of flags, and not by the request's
+/// document.
 bool is_from_flag(const Request& request, std::string_view key);
 
-/// How the file may be opened that `key` names.
+/// How to open the file that `key` names.
 io::Access access_to(const Request& request, std::string_view key);
 
-/// The place of the setting `key` as an error shows it.
+/// The location of the setting `key` as errors show it.
 std::string text_of(const Request& request, const std::string& key, const Place& place);
 
-/// The request with the text of every place, so that the document can be released.
+/// The request with all locations as text, so that the document can be freed.
 Request without_document(Request request);
 
-/// What an error calls the setting or operand `key`: its place, or the flag that would set it.
+/// The name of the setting or operand `key` in errors: its location, or the flag that would set it.
 std::string place_of(const Request& request, const std::string& key);
 
-/// Gives what `act` gives; an error of a setting becomes one at the setting's place.
+/// Returns the result of `act`. A SettingError becomes an Error at the setting's location.
 template <class Act>
 decltype(auto) at_places(const Request& request, const Act& act) {
     try {

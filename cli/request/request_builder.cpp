@@ -61,9 +61,9 @@ Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
     for (const Given& given : args.given) {
         const Option& option = *given.option;
-        // A command reads its own.
+        // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
-        // Those of the environment are for all modes, and a record may say its own.
+        // Environment flags apply to all modes, and a record may specify its mode.
         if (given.giver == Giver::environment)
             builder.request.waiting.push_back(given);
         else

@@ -1,4 +1,4 @@
-// A request in the making: flags, a request document's keys, a model and the environment.
+// Builds a request from flags, a request document, a model and the environment.
 #pragma once
 
 #include <string>
@@ -10,39 +10,39 @@
 
 namespace attn::cli {
 
-/// Stages that add to a request own one of these and return the finished request. The first to set
-/// a key wins, in the order of the stages: the command line, the request's document, files of
-/// flags, the environment, the model. In a batch the document wins over the command line.
+/// Stages that add to a request own one of these and return the finished request. The first stage
+/// to set a key wins: the command line, the request's document, files of flags, the environment,
+/// then the model. In a batch the document takes precedence over the command line.
 struct RequestBuilder {
     Request request;
 
-    /// Stores a request document's value unless a flag has set the option already. `place` is where
-    /// the key stands. Errors: kind usage; an unknown key names the nearest known one.
+    /// Stores the value of a request document's key, unless a flag has set the option. `place` is
+    /// the key's location. Errors: kind usage; an unknown key names the nearest known one.
     void apply_key(const std::string& key, const nlohmann::json& value, const Place& place);
 
-    /// Stores a value that a model or attn itself has written at `place`. Errors: kind input.
+    /// Stores a value that a model or attn wrote at `place`. Errors: kind input.
     void apply_value(const std::string& key, const nlohmann::json& value, const std::string& place);
 
-    /// Labels as a request or an earlier result holds them, unless a flag says others. Errors: kind
-    /// input at `place`.
+    /// Stores labels of a request or an earlier result, unless a flag specifies labels. Errors:
+    /// kind input at `place`.
     void apply_tokens(const nlohmann::json& value, const std::string& place);
 
-    /// The flags of the environment that the request's mode has, once that is known. Errors: kind
-    /// usage.
+    /// Applies the environment flags that the request's mode has; call it once the mode is known.
+    /// Errors: kind usage.
     void apply_deferred();
 
-    /// The environment's ATTN_KERNEL, where neither a flag nor a key has named a kernel. Errors:
-    /// kind usage.
+    /// Applies ATTN_KERNEL if neither a flag nor a key specifies a kernel. Errors: kind usage.
     void apply_environment();
 };
 
-/// The defaults of a batch, held against the record's mode. Errors: kind usage.
+/// Checks that the request's mode has every setting that is given, such as a batch's defaults.
+/// Errors: kind usage.
 void check_defaults(const Request& request);
 
-/// The request with the flags that were given. Errors: kind usage.
+/// The request with the given flags. Errors: kind usage.
 Request with_flags(Request request, const Args& args);
 
-/// One question as the words and flags of a mode's command ask for it. Errors: kind usage.
+/// The request for one question, from the words and flags of a mode's command. Errors: kind usage.
 Request make_request(const Args& args);
 
 }  // namespace attn::cli

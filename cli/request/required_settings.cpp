@@ -1,4 +1,3 @@
-// The settings that tensors do not show; see required_settings.hpp.
 #include "cli/request/required_settings.hpp"
 
 #include <cmath>
@@ -26,7 +25,7 @@ public:
 
     void require() {
         find_heads();
-        // A family without configs has files that show the rest; its layers rotate nothing.
+        // Files of a family without configs show the other settings; its layers rotate nothing.
         if (!known_.has_config && !family_.model_types.empty()) {
             find_scores();
             find_rope();
@@ -37,7 +36,7 @@ public:
     }
 
 private:
-    /// `usual` is the flag with the family's usual value, or empty where there is none.
+    /// `usual` is the flag with the family's usual value, or empty.
     void add(const std::string& flag, const std::string& usual = "") {
         flags_.push_back(flag);
         if (!usual.empty()) usual_ += " " + usual;
@@ -87,7 +86,7 @@ private:
                 std::string("--position-offset ") + (has_padding_positions() ? "2" : "0"));
     }
 
-    /// The type whose published tensors have this prefix, where it is not the family's.
+    /// The model type whose own published prefix is that of the layer; null if no type has it.
     const io::ModelType* type_of_prefix() const {
         for (const io::ModelType& type : family_.model_types)
             if (!type.prefix.empty() && layer_.prefix == type.prefix) return &type;
@@ -122,7 +121,7 @@ private:
     const io::ModelLayer& layer_;
     const io::Family& family_;
     const KnownModel& known_;
-    std::vector<std::string> flags_;  // as help has them
+    std::vector<std::string> flags_;  // as in help
     std::string usual_;
 };
 
@@ -130,8 +129,8 @@ private:
 
 void require_settings(const Request& request, const io::ArrayFile& file,
                       const io::ModelLayer& layer, const KnownModel& known) {
-    // A layer of the notebooks without an output projection has one head; the modes of one head
-    // refuse the others by that projection.
+    // A layer of the notebooks without an output projection has one head. The modes of one head
+    // refuse layers that have one.
     const bool may_have_heads = row_of(request.settings.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
     if (may_have_heads && has_out) MissingSettings(request, file, layer, known).require();

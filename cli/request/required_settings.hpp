@@ -1,4 +1,4 @@
-// The settings that the tensors of a published model do not show.
+// The settings that the tensors of a published model do not determine.
 #pragma once
 
 #include "cli/request/request.hpp"
@@ -7,15 +7,15 @@
 
 namespace attn::cli {
 
-/// What is known of a model besides its tensors.
+/// What is known about a model besides its tensors.
 struct KnownModel {
     bool has_config = false;   ///< its config.json, or attn's metadata, was read
-    bool is_supported = true;  ///< false where its model type is known and is not computed
+    bool is_supported = true;  ///< false if its model type is known and not supported
 };
 
-/// A guess would give other numbers, so a layer without a config needs every setting. Errors: kind
-/// usage at the first setting that is missing, which lists the others and, of a supported model,
-/// the values that its family usually has.
+/// Refuses a layer without a config if a setting is missing: a guess would change the answer.
+/// Errors: kind usage at the first missing setting. The message lists the others and, for a
+/// supported model, the usual values of its family.
 void require_settings(const Request& request, const io::ArrayFile& file,
                       const io::ModelLayer& layer, const KnownModel& known);
 

@@ -1,4 +1,3 @@
-// A result that is read back; see result_file.hpp.
 #include "cli/request/result_file.hpp"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What a result says beside its arrays.
+/// The members of a result besides its arrays.
 constexpr std::array<const char*, 7> head_keys{"mode",   "id",     "config",        "shapes",
                                                "layout", "tokens", "context_tokens"};
 
@@ -49,14 +48,15 @@ std::optional<Dtype> dtype_of(std::optional<io::ElementType> type) {
     return std::nullopt;
 }
 
-/// Unless it is one of a result and the whole result is wanted.
+/// Whether only one array is read. An array that the path names is not read alone if it belongs to
+/// a result and `whole` is set.
 bool holds_one_array(const io::InputFile& file, bool whole, const json& head) {
     if (!file.array.empty()) return !whole || !has_config(head);
     if (file.arrays) return file.arrays->arrays.size() == 1 && file.arrays->metadata == nullptr;
     return !file.holds_object();
 }
 
-/// Integers that float64 does not hold are read once more for what they lose.
+/// Integers that float64 may not hold exactly are read a second time, for their rounding errors.
 template <class Read>
 ResultArray read_exactly(std::string name, bool text_integers, io::ArrayRules rules, Read read) {
     io::NumberArray numbers = read(rules);
@@ -73,7 +73,7 @@ ResultArray read_exactly(std::string name, bool text_integers, io::ArrayRules ru
     return array;
 }
 
-/// Text beside a result's settings holds numbers of its dtype.
+/// Whether the elements are text of unknown dtype. Text in a result has the dtype of its config.
 bool is_text_without_dtype(const ResultFile& result) {
     return result.is_text && !dtype_of(*result.head);
 }
@@ -125,12 +125,12 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
                                                  }));
 }
 
-/// A layers axis comes before (batch, heads, rows, columns).
+/// A layers axis precedes (batch, heads, rows, columns).
 constexpr std::size_t most_axes = 4, most_drawn_axes = 5;
 
 constexpr std::size_t most_results = 4096;
 
-/// Lines of objects, as `attn batch` writes them.
+/// Whether the file has one object per line, as `attn batch` writes it; checks only the first.
 bool holds_lines(const io::InputFile& file) {
     if (!file.source || file.document) return false;
     const std::string_view text = file.source->text;
@@ -162,7 +162,7 @@ double bytes_to_read(const io::InputFile& file, bool whole) {
             if (!reads_one || file.array.empty() || array.name == file.array)
                 numbers += static_cast<double>(array.elements());
     } else {
-        // Of JSON and CSV: with a separator before each, or a break of a line.
+        // In JSON and CSV, a separator or a line break precedes every element but the first.
         const std::string_view text = file.source->text;
         numbers = 1 + static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
                       return c == ',' || c == '\n' || c == '\t' || c == ';';

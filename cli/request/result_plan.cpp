@@ -66,7 +66,7 @@ private:
             ->shape;
     }
 
-    /// The shape of this name and one of these ranks; nothing where there is none.
+    /// The shape with this name and one of these ranks; nothing if there is none.
     std::optional<Shape> find(const std::string& name, std::size_t min_rank,
                               std::size_t max_rank) const {
         const json sizes = member(operands_, name);
@@ -104,7 +104,7 @@ private:
     const std::string& location_;
 };
 
-/// Each member of a plan's own object must be in the head, unchanged.
+/// Every member of `made`, from the plan, must be in the head unchanged.
 void check_same(const json& found, const json& made, const std::string& name,
                 const std::string& location) {
     for (const auto& [key, value] : made.items()) {
@@ -176,7 +176,7 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
         fail(location,
              "has no layout, which says how its arrays are to be read; expected a result of this "
              "version of attn");
-    settings.kernel = "auto";  // whatever computed the result
+    settings.kernel = "auto";  // regardless of what computed the result
     const auto make = [&](const PlanOptions& of_plan) {
         try {
             return make_plan(settings, LayoutReader(layout, location).read(settings.mode), of_plan);

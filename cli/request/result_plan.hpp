@@ -1,5 +1,5 @@
-// The plan of a result that attn wrote: made again from the config and the operands' shapes in its
-// head, by the function that made it before the computation.
+// Rebuilds the plan of a result from the config and the operand shapes in its head. The function is
+// the same that made the plan before the computation.
 #pragma once
 
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace attn::cli {
 
-/// Whether the head of a file describes the layout of its arrays; else they are plain arrays.
+/// Whether the head of a file describes the layout of its arrays; otherwise they are plain arrays.
 bool has_layout(const nlohmann::json& head);
 
-/// `flags` with the mode, settings and labels of a result's head; flags keep their precision and
-/// token. `location` is the file in errors. Errors: kind input, for a head that no result has.
+/// `flags` with the mode, settings and labels of a result's head; precision and token of `flags`
+/// take precedence. `location` is the file in errors. Errors: kind input for a head that is not a
+/// result's.
 Request request_of_result(const nlohmann::json& head, const std::string& location,
                           Request flags = {});
 
-/// The plan of the result with this head and the settings of its config. Errors: kind input, where
-/// the layout is malformed or differs from what the plan says.
+/// The plan of the result with this head and the settings of its config. Errors: kind input if the
+/// layout is malformed or differs from the plan.
 Plan plan_of_result(const nlohmann::json& head, Settings settings, const std::string& location,
                     const PlanOptions& options = {});
 
-/// Throws an Error of kind input where a list of labels has another length than what it labels.
+/// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);
 
-/// Throws an Error of kind input where an array's shape is not that of the plan.
+/// Throws an Error of kind input if an array's shape differs from the plan's.
 void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location);
 
 }  // namespace attn::cli

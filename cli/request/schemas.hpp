@@ -1,4 +1,4 @@
-// What attn's own documents say in their "schema"; data/schema says what stands in each.
+// The "schema" of each of attn's own documents; data/schema describes their members.
 #pragma once
 
 #include <string_view>

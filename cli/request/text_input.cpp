@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t default_vocab_size = 50000;
 constexpr std::uint64_t default_embed_dim = 3;
 
-/// Positions in the table are counted in 64 bits, two draws each; its size costs no time.
+/// Each element takes two draws, and draws are counted in 64 bits. The table's size costs no time.
 void check_table_size(const Request& request, std::size_t words) {
     constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
     if (*request.vocab_size > largest / *request.embed_dim)

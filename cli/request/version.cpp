@@ -1,4 +1,3 @@
-// What `attn --version` says; see version.hpp.
 #include "cli/request/version.hpp"
 
 #include "core/kernels/dispatch.hpp"

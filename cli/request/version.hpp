@@ -1,12 +1,12 @@
-// What `attn --version` says.
+// The output of `attn --version`.
 #pragma once
 
 #include <string>
 
 namespace attn::cli {
 
-/// Version, compiler and the kernels that this processor can run, one line each, the one that auto
-/// takes for large work last.
+/// The version, the compiler, and the kernels that this processor supports, one line each. The last
+/// kernel is the one that auto uses for large work.
 std::string version_text();
 
 }  // namespace attn::cli
