@@ -1,4 +1,3 @@
-// Records of a batch that are alike; see alike.hpp.
 #include "cli/batch/alike.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace attn::cli {
 namespace {
 
-/// Of lines and answers: beyond it the memory that there is may matter.
+/// The limit of lines and answers in bytes. Above it, an answer may depend on available memory.
 constexpr std::size_t longest_alike = std::size_t{1} << 20;
 
 Seed seed_of(std::string_view text) {
@@ -25,8 +24,8 @@ Seed seed_of(std::string_view text) {
     return seed;
 }
 
-/// The text cut behind each of the keys in turn, without the value there; whole where a value is
-/// another. Keys are found by their quotes: in texts a quote has a backslash before it.
+/// Splits the text after each key and drops the value there; empty if a key is missing or has
+/// another value. Keys are found by their quotes, which are escaped inside strings.
 std::vector<std::string> cut(
     const std::string& text,
     std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
@@ -56,12 +55,12 @@ bool AlikeRecords::may_be(const io::InputFile& line, const Request& request, con
 
 AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
     : request_(std::move(request)) {
-    // The text that they point into goes with its record.
+    // The values point into the text of a record, which is freed with it.
     for (auto& [key, place] : request_.places) place.value = {};
     const io::JsonDocument& document = *line.document;
     const auto part_of = [&](const io::JsonMember& member) {
         if (member.key == "id") return Part::id;
-        // A seed that `config` says as it is written here.
+        // `config` shows such a seed exactly as it is written here.
         if (member.key == "seed" && document.is_short_whole(member)) return Part::seed;
         const bool is_array = is_array_of(request_.settings.mode, document, member);
         return is_array ? Part::array : Part::setting;
@@ -100,7 +99,7 @@ bool AlikeRecords::hold(const io::InputFile& line) const {
                       document.members().end(), is_like);
 }
 
-/// The start of the answer to the request, whose id is the record's, up to its arrays.
+/// The start of an answer, up to its arrays. `request_.id` is the record's id.
 std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
     const std::vector<std::string>& head = planned.head;
     if (head.empty()) {

@@ -1,5 +1,5 @@
-// Records of a batch that are alike: they say the same but for their id, their seed and the numbers
-// of their arrays. What they say is read, checked, planned and put into words once.
+// Records of a batch that differ only in their id, seed and arrays. The rest is read, checked and
+// formatted once; a plan is made once per set of shapes.
 #pragma once
 
 #include <optional>
@@ -18,40 +18,40 @@ namespace attn::cli {
 
 class AlikeRecords {
 public:
-    /// Whether a record's answer depends on its line alone: not on files, nor on how much memory
-    /// there is.
+    /// Whether a record's answer depends only on its line, not on files or on available memory.
     static bool may_be(const io::InputFile& line, const Request& request, const Plan& plan,
                        const OperandShapes& shapes);
 
-    /// Those that are like the record of this line, whose request this is.
+    /// The records like the one on `line`, whose request is `request`.
     AlikeRecords(const io::InputFile& line, Request request);
 
-    /// Whether this line says what the others do. Its arrays may still have other shapes.
+    /// Whether the line has the same keys and settings as these records. Its arrays may have other
+    /// shapes.
     bool hold(const io::InputFile& line) const;
 
-    /// A plan for records of them whose arrays have these shapes.
+    /// Adds a plan for records whose arrays have these shapes.
     void add(Plan plan, OperandShapes shapes);
 
-    /// The answer to a record of them, `id` where the line says none; empty where there is no plan
-    /// for its shapes. Errors: what is wrong with the record, though not where.
+    /// The answer to a record like these; `id` is its id if the line has none. Empty if no plan has
+    /// its shapes. Errors: the problem of the record, without its location.
     std::optional<io::TextBuffer> answer(const io::InputFile& line, const std::string& id,
                                          const Runtime& runtime);
 
 private:
     enum class Part { id, seed, array, setting };
 
-    /// A member of the line.
+    /// A member of the line's JSON object.
     struct Member {
         std::string key;
         Part part;
-        std::string text;  // of a setting, as it is written
+        std::string text;  // of a setting, verbatim
     };
 
     struct Planned {
         OperandShapes shapes;
         Plan plan;
-        std::vector<std::string> head;  // of an answer, cut where it says id, id and seed
-        std::size_t longest = 0;        // answer
+        std::vector<std::string> head;  // of an answer, split around id, id and seed
+        std::size_t longest = 0;        // answer, in bytes
     };
 
     std::string head_of(Planned& planned, std::string_view seed);
@@ -59,7 +59,7 @@ private:
     Request request_;
     std::vector<Member> members_;
     std::vector<Planned> planned_;
-    std::size_t oldest_ = 0;  // of them
+    std::size_t oldest_ = 0;  // the plan replaced next, modulo their number
 };
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// One record of a batch; see answer.hpp.
 #include "cli/batch/answer.hpp"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ std::string error_line(const Record& record, const Failure& failure) {
     return line + "}}\n";
 }
 
-/// Texts of requests that are no lines of requests.
+/// Refuses lines that are too long, and text that has requests but not one per line.
 void check_line(const Record& record) {
     if (record.text.size() < record.size)
         throw Error(ErrorKind::input, record.place(),
@@ -51,7 +50,7 @@ void check_line(const Record& record) {
                     "a list of requests; expected one request a line, as jq -c '.[]' writes them");
 }
 
-/// The line of a record; of one that is a file none.
+/// The line of a record; empty for a record that is a file.
 std::optional<io::InputFile> line_of(const Record& record) {
     if (record.line == 0) return {};
     check_line(record);
@@ -96,7 +95,7 @@ RecordOutcome Answerer::answer(const Record& record) {
         throw;
     } catch (...) {
         const Failure failure = current_failure(true);
-        // There may be enough where nothing else is answered.
+        // There may be enough memory while no other record is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
         return {io::TextBuffer(error_line(record, failure)),
                 io::shortened(failure.where, longest_place) + ": " + failure.message};
@@ -134,7 +133,8 @@ AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
     return found == alike_.end() ? nullptr : &*found;
 }
 
-/// By what an earlier record has settled. Where that fails, the whole way says what is wrong.
+/// Answers with what is known from an earlier record. After an error, the full evaluation reports
+/// the problem.
 std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
                                                          const io::InputFile& line) {
     AlikeRecords* const alike = alike_to(line);
@@ -166,7 +166,7 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
     const AnswerCost cost = answer_cost(request, planned.plan);
     at_places(request,
               [&] { require_memory(cost.memory, "emit", "the answer's text beside its arrays"); });
-    // Of each step of a large question nothing is left for the next but its result.
+    // A step of a large question passes on only its result, so the rest of its memory is returned.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;
     OperandShapes shapes = shapes_of(planned.question.operands);

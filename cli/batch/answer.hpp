@@ -1,4 +1,4 @@
-// One record of a batch: its answer, or what is wrong with it, as a line.
+// The answer to one record of a batch, or its error, as one line.
 #pragma once
 
 #include <exception>
@@ -17,31 +17,30 @@
 namespace attn::cli {
 
 struct RecordOutcome {
-    io::TextBuffer line;          ///< with its line break
-    std::string problem;          ///< "where: what" of a record that failed, else empty
-    std::exception_ptr end = {};  ///< what ends the batch in this record's stead
+    io::TextBuffer line;          ///< including its line break
+    std::string problem;          ///< "where: what" of a failed record, otherwise empty
+    std::exception_ptr end = {};  ///< the error that ends the batch instead of an answer
 };
 
-/// How the line of an answer starts: what every answer to this record has, if it succeeds or fails.
+/// The text that every result of this record starts with, and every error of it.
 std::string start_of_result(const Record& record);
 std::string start_of_error(const Record& record);
 
-/// An answer is one line of JSON. Errors: kind usage, for settings that ask for anything else.
+/// An answer is one line of JSON. Errors: kind usage for settings that request another format.
 void check_answer_format(const Request& request);
 
-/// Answers records one by one; each job has its own.
+/// Answers records one by one; each job has its own instance.
 class Answerer {
 public:
-    /// `threads` is for each record that does not say one itself.
+    /// `threads` is the default of records that do not specify it.
     Answerer(const Request& defaults, bool dry_run, std::size_t threads, io::LoadedModels& models)
         : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
           models_(models) {}
 
-    /// Whatever is wrong with the record stands in its answer. Throws BeyondShare.
+    /// Problems of the record are reported in its answer. Throws BeyondShare.
     RecordOutcome answer(const Record& record);
 
-    /// What the line of an answer to this record starts with, up to its arrays; empty for a record
-    /// that fails.
+    /// The start of this record's answer line, up to its arrays; empty for a record that fails.
     std::string beginning(const Record& record);
 
 private:
@@ -58,8 +57,8 @@ private:
     std::size_t threads_;
     ThreadPool workers_;
     io::LoadedModels& models_;
-    std::vector<AlikeRecords> alike_;  // the last few kinds
-    std::size_t oldest_ = 0;           // of them
+    std::vector<AlikeRecords> alike_;  // the kinds added last
+    std::size_t oldest_ = 0;           // the kind replaced next, modulo their number
 };
 
 }  // namespace attn::cli

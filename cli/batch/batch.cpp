@@ -1,5 +1,5 @@
-// `attn batch`; see batch.hpp. Every job takes the next records, answers them and hands the answers
-// over; there is no thread that only reads or only writes.
+// Every job takes the next records, answers them and passes the answers on. No thread only reads or
+// only writes.
 #include "cli/batch/batch.hpp"
 
 #include <sys/stat.h>
@@ -33,18 +33,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Records that follow one another, answered by one job. Quick ones are taken by many, so that
-/// jobs seldom wait for each other; slow ones one by one.
+/// Consecutive records that one job answers. Quick records are taken many at a time, so that jobs
+/// seldom wait for each other; slow records one by one.
 struct Run {
-    std::uint64_t first = 0;  // its number among all that are taken
+    std::uint64_t first = 0;  // index of the first record among all taken ones
     std::vector<Record> records;
-    std::size_t count = 0;  // of `records`, which keep their memory
+    std::size_t count = 0;  // used entries of `records`, which keep their memory
 };
 
 constexpr std::size_t longest_run = 64;
 constexpr auto quick_run = 500us;
 
-/// Jobs share the processors; one job may use them all.
+/// Jobs share the processors; a single job may use all of them.
 Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
     return {request.defaults, request.dry_run,
             std::max<std::size_t>(1, processors() / request.jobs), models};
@@ -52,13 +52,13 @@ Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
 
 class Batch {
 public:
-    /// `known` holds answers that need not be made; null: none.
+    /// `known` holds answers that need not be computed; null: none.
     Batch(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
           GoodAnswers* known, BatchResults& results, Progress& progress, Stop& stop)
         : request_(request), models_(models), records_(records), known_(known), results_(results),
           progress_(progress), stop_(stop) {}
 
-    /// All jobs until the end. An exception of any of them ends all and comes out here.
+    /// Runs all jobs to the end. An exception in one job ends all jobs and is rethrown here.
     void run() {
         std::vector<std::thread> others =
             start_threads(request_.jobs - 1, [this](std::size_t) { work(); });
@@ -73,7 +73,7 @@ private:
         try {
             answer_runs();
         } catch (...) {
-            stop_.want();  // also ends the wait of the job that holds the lock
+            stop_.want();  // also interrupts the wait of the job that holds the lock
             const std::lock_guard lock(taking_);
             if (!fault_) fault_ = std::current_exception();
         }
@@ -94,7 +94,8 @@ private:
         }
     }
 
-    /// Jobs have equal shares of the memory; what needs more waits until it is alone.
+    /// Jobs have equal shares of the memory. A record that needs more waits until it is the only
+    /// one.
     RecordOutcome answer(Answerer& answerer, const Record& record) {
         try {
             const std::shared_lock beside_others(large_record_);
@@ -106,14 +107,14 @@ private:
         }
     }
 
-    /// The next records, up to `length` of those that are there already; false where there are
-    /// none. While it waits for a record, answers that are ready are not kept back.
+    /// Takes the next records, at most `length` of those already available; false if there are
+    /// none. Answers that are ready are written while it waits for a record.
     bool take(Run& run, std::size_t length) {
         const std::lock_guard lock(taking_);
         try {
             return take_records(run, length);
         } catch (...) {
-            stop_.want();  // before another job reads what comes after the fault
+            stop_.want();  // before another job reads past the error
             throw;
         }
     }
@@ -147,13 +148,13 @@ private:
     Progress& progress_;
     Stop& stop_;
 
-    std::shared_mutex large_record_;  // held by who answers one, shared by who answers others
+    std::shared_mutex large_record_;  // exclusive for a large record, shared for the others
     std::mutex taking_;
     std::uint64_t taken_ = 0;
     std::exception_ptr fault_;
 };
 
-/// The file of a path, or of standard input or output where it is "-".
+/// The file at a path; "-" is the descriptor `standard`, standard input or output.
 std::optional<io::FileId> file_at(const std::string& path, int standard) {
     return path == "-" ? io::file_id(standard) : io::file_id(path);
 }
@@ -162,7 +163,7 @@ std::optional<io::FileId> output_of(const BatchRequest& request) {
     return file_at(request.output, STDOUT_FILENO);
 }
 
-/// Whether there is something to be lost where the answers go.
+/// Whether the output has contents that could be lost.
 bool holds_something(const BatchRequest& request) {
     struct stat status {};
     const int failed = request.output == "-" ? ::fstat(STDOUT_FILENO, &status)
@@ -174,9 +175,8 @@ bool all_regular(const BatchRequest& request) {
     return std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file);
 }
 
-/// The answers may not be written over what is read: not over the requests, nor over what the flags
-/// and the requests name, as far as that is known before they are answered. An output that is read
-/// later all the same ends the batch there.
+/// Answers must not overwrite the requests, or the files that flags and requests name. Only files
+/// known in advance are checked here. Reading the output later ends the batch.
 void check_output(const BatchRequest& request, io::LoadedModels& models) {
     const auto output = output_of(request);
     for (const BatchInput& input : request.inputs)
@@ -191,7 +191,7 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
 }
 
 /// A resumed batch finds answers by id. Repeated ids in regular files are found before anything is
-/// written, others when they come. Shards have answer files of their own.
+/// written, others when they arrive. Each shard has its own file of answers.
 void check_ids(const BatchRequest& request, RecordReader& records, const Stop& stop) {
     if (!request.resume) return;
     if (!all_regular(request)) return records.require_unique_ids();
@@ -224,8 +224,8 @@ void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t 
     io::end_by_signal(signal);
 }
 
-/// Answers what has no good answer yet, in the order of the records; the output is replaced when
-/// all of it is there.
+/// Answers the records without a successful answer, in order. The output is replaced once all
+/// answers are complete.
 BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
                         RecordReader& records, Stop& stop) {
     GoodAnswers good(request.output);
@@ -245,18 +245,19 @@ BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
     return count;
 }
 
-/// Answers behind what the output holds already.
+/// Appends answers to those that the output already holds.
 BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
                  io::LineOutput& out, const Answered& answered, Stop& stop) {
     const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
     if (stop.wanted() || has_failed) return answered.count;
     out.start_at(answered.bytes);
-    // Records that come through a pipe may name the output too: the first of them finds it whole.
+    // Truncates the output now, unless records come through a pipe: the first of those may still
+    // read the output unchanged.
     if (all_regular(request)) out << "";
     Progress progress;
     BatchResults results(out, answered.count, request.max_failures, progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
-    out << "";  // where there was no answer
+    out << "";  // truncates the output even if there was no answer
     out.finish();
     return results.count();
 }
@@ -276,7 +277,7 @@ bool run_batch(BatchRequest request) {
     try {
         opened.emplace(request.output, stop.signal_file());
     } catch (const Error&) {
-        end_by_signal(request, stop, 0);  // where that ended the wait for a pipe's reader
+        end_by_signal(request, stop, 0);  // if the signal ended the wait for a pipe's reader
         throw;
     }
     io::LineOutput& out = *opened;

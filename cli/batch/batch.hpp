@@ -1,4 +1,4 @@
-// `attn batch`: many requests, one answer a line, in the order of the requests.
+// `attn batch`: many requests, one answer per line, in the order of the requests.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 namespace attn::cli {
 
 struct BatchRequest {
-    Request defaults;  ///< what the flags say, for records that do not say it themselves
-    std::vector<std::string> flag_files;  ///< that flags come from
+    Request defaults;                     ///< given by flags, for records that do not specify them
+    std::vector<std::string> flag_files;  ///< files that flags were read from
     std::vector<BatchInput> inputs;
     Shard shard;
     std::size_t jobs = 1;
-    std::optional<std::uint64_t> max_failures;  ///< the batch ends with this many
+    std::optional<std::uint64_t> max_failures;  ///< the batch ends after this many failures
     std::string output = "-";
-    bool resume = false;        ///< the output holds answers already
-    bool retry_failed = false;  ///< those that failed are made anew, in their places
+    bool resume = false;        ///< continue after the answers that the output holds
+    bool retry_failed = false;  ///< failed records are answered again, in their positions
     bool dry_run = false;       ///< costs instead of answers
 };
 
-/// Answers every record; true where none failed. The bytes do not depend on the jobs, and memory
-/// holds the records in hand and their answers. Ends the program where a signal asks for it, after
-/// the records in hand. Errors: kind io for files of requests and the output; kind input for an
-/// output that does not go with the requests.
+/// Answers every record; true if none failed. The bytes do not depend on the number of jobs. Memory
+/// holds only the records in progress and their answers. A signal ends the program after the
+/// records in progress. Errors: kind io for request files and the output; kind input for an output
+/// that does not match the requests.
 bool run_batch(BatchRequest request);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// `attn batch`: flags of its own, and every flag of the modes as a default for its records.
+// `attn batch`: its own flags, and every flag of the modes as a default for records.
 #include "cli/batch/batch_command.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int some_failed = 1;
 
-/// "3/8": the third of eight.
+/// "3/8": the third of eight shards.
 std::optional<Shard> shard_of(const std::string& text) {
     Shard shard;
     const char* const end = text.data() + text.size();
@@ -34,7 +34,7 @@ std::optional<Shard> shard_of(const std::string& text) {
     return fits ? std::optional(shard) : std::nullopt;
 }
 
-/// A name that promises another format.
+/// Refuses a name whose suffix implies another format.
 void check_output(const BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
                           "answers of a batch are lines of JSON", ", or --format ndjson beside it"};
@@ -44,10 +44,10 @@ void check_output(const BatchRequest& batch) {
         named_format(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
-/// Settings that no record of a batch can have.
+/// Refuses settings that no record of a batch can have.
 void refuse_defaults(const Request& defaults) {
     check_answer_format(defaults);
-    // Of a name that no mode knows every record would say so.
+    // Otherwise every record would report the same unknown name.
     for (const std::string& name : defaults.settings.emit)
         if (name != "all" && !find_array(name))
             throw Error(ErrorKind::usage, place_of(defaults, "emit"), unknown_array(name));

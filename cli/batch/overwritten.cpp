@@ -1,4 +1,3 @@
-// What a batch reads and writes at once; see overwritten.hpp.
 #include "cli/batch/overwritten.hpp"
 
 #include <algorithm>
@@ -56,13 +55,13 @@ void check_records(const BatchRequest& batch, io::LoadedModels& models, const St
     std::vector<BatchInput> files;
     std::copy_if(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
                  is_regular_file);
-    RecordReader records(files, {}, stop);  // those of other shards are read by other batches
+    RecordReader records(files, {}, stop);  // all shards: other batches read the others
     for (Record record; records.next(record) == io::Next::found;) {
         try {
             check_record(record, batch.defaults, models);
         } catch (const io::WrittenFile&) {
             throw;
-        } catch (const Error&) {  // its answer says it
+        } catch (const Error&) {  // reported in the record's answer
         }
     }
 }

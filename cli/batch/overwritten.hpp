@@ -1,5 +1,5 @@
-// What a batch reads beside its requests, held against the file that it writes, before that is
-// begun anew.
+// Checks the files that a batch reads, other than its requests, against the file that it writes,
+// before that file is overwritten.
 #pragma once
 
 #include "cli/batch/batch.hpp"
@@ -8,11 +8,11 @@
 
 namespace attn::cli {
 
-/// What the flags name: operands and a model's files. Errors: WrittenFile, for the file that
-/// `access` of the defaults says is written; what else is wrong with them the records say.
+/// Checks the files that flags name: operands and a model's files. Errors: WrittenFile for the file
+/// that `access` of the defaults lists as written. Other problems are reported by the records.
 void check_flags(const BatchRequest& batch, io::LoadedModels& models);
 
-/// The same of what the requests in regular files name. Others are known only when they come.
+/// Checks the files that requests in regular files name. Other requests are known only on arrival.
 void check_records(const BatchRequest& batch, io::LoadedModels& models, const Stop& stop);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// How far a batch has come; see progress.hpp. Debian has no such library for C++.
+// Debian has no C++ library for progress lines.
 #include "cli/batch/progress.hpp"
 
 #include <sys/ioctl.h>
@@ -46,7 +46,7 @@ std::string progress_text(std::uint64_t records, double seconds, std::optional<d
     std::array<char, 16> percent{};
     std::snprintf(percent.data(), percent.size(), "%3.0f %%  ", 100 * *part);
     text.insert(0, percent.data());
-    constexpr double longest = 1e6;  // seconds; a first guess may be far off
+    constexpr double longest = 1e6;  // seconds; early estimates may be far off
     const double left = *part > 0 ? seconds * (1 - *part) / *part : longest;
     if (left < longest) text += "  " + clock_text(left) + " left";
     constexpr std::size_t narrowest = 10, frame = 4;  // brackets and blanks
@@ -72,7 +72,7 @@ void Progress::show(std::uint64_t records) {
     const double known = part_;
     const std::optional<double> part = known == unknown ? std::nullopt : std::optional(known);
     const std::string text = progress_text(records, seconds, part, terminal_columns() - 1);
-    std::fprintf(stderr, "\r\033[K%s", text.c_str());  // back to the line's start, and clear it
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());  // to the line start, then clears it
     std::fflush(stderr);
     last_ = now;
     shown_ = true;

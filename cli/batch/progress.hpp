@@ -1,4 +1,4 @@
-// How far a batch has come, on the terminal of the person who waits for it.
+// The progress of a batch, shown on the terminal.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace attn::cli {
 
-/// One line on standard error, written anew a few times a second; nothing where that is no
-/// terminal.
+/// One line on standard error, rewritten at most ten times per second. Nothing if standard error is
+/// not a terminal.
 class Progress {
 public:
     Progress();
@@ -19,7 +19,7 @@ public:
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// How much is done, 0 to 1, where that is known. May be said while another thread shows.
+    /// Sets the completed part, 0 to 1, if known. May be called while another thread calls `show`.
     void set_part(std::optional<double> part) { part_ = part.value_or(unknown); }
 
     void show(std::uint64_t records);
@@ -35,7 +35,7 @@ private:
     Clock::time_point begin_ = Clock::now(), last_ = begin_;
 };
 
-/// "[=====>    ]  52 %  52,000 records  104,000/s  0:00:01 left", as wide as `columns` allows.
+/// "[=====>    ]  52 %  52,000 records  104,000/s  0:00:01 left", at most `columns` wide.
 std::string progress_text(std::uint64_t records, double seconds, std::optional<double> part,
                           std::size_t columns);
 

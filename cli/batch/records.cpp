@@ -1,4 +1,3 @@
-// The requests of a batch; see records.hpp.
 #include "cli/batch/records.hpp"
 
 #include <unistd.h>
@@ -27,7 +26,7 @@ namespace {
 
 constexpr io::Access regular_only{.regular_only = true};
 
-/// A JSON file is one record, unless its first line is one by itself.
+/// A JSON file is one record, unless its first line is a complete record.
 bool holds_lines(const std::string& path) {
     constexpr std::size_t enough = std::size_t{1} << 16;
     const std::shared_ptr<const io::Bytes> bytes = io::Bytes::open(path, regular_only);
@@ -36,7 +35,8 @@ bool holds_lines(const std::string& path) {
     return io::looks_like_ndjson(start);
 }
 
-/// By its name a file holds lines of requests, or is one input.
+/// Whether the file is one input, by its name and for JSON its contents; otherwise it holds lines
+/// of requests.
 bool is_one_record(const BatchInput& input) {
     if (input.is_record) return true;
     if (input.path == "-") return false;
@@ -45,11 +45,11 @@ bool is_one_record(const BatchInput& input) {
         if (format == nullptr || format == io::ndjson_input) return false;
         return format != io::json_input || !holds_lines(input.path);
     } catch (const Error&) {
-        return true;  // one that cannot be read: its answer says why
+        return true;  // the answer to an unreadable file gives the reason
     }
 }
 
-/// Now, not when its turn comes after hours.
+/// Checks files of lines at the start, not when their turn comes after hours.
 void check_lines(const std::string& path) {
     if (io::is_folder(path))
         throw Error(ErrorKind::io, path,
@@ -96,7 +96,7 @@ std::optional<std::string> given_id(const Record& record) {
             id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
         return is_text || id.is_number_integer() ? std::optional(io::json_text(id)) : std::nullopt;
     } catch (const Error&) {
-        return {};  // what is wrong with the record, its answer says
+        return {};  // the record's answer reports the problem
     }
 }
 
@@ -156,7 +156,7 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         try {
             record.text = line.text;
         } catch (const std::bad_alloc&) {
-            record.text.clear();  // as a line that is too long
+            record.text.clear();  // treated like a line that is too long
         }
         record.id = inputs_.size() > 1 ? id_of_text(io::one_line(record.place()))
                                        : std::to_string(line.number);
@@ -165,7 +165,7 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
 }
 
 std::optional<double> RecordReader::part() const {
-    // A file that grows while it is read has no known end.
+    // The end of a file that grows while it is read is unknown.
     if (lines_ != nullptr && lines_->position() >= lines_->size()) return std::nullopt;
     const double of_input = lines_ == nullptr ? 0
                                               : static_cast<double>(lines_->position()) /

@@ -1,4 +1,4 @@
-// The requests of a batch, one after the other: lines of files, or files.
+// The requests of a batch in order: lines of files, or whole files.
 #pragma once
 
 #include <cstddef>
@@ -17,61 +17,60 @@ namespace attn::cli {
 
 struct BatchInput {
     std::string path;  ///< "-" is standard input
-    bool is_record;    ///< the file is one record, whatever it holds
+    bool is_record;    ///< the file is one record, whatever its contents
 };
 
-/// Whether it can be read again, as pipes and standard input cannot.
+/// Whether the input can be read again, unlike pipes and standard input.
 bool is_regular_file(const BatchInput& input);
 
-/// One record of `shards`, every shards-th, from the shard-th on; shards count from 1.
+/// Every shards-th record, starting with number `shard`; shards count from 1.
 struct Shard {
     std::size_t shard = 1, shards = 1;
 };
 
-/// "requests.ndjson:7", or the file where `line` is 0.
+/// "requests.ndjson:7", or the file if `line` is 0.
 std::string record_place(const std::string& file, std::size_t line);
 
 struct Record {
-    std::string file;      ///< that it stands in, or that it is
-    std::size_t line = 0;  ///< in the file; 0: the record is the whole file
+    std::string file;      ///< that contains the record, or is the record
+    std::size_t line = 0;  ///< in the file; 0 if the record is the whole file
     std::string text;      ///< of the line
-    std::size_t size = 0;  ///< of the line in bytes; where the text is missing, there were too many
-    std::string id;        ///< as JSON: that it has where it does not say one itself
-    std::optional<std::string> answer;  ///< its line, where that is known already
+    std::size_t size = 0;  ///< bytes of the line; if the text is shorter, the line was too long
+    std::string id;        ///< as JSON: the default for a record that does not specify one
+    std::optional<std::string> answer;  ///< its line, if already known
 
     std::string place() const { return record_place(file, line); }
 };
 
-/// The text of the record, whatever it is. Errors: those of read_source, for a record that is a
-/// file.
+/// The text of the record, whether valid or not. Errors: those of read_source, for a record that is
+/// a file.
 io::Source source_of(const Record& record);
 
-/// The id in the record, as JSON; empty where there is none that can be read.
+/// The record's own id as JSON; empty if it has none that can be read.
 std::optional<std::string> given_id(const Record& record);
 
-/// The same, or the default id.
+/// The record's own id, or the default id.
 std::string id_of(const Record& record);
 
 class RecordReader {
 public:
-    /// Files are opened one after the other, as their turn comes. Errors: kind io for files of
-    /// lines that are not there or may not be read.
+    /// Opens each file when its turn comes. Errors: kind io for files of lines that are missing or
+    /// cannot be read; kind usage for a mode's name instead of a file.
     RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop);
 
-    /// The next record; `end` also where the end is wished for. Where it may not wait, `none_yet`
-    /// says that it would have to. Blank lines are no records.
-    /// Errors: kind io where reading a file of lines fails.
+    /// The next record; `end` also if a stop was requested. `none_yet` if it must not wait and
+    /// would have to. Skips blank lines. Errors: kind io if reading a file of lines fails.
     io::Next next(Record& record, bool may_wait = true);
 
-    /// From here on `next` throws an error of kind input for a record whose id an earlier one has.
+    /// From now on `next` throws an error of kind input for a record with the id of an earlier one.
     void require_unique_ids() { ids_.emplace(); }
 
-    /// `next` gives this record again.
+    /// Makes `next` return this record again.
     void put_back(Record record) { put_back_ = std::move(record); }
 
     bool at_end() const { return input_ == inputs_.size() && !put_back_; }
 
-    /// The part of all that has been given out, 0 to 1; empty where nobody knows.
+    /// The completed part of all inputs, 0 to 1; empty if unknown.
     std::optional<double> part() const;
 
 private:
@@ -81,11 +80,11 @@ private:
     std::vector<BatchInput> inputs_;
     Shard shard_;
     const Stop& stop_;
-    std::size_t input_ = 0;                  // whose turn it is
-    std::unique_ptr<io::LineReader> lines_;  // of this input; null where it is not open
+    std::size_t input_ = 0;                  // the current input
+    std::unique_ptr<io::LineReader> lines_;  // of this input; null if it is not open
     std::size_t given_ = 0;
     std::optional<Record> put_back_;
-    std::optional<UniqueIds> ids_;  // of this shard; empty where they may repeat
+    std::optional<UniqueIds> ids_;  // of this shard; empty if they may repeat
 };
 
 }  // namespace attn::cli

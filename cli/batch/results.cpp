@@ -1,4 +1,3 @@
-// The answers of a batch in order; see results.hpp.
 #include "cli/batch/results.hpp"
 
 #include <utility>
@@ -13,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_bytes_ahead = std::size_t{1} << 26;
 constexpr std::uint64_t most_records_ahead = std::uint64_t{1} << 14;
 
-/// Written when it is this long or this old, or when nothing else is to do.
+/// Ready answers are written at this size or age, or as soon as the batch is idle.
 constexpr std::size_t ready_bytes = std::size_t{1} << 16;
 constexpr auto ready_time = 20ms;
 
@@ -27,7 +26,7 @@ std::size_t bytes_of(const std::vector<RecordOutcome>& answers) {
 
 void BatchResults::put(std::uint64_t first, std::vector<RecordOutcome> answers) {
     std::unique_lock lock(mutex_);
-    // A signal cannot notify.
+    // A signal handler cannot notify a condition variable, so the wait polls.
     while (!room_.wait_for(lock, 50ms, [&] { return has_room(first) || stop_.wanted(); })) {
     }
     if (first != next_) {
@@ -60,7 +59,7 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
             stop_.want();
             return;
         }
-        // Where this fails it counts as not there yet, and nothing comes after it.
+        // If this throws, the record is not counted, and nothing after it is written.
         if (answer.line.size() < ready_bytes)
             ready_ += answer.line.text();
         else
@@ -76,7 +75,7 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
     }
 }
 
-/// Without a copy.
+/// Writes without a copy.
 void BatchResults::write_large(io::TextBuffer& line) {
     write_ready();
     write(line.text());
@@ -88,8 +87,8 @@ void BatchResults::write_ready() {
     if (!is_broken_) ready_.clear();
 }
 
-/// After a write that failed nothing more is written: the output stays a beginning of the whole.
-/// A reader who has gone away ends the batch, and is no error.
+/// After a failed write nothing more is written, so that the output remains a prefix of the whole.
+/// A closed reader of a pipe ends the batch and is not an error.
 void BatchResults::write(std::string_view lines) {
     if (is_broken_ || lines.empty()) return;
     is_broken_ = true;

@@ -1,4 +1,4 @@
-// The answers of a batch, written in the order of the records whatever order they are ready in.
+// Writes the answers of a batch in the order of the records, in whatever order they are completed.
 #pragma once
 
 #include <chrono>
@@ -19,30 +19,30 @@
 
 namespace attn::cli {
 
-/// What has been written.
+/// The records written so far.
 struct BatchCount {
     std::uint64_t records = 0, failed = 0;
     std::string first_problem;
 };
 
-/// May be used by several threads at once.
+/// Thread-safe.
 class BatchResults {
 public:
-    /// `already` stands in the output before the first answer.
+    /// `already` counts the answers that the output holds before the first new one.
     BatchResults(io::Output& out, const BatchCount& already,
                  std::optional<std::uint64_t> max_failures, Progress& progress, Stop& stop)
         : out_(out), count_(already), before_(already.records), max_failures_(max_failures),
           progress_(progress), stop_(stop) {}
 
-    /// The answers of the records from number `first` on; records count from 0. Waits while too
-    /// many answers are ahead of one that is missing. Errors: those of the output.
+    /// Adds the answers to consecutive records from number `first` on, counted from 0. Waits while
+    /// too many answers are queued after a missing one. Errors: those of the output.
     void put(std::uint64_t first, std::vector<RecordOutcome> answers);
 
-    /// Writes what is ready now. Until `false` is said, so does every `put`: the next record may be
-    /// long in coming.
+    /// While idle, `put` writes at once, because the next record may take long to arrive. Becoming
+    /// idle writes what is ready.
     void set_idle(bool idle);
 
-    /// Errors: those of the output, and of an answer that ended the batch.
+    /// Writes the rest. Errors: those of the output, and of an answer that ended the batch.
     void finish();
     BatchCount count() const;
 
@@ -62,7 +62,7 @@ private:
 
     mutable std::mutex mutex_;
     std::condition_variable room_;
-    std::map<std::uint64_t, std::vector<RecordOutcome>> ahead_;  // of one that is missing
+    std::map<std::uint64_t, std::vector<RecordOutcome>> ahead_;  // after a missing one
     std::size_t bytes_ahead_ = 0;
     std::uint64_t next_ = 0;
     std::string ready_;
@@ -70,7 +70,7 @@ private:
     bool idle_ = false;
     bool ended_ = false;  // by too many failures, or by `end_`
     std::exception_ptr end_;
-    bool is_broken_ = false;  // the output
+    bool is_broken_ = false;  // a write to the output failed
 };
 
 }  // namespace attn::cli

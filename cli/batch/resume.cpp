@@ -1,4 +1,3 @@
-// Goes on where an earlier run ended; see resume.hpp.
 #include "cli/batch/resume.hpp"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ struct AnswerHead {
 
 constexpr const char* no_answer = "no answer of a batch";
 
-/// Whether both start alike, as far as they go.
+/// Whether one is a prefix of the other.
 bool agree(std::string_view a, std::string_view b) {
     const std::size_t length = std::min(a.size(), b.size());
     return a.substr(0, length) == b.substr(0, length);
@@ -39,13 +38,13 @@ std::string_view without_zeros(std::string_view text) {
     return text.substr(0, text.find_last_not_of('\0') + 1);  // npos + 1 is 0
 }
 
-/// Whether the line is what is left of an answer to this record.
+/// Whether the line may be an incomplete answer to this record.
 bool is_torn_answer(std::string_view line, const Record& record) {
     line = without_zeros(line);
     return agree(line, start_of_result(record)) || agree(line, start_of_error(record));
 }
 
-/// Before its lines are read: what is another file altogether may have no lines at all.
+/// Called before lines are read: an unrelated file may not have any lines.
 void check_start(const std::string& path) {
     if (io::is_empty_or_special(path)) return;
     constexpr std::size_t enough = 16;
@@ -56,7 +55,7 @@ void check_start(const std::string& path) {
     if (!agree(text, "{\"schema\":\"attn.") && !agree(text, "{\"id\":")) fail(path, 1, no_answer);
 }
 
-/// Where the next line is whole.
+/// Reads the next line with all of its text; false at the end.
 bool read_answer(io::LineReader& lines, io::Line& line) {
     if (lines.next(line) != io::Next::found) return false;
     if (line.text.size() < line.size)
@@ -65,7 +64,7 @@ bool read_answer(io::LineReader& lines, io::Line& line) {
     return true;
 }
 
-/// Of a whole line, which is as this program writes it.
+/// The head of a complete line, which must have the form that this program writes.
 AnswerHead head_of(const std::string& path, const io::Line& line) {
     const bool is_good = line.text.starts_with("{\"schema\":\"attn.result/"),
                is_failed = line.text.starts_with("{\"id\":");
@@ -87,9 +86,9 @@ AnswerHead head_of(const std::string& path, const io::Line& line) {
     return head;
 }
 
-/// The answer must have the settings that its record has now. A default id is the number of a line,
-/// which goes to another record where lines were added or removed above it: the answer itself must
-/// then be the one that the record gives now.
+/// The answer must have the settings that its record has now. A default id is a line number, which
+/// belongs to another record after lines above it were added or removed. Such an answer must equal
+/// the one that the record gives now.
 void check_last(const std::string& path, const LastGood& last, Answerer& answerer) {
     if (last.line.empty()) return;
     if (!last.line.starts_with(answerer.beginning(last.record)))
@@ -101,7 +100,7 @@ void check_last(const std::string& path, const LastGood& last, Answerer& answere
         const RecordOutcome now = answerer.answer(last.record);
         if (now.end || now.line.text() == last.line) return;
     } catch (const BeyondShare&) {
-        return;  // there is no room to answer it a second time
+        return;  // not enough memory to answer it again
     }
     fail(path, last.number,
          "the answer is not the one that " + last.record.place() +
@@ -120,7 +119,7 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
     while (read_answer(lines, line)) {
         if (!line.is_whole && without_zeros(line.text).empty()) break;
         if (records.next(record) != io::Next::found) {
-            if (!records.at_end()) return answered;  // stopped
+            if (!records.at_end()) return answered;  // a stop was requested
             fail(path, line.number, "an answer more than there are records");
         }
         if (!line.is_whole) {
@@ -179,7 +178,7 @@ std::optional<std::string> GoodAnswers::take(const Record& record) {
     if (line_.empty() || id_of(record) != id_) return std::nullopt;
     if (number_ != records_) moved_.emplace_back(id_, number_);
     last_ = {record, std::move(line_), number_};
-    last_.record.answer.reset();  // of the record that this one took the place of
+    last_.record.answer.reset();  // left over from an earlier record in the same buffer
     find_next();
     return last_.line;
 }

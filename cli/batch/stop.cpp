@@ -1,4 +1,3 @@
-// The wish to end early; see stop.hpp.
 #include "cli/batch/stop.hpp"
 
 #include <fcntl.h>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGHUP};
 
-// A handler reaches nothing but these, all of them safe in one.
+// The signal handler accesses only these objects, which are all async-signal-safe.
 std::atomic<bool> is_wanted{false};
 std::atomic<int> came{0};
 std::array<int, 2> wake{-1, -1}, signalled{-1, -1};
@@ -26,13 +25,13 @@ static_assert(std::atomic<int>::is_always_lock_free);
 void wake_up(const std::array<int, 2>& pipe) {
     is_wanted.store(true);
     const char byte = 0;
-    // A full pipe wakes as well.
+    // A full pipe also wakes the reader.
     [[maybe_unused]] const ssize_t written = ::write(pipe[1], &byte, 1);
 }
 
 void take_note(int signal) {
-    if (came.exchange(signal) != 0) io::end_by_signal(signal);  // the second one is not waited for
-    const int error = errno;                                    // of the call that was interrupted
+    if (came.exchange(signal) != 0) io::end_by_signal(signal);  // a second signal does not wait
+    const int error = errno;                                    // of the interrupted call
     wake_up(wake);
     wake_up(signalled);
     errno = error;
@@ -54,7 +53,7 @@ Stop::Stop() {
     for (auto* pipe : {&wake, &signalled}) open_pipe(*pipe);
     for (std::size_t i = 0; i < signals.size(); ++i) {
         ::sigaction(signals[i], nullptr, &before_[i]);
-        if (before_[i].sa_handler == SIG_IGN) continue;  // as nohup and background jobs have it
+        if (before_[i].sa_handler == SIG_IGN) continue;  // as under nohup and in background jobs
         struct sigaction action {};
         action.sa_handler = take_note;
         sigemptyset(&action.sa_mask);

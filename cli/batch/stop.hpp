@@ -1,4 +1,4 @@
-// The wish to end early: of a signal, or of the program itself.
+// Requests to end early, by a signal or by the program itself.
 #pragma once
 
 #include <array>
@@ -6,9 +6,9 @@
 
 namespace attn::cli {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP are wishes; a second one ends the program at once, by
-/// `io::end_by_signal`. Signals that the program was started to ignore stay ignored. One object at
-/// a time.
+/// During its lifetime, SIGINT, SIGTERM and SIGHUP request a stop. A second signal ends the program
+/// at once, by `io::end_by_signal`. Signals that were ignored when the program started stay
+/// ignored. Only one object may exist at a time.
 class Stop {
 public:
     Stop();
@@ -19,13 +19,14 @@ public:
     bool wanted() const;
     void want();
 
-    /// The signal that wished it, or 0.
+    /// The signal that requested the stop, or 0.
     int signal() const;
 
-    /// A file that can be read from once the end is wanted: to wait for beside others.
+    /// A file descriptor that is readable once a stop is requested, to wait for together with
+    /// others.
     int file() const;
 
-    /// The same of a wish by a signal only.
+    /// The same, only for a stop that a signal requested.
     int signal_file() const;
 
 private:

@@ -1,4 +1,3 @@
-// Ids that are different from record to record; see unique_ids.hpp.
 #include "cli/batch/unique_ids.hpp"
 
 #include "cli/batch/records.hpp"

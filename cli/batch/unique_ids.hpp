@@ -1,4 +1,4 @@
-// Ids that are different from record to record, as going on with a batch requires.
+// Checks that ids differ between records, as resuming a batch requires.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace attn::cli {
 
 struct Record;
 
-/// Memory holds every id that was added, some 100 bytes each.
+/// Memory holds every added id, about 100 bytes each.
 class UniqueIds {
 public:
-    /// Errors: kind input where an earlier record has the same id.
+    /// Errors: kind input if an earlier record has the same id.
     void add(const Record& record);
 
 private:
@@ -21,8 +21,8 @@ private:
         std::size_t file, line;  // file: an index of `files_`
     };
 
-    std::unordered_map<std::string, Location> locations_;  // by id, as JSON
-    std::vector<std::string> files_;                       // of records that follow one another
+    std::unordered_map<std::string, Location> locations_;  // by id as JSON
+    std::vector<std::string> files_;                       // one per run of consecutive records
 };
 
 }  // namespace attn::cli

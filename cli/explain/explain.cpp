@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t default_precision = 4;
 
-/// Without --head; the pages of more of them are long.
+/// Without --head, a question with more heads shows only the first: the page would be long.
 constexpr std::size_t most_heads = 4;
 
 const PageFormat& format_of(const PageFormat* given, const Request& request) {
@@ -35,7 +35,7 @@ const PageFormat& format_of(const PageFormat* given, const Request& request) {
     return *given;
 }
 
-/// Only the reference path writes every step down.
+/// Only the reference path records every step.
 constexpr std::string_view tracing_kernel = "reference";
 
 void check_kernel(const Request& request) {
@@ -45,7 +45,8 @@ void check_kernel(const Request& request) {
                     "a fused kernel writes no steps down; expected auto or reference");
 }
 
-/// What stands on the screen fits it, words as in a book; a file's numbers are not wrapped.
+/// Output to the screen fits it, with text no wider than in a book. Numbers in a file are not
+/// wrapped.
 PageWidth page_width(const Request& request) {
     if (request.output != "-") return {};
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
@@ -70,7 +71,8 @@ std::size_t pick(const char* flag, const char* what, const std::optional<std::ui
                                  std::to_string(count - 1));
 }
 
-/// The weights of all queries and where they are blocked, for pictures. More numbers are not drawn.
+/// The weights and masks of all queries, for pictures; empty if there are more elements than are
+/// drawn.
 Result computed_maps(const PlannedQuestion& walked, const Runtime& runtime) {
     constexpr std::size_t most_numbers = std::size_t{1} << 23;
     const Plan& plan = walked.plan;
@@ -80,7 +82,8 @@ Result computed_maps(const PlannedQuestion& walked, const Runtime& runtime) {
     return answer(std::move(all), {.emit = {{"mask", "attention_weights"}}}, runtime).result;
 }
 
-/// All keys of a head, with what stands beside each; the rest of a page is less.
+/// Refuses a full page that is too long. It counts all keys of each head with their columns; the
+/// rest of a page is smaller.
 void check_full(const Plan& plan, std::size_t heads) {
     constexpr double most_numbers = 1e6, columns_by_key = 12;
     const double of_head = static_cast<double>(plan.kv_len) *

@@ -1,4 +1,4 @@
-// `attn explain`: a mode, its input and its flags, and a few flags of its own.
+// `attn explain`: a mode with its input and flags, and a few flags of its own.
 #include "cli/explain/explain_command.hpp"
 
 #include <optional>
@@ -17,7 +17,7 @@
 namespace attn::cli {
 namespace {
 
-/// The one word of a walk through a result; nothing: a mode stands first.
+/// The path of the result to explain; empty if a mode comes first.
 std::optional<std::string> result_in(const std::vector<std::string>& words) {
     if (words.empty())
         refuse_keyboard("attn explain", "no mode and no result; expected " + listed_modes() +
@@ -31,7 +31,7 @@ std::optional<std::string> result_in(const std::vector<std::string>& words) {
     return words[0];
 }
 
-/// Nothing but how it is told may be asked of a result.
+/// Refuses modes' flags for a result, except those about the page.
 void check_result_flags(const Args& args, const std::string& result) {
     for (const Given& given : args.given) {
         const std::string_view key = given.option->key;
@@ -53,7 +53,7 @@ void check_result_flags(const Args& args, const std::string& result) {
                         ", then INPUT; or a result");
 }
 
-/// The mode, then the input.
+/// The words are a mode and an optional input.
 Request request_of_words(const Args& args) {
     const std::vector<std::string>& words = args.names();
     Request request;
@@ -70,7 +70,7 @@ bool is_index(const std::string& text) {
     return text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// The index of a query; a label has no meaning before the input is read.
+/// Takes the index of a query; a label is resolved after the input is read.
 Request with_query(Request request, const Args& args) {
     const Given* const given = args.find("token");
     if (given == nullptr) return request;

@@ -1,4 +1,4 @@
-// A page as Markdown; see walk_page.hpp.
+// A page as Markdown.
 #include <cctype>
 #include <string_view>
 
@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t markdown_bar = 10;
 
-/// Words that mean nothing else in Markdown. An underscore inside a name, as in d_k, means nothing
-/// by itself and stays readable.
+/// Escapes characters that are special in Markdown. An underscore inside a name, as in d_k, is not
+/// special and stays readable.
 std::string markdown_text(std::string_view words) {
     constexpr std::string_view special = "\\`*_{}[]<>#|~&!$";
     const auto is_inside_name = [&](std::size_t at) {
@@ -51,7 +51,7 @@ public:
         text_ += "```\n";
     }
 
-    /// There is one line of headers; others are rows.
+    /// Markdown has one header line; further header lines become rows.
     void table(const PageTable& table) override {
         part();
         for (std::size_t row = 0; row < table.cells.size(); ++row) {
@@ -76,7 +76,7 @@ public:
     std::string text() const override { return text_; }
 
 private:
-    /// A blank line between any two things.
+    /// Separates blocks by a blank line.
     void part() {
         if (!text_.empty()) text_ += '\n';
     }

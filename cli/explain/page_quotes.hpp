@@ -1,4 +1,4 @@
-// What the tables of score steps and masks quote on the walk's page.
+// The numbers and sources that descriptions of score steps and masks quote on a page.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A page as plain text, no line wider than it may be unless it is one word; see walk_page.hpp.
+// A page as plain text. Only a single word may be wider than a line.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t indent = 4;  // of formulas and tables
 constexpr std::size_t widest_bar = 20;
 
-/// The first blank where a line may end: not before a number, which belongs to its name, nor
-/// before its percent sign. Any blank behind `most` columns will do.
+/// The first blank where a line may end. A line does not break before a number, which belongs to
+/// its name, or before its percent sign. After `most` columns, any blank is allowed.
 std::size_t find_break(std::string_view words, std::size_t most) {
     std::size_t at = words.find(' '), width = 0, counted = 0;
     while (at != std::string_view::npos && at + 1 < words.size() && width <= most &&
@@ -27,14 +27,15 @@ std::size_t find_break(std::string_view words, std::size_t most) {
     return at;
 }
 
-/// Lines of at most `most` columns; those behind the first begin with `margin` blanks.
+/// Wraps words into lines of at most `most` columns; lines after the first start with `margin`
+/// blanks.
 std::string wrapped(std::string_view words, std::size_t most, std::size_t margin = 0) {
     std::string text;
     std::size_t column = 0;
     while (!words.empty()) {
         std::size_t blank = find_break(words, most);
         std::size_t width = io::display_width(words.substr(0, blank));
-        if (margin + width > most) {  // a name and its number part where no line holds both
+        if (margin + width > most) {  // a name and its number are separated if no line holds both
             blank = words.find(' ');
             width = io::display_width(words.substr(0, blank));
         }
@@ -47,7 +48,7 @@ std::string wrapped(std::string_view words, std::size_t most, std::size_t margin
     return text;
 }
 
-/// Whether a line of numbers may end at this blank: behind a comma, before a sign or a bracketed
+/// Whether a line of numbers may end at this blank: after a comma, or before +, = or a bracketed
 /// name.
 bool may_end(std::string_view line, std::size_t blank) {
     const std::size_t next = line.find_first_not_of(' ', blank);
@@ -57,9 +58,9 @@ bool may_end(std::string_view line, std::size_t blank) {
     return line[blank - 1] == ',' || line[next] == '+' || line[next] == '=' || is_name;
 }
 
-/// Where a line of at most `most` columns ends: at the last place where it may, else at the last
-/// blank, else at the first; npos where all of the text fits, or it has no blank. The width runs
-/// along, and no more than one line is looked at.
+/// The end of a line of at most `most` columns: the last allowed break, else the last blank, else
+/// the first. npos if all of the text fits, or it has no blank. Measures the width incrementally,
+/// and reads at most one line.
 std::size_t find_end(std::string_view text, std::size_t most) {
     constexpr std::size_t none = std::string_view::npos;
     std::size_t width = 0, counted = 0, last_blank = none, last_end = none;
@@ -74,7 +75,7 @@ std::size_t find_end(std::string_view text, std::size_t most) {
     }
 }
 
-/// A line of numbers that goes on in the next, further in.
+/// Wraps a line of numbers; continuation lines are indented further.
 std::string folded(std::string_view line, std::size_t most, std::size_t margin = indent) {
     std::string text;
     for (std::size_t lead = margin;; lead = margin + indent) {
@@ -95,7 +96,7 @@ std::size_t widest_line(const std::string& text) {
     return widest;
 }
 
-/// The columns `first` to `end`, behind the first one.
+/// Formats column 0 and the columns from `first` up to, not including, `end`.
 std::string block(const io::Cells& cells, std::size_t first, std::size_t end) {
     io::Cells part;
     part.reserve(cells.size());
@@ -113,13 +114,13 @@ std::vector<std::string> vector_lines(std::string_view vector, std::size_t most)
         const std::size_t blank = vector.substr(0, most + 1).rfind(' ');
         if (blank == 0 || blank == std::string_view::npos) break;
         lines.emplace_back(vector.substr(0, blank));
-        vector.remove_prefix(blank);  // the blank stands below the bracket
+        vector.remove_prefix(blank);  // the remaining blank aligns with the bracket
     }
     lines.emplace_back(vector);
     return lines;
 }
 
-/// The table with its last column in as many lines as it needs; empty where that has no room.
+/// The table with its last column wrapped to several lines; empty if that column does not fit.
 std::string with_folded_column(const io::Cells& cells, std::size_t most) {
     constexpr std::size_t least = 18, gap = 2;
     const std::size_t last = cells[0].size() - 1, used = widest_line(block(cells, 1, last)) + gap;
@@ -135,7 +136,7 @@ std::string with_folded_column(const io::Cells& cells, std::size_t most) {
     }
     std::size_t widest = 0;
     for (const auto& row : folded) widest = std::max(widest, io::display_width(row[last]));
-    for (auto& row : folded)  // from the left, unlike numbers
+    for (auto& row : folded)  // left-aligned, unlike numbers
         row[last].append(widest - io::display_width(row[last]), ' ');
     const std::string lines = block(folded, 1, last + 1);
     std::string text;
@@ -146,7 +147,7 @@ std::string with_folded_column(const io::Cells& cells, std::size_t most) {
     return widest_line(text) > most ? "" : text;
 }
 
-/// Each row by itself: its first cell, and below it the others with their headers.
+/// Formats each row separately: its first cell, and below it the others with their headers.
 std::string records(const PageTable& table, std::size_t most) {
     std::string text;
     for (std::size_t row = table.headers; row < table.cells.size(); ++row) {
@@ -223,12 +224,12 @@ public:
     std::string text() const override { return text_; }
 
 private:
-    /// A blank line between any two things.
+    /// Separates blocks by a blank line.
     void part() {
         if (!text_.empty()) text_ += '\n';
     }
 
-    /// The lines of a table with its bars behind them, where they have room.
+    /// The lines of a table followed by its bars, if they fit.
     std::string with_bars(const std::string& lines, const PageTable& table) const {
         constexpr std::size_t least = 5, gap = 2;
         const std::size_t used = widest_line(lines) + gap;

@@ -1,4 +1,3 @@
-// Whether the numbers of a result belong together; see result_checks.hpp.
 #include "cli/explain/result_checks.hpp"
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace attn::cli {
 namespace {
 
-/// Of a number, that another way of computing may make it off by.
+/// Relative error that another way of computing may cause.
 constexpr double off_by = 0.01;
 
 class Checks {
@@ -44,13 +43,13 @@ private:
                                       std::numeric_limits<float>::min();
     }
 
-    /// "a weight 3 of key 2 in query 1".
+    /// "attention_weights 3 for key 2 of query 1".
     std::string number_at(std::string_view name, double value, std::size_t i) const {
         return std::string(name) + " " + setting_text(value) + " for key " +
                std::to_string(i % plan_.kv_len) + " of query " + std::to_string(plan_.first_query);
     }
 
-    /// Each is a part of a whole.
+    /// Requires weights from 0 to `largest` and, if `makes_whole`, a sum of 1.
     void check_weights(const char* name, double largest, bool makes_whole) const {
         const Array<double>* weights = find(name);
         if (weights == nullptr) return;
@@ -70,7 +69,7 @@ private:
         }
     }
 
-    /// Yes or no, no where a rule says no, and then no weight.
+    /// Requires a mask of 0 and 1, with 0 where a rule masks a key, and no weight where it is 0.
     void check_mask() const {
         const Array<double>& mask = *find("mask");
         const Array<double>& weights = *find("attention_weights");
@@ -95,7 +94,7 @@ private:
             const std::string after(step.emits[0].row().name);
             if (step.times(plan_, 0) != 0)
                 check_step({step, 0}, before, after);
-            else if (attn::find_array(after))  // a step that is off leaves scores as they are
+            else if (attn::find_array(after))  // a disabled step leaves scores unchanged
                 check_same(before, after);
             else
                 continue;
@@ -120,7 +119,7 @@ private:
         }
     }
 
-    /// Where keys are seen.
+    /// Compares visible keys only.
     void check_same(const std::string& before, const std::string& after) const {
         const Array<double>*from = find(before), *to = find(after);
         if (from == nullptr || to == nullptr) return;
@@ -161,7 +160,7 @@ private:
 
     const WalkSource& source_;
     const Plan& plan_;
-    double digit_;  // the last one's 1, where numbers were rounded
+    double digit_;  // a unit in the last decimal if numbers were rounded, otherwise 0
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-// Steps that follow from a result; see result_steps.hpp.
 #include "cli/explain/result_steps.hpp"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-/// A sum of exponentials below it has lost too many of its digits to divide by.
+/// A smaller sum of exponentials has lost too many digits to divide by.
 constexpr double least_total = 1e-30;
 
 class Steps {
@@ -41,7 +40,7 @@ public:
 private:
     const Array<double>* find(std::string_view name) const { return array_of(source_, name); }
 
-    /// What the operands' shapes say of masks whose content is not stored.
+    /// Derives from the operands' shapes which masks exist whose content is not stored.
     void find_masks() {
         const OperandShapes& operands = plan_.operands;
         const bool has_boolean = operands.mask_is_boolean || operands.key_padding_mask_is_boolean;
@@ -54,7 +53,7 @@ private:
                 additive += (additive.empty() ? "" : " and --") + std::string(key);
         has_additive_ = !additive.empty();
         const bool has_biased = find("biased_scores") != nullptr;
-        // Two of them are one step: the scores between them are not stored.
+        // Two additive masks are one step: the scores between them are not stored.
         if (has_additive_ && has_biased) source_.additive_masks = {additive};
         source_.has_unknown_mask =
             find("mask") == nullptr && (has_boolean || (has_additive_ && !has_biased));
@@ -71,7 +70,7 @@ private:
         arrays.push_back(std::move(same));
     }
 
-    /// A number for each key of each batch entry and head: `of(row * kv_len + key)`.
+    /// Adds an array of one number per batch entry, head and key: `of(row * kv_len + key)`.
     template <class Of>
     void add_by_key(std::string name, Of of) {
         auto values =
@@ -88,7 +87,7 @@ private:
             {std::move(name), std::move(values), {"batch", "heads", "q_len"}});
     }
 
-    /// Rules of settings; masks that were operands are in the result's own mask alone.
+    /// Adds the rules of settings. Masks given as operands are only in the result's own mask.
     void add_rules() {
         for (const MaskRow& row : mask_rows()) {
             if (!row.is_active(plan_)) continue;
@@ -107,9 +106,10 @@ private:
         }
     }
 
-    /// Steps that the file does not have, where the one before is there as it was computed.
+    /// Computes steps that the file lacks, if their input is available and unrounded. ALiBi also
+    /// accepts rounded input.
     void add_scores() {
-        // A soft cap that is off leaves scaled scores as they are.
+        // A disabled soft cap leaves scaled scores unchanged.
         if (plan_.softcap == 0) copy("capped_scores", "scaled_scores");
         last_ = "scores";
         for (const StepUse& use : steps_taken(plan_, 0)) {
@@ -134,8 +134,8 @@ private:
             last_ = "biased_scores";
     }
 
-    /// Blocked are keys that a rule or the file says to be. Others without a weight may be, or an
-    /// additive mask or their own score is low.
+    /// Masks the keys that a rule or the file marks. Other keys without a weight may be masked, or
+    /// their score or additive mask may be low.
     void add_mask() {
         if (find("mask") != nullptr) return;
         const bool blocks_before = plan_.mask_method == MaskMethod::neg_inf;
@@ -157,7 +157,7 @@ private:
         add_by_key("mask", [&](std::size_t i) { return mask[i]; });
     }
 
-    /// A softmax gives some key a weight: where none has one, all are blocked.
+    /// A softmax gives some key a weight: if no key has one, all are masked.
     void block_empty_row(double* mask, std::size_t row) {
         const Array<double>* weights = find("weights_before_dropout");
         if (weights == nullptr || source_.digits || !plan_.sink.empty()) return;
@@ -182,7 +182,7 @@ private:
             shift[row] = logit;
             for (std::size_t i = first; i < end; ++i)
                 if (is_seen(i)) shift[row] = std::max(shift[row], scores.data()[i]);
-            if (shift[row] == lowest) shift[row] = 0;  // nothing is seen
+            if (shift[row] == lowest) shift[row] = 0;  // no key is visible
             for (std::size_t i = first; i < end; ++i) {
                 powers[i] = is_seen(i) ? rounded(std::exp(scores.data()[i] - shift[row])) : 0;
                 total[row] += powers[i];
@@ -215,12 +215,12 @@ private:
         return plan_.dtype == Dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x;
     }
 
-    /// Whether the weights are the softmax of these scores, of each kept by dropout too. A mask
-    /// that is not in the file makes others of them; where all is there, the file is not of one
-    /// piece.
+    /// Whether the weights are the softmax of these scores; after dropout, only kept weights count.
+    /// A mask that is not in the file changes the weights. If nothing is missing, a difference is
+    /// an error: the arrays do not belong together.
     bool makes_weights(const std::vector<double>& powers, const std::vector<double>& total,
                        const std::vector<double>& shift) const {
-        // An additive mask may add the same to all keys: the weights alone do not show it.
+        // An additive mask may add the same to all keys, which the weights alone do not show.
         const Array<double>* logs = find("logsumexp");
         if (!is_whole_ && logs == nullptr) return false;
         for (std::size_t row = 0; !is_whole_ && row < rows_; ++row)
@@ -228,14 +228,14 @@ private:
                 1e-3 * std::max(1.0, std::abs(logs->data()[row])) + 2 * last_digit(source_))
                 return false;
         const Array<double>* before = find("weights_before_dropout");
-        // What dropout took cannot be told from what a late mask did.
+        // The effects of dropout cannot be separated from those of a mask after the softmax.
         if (before == nullptr && plan_.dropout.p > 0 && plan_.mask_method != MaskMethod::neg_inf)
             return false;
         const double kept = before == nullptr ? 1 / (1 - plan_.dropout.p) : 1;
         const Array<double>& weights = before == nullptr ? *find("attention_weights") : *before;
         const double digit = last_digit(source_);
         const double tolerance = 0.01 + std::expm1(digit) + digit;
-        // A mask that is not in the file may change small weights alone.
+        // A mask that is not in the file may change small weights only.
         const double exact = 1e-3 + std::expm1(digit);
         for (std::size_t row = 0; row < rows_; ++row) {
             const std::size_t first = row * plan_.kv_len, end = first + plan_.kv_len;
@@ -255,7 +255,7 @@ private:
                      (before == nullptr || plan_.mask_method != MaskMethod::neg_inf)))
                     continue;
                 const double apart = std::abs(powers[i] / all * kept - weight);
-                // Numbers that are none are left alone.
+                // Comparisons ignore NaN.
                 if (!is_whole_ && apart > exact * std::abs(weight) + digit) return false;
                 if (!(apart > tolerance * kept)) continue;
                 throw Error(ErrorKind::input, source_.file,
@@ -279,7 +279,7 @@ private:
     const Plan& plan_;
     std::size_t rows_;  // of all batch entries and heads
     bool has_additive_ = false;
-    bool is_whole_ = false;  // what the softmax sees is in the file, or follows from it
+    bool is_whole_ = false;  // the softmax's input is in the file or follows from it
     std::string last_;       // the scores of the last step
     std::vector<std::string> rules_;
 };

@@ -1,4 +1,4 @@
-// The steps of one query that a result does not say but that follow from what it says.
+// The steps of one query that a result does not contain but that follow from its contents.
 #pragma once
 
 #include <string_view>
@@ -10,21 +10,22 @@
 
 namespace attn::cli {
 
-/// Adds to the arrays of one query what settings alone decide (which keys a rule allows) and what
-/// the page works out for itself: steps between scores, and the softmax's maximum, exponentials
-/// and sum. Finds whether the scores show an additive mask, as one, since two cannot be told
-/// apart, and whether zeros among the weights can be told from blocked keys. Errors: kind input,
-/// where the weights are not what the scores make.
+/// Adds arrays that follow from the settings of one query: which keys a rule allows. Adds those
+/// that the page computes: steps between scores, and the softmax's maximum, exponentials and sum.
+/// Determines whether the scores show an additive mask; two of them appear as one, because they
+/// cannot be separated. Determines whether zero weights can be distinguished from masked keys.
+/// Errors: kind input if the weights are not the softmax of the scores.
 void add_steps(WalkSource& source);
 
-/// What numbers of a file may be off where they were rounded: the last digit's 1, or 0.
+/// The possible error of a file's numbers: a unit in the last decimal, or 0 if they were not
+/// rounded.
 double last_digit(const WalkSource& source);
 
-/// A step of the scores on one row, of batch entry and head, in the result's dtype.
+/// Applies a step of the scores to the row of one batch entry and head, in the result's dtype.
 std::vector<double> stepped(const WalkSource& source, const StepUse& use, const double* scores,
                             std::size_t row);
 
-/// The array of this name, or null.
+/// The array with this name, or null.
 const Array<double>* array_of(const WalkSource& source, std::string_view name);
 
 }  // namespace attn::cli

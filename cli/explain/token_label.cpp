@@ -1,4 +1,3 @@
-// Labels of tokens; see token_label.hpp.
 #include "cli/explain/token_label.hpp"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ std::string_view trimmed(std::string_view label) {
     return label.substr(first, label.find_last_not_of(blanks) + 1 - first);
 }
 
-/// "a, b, c", cut where there are many.
+/// "a, b, c", truncated if there are many.
 template <class Item>
 std::string list_of(std::size_t count, Item item) {
     std::string list;

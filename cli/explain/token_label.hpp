@@ -1,4 +1,4 @@
-// Labels of tokens: how a page shows them, and which token somebody means by one.
+// Labels of tokens: how a page shows them, and which token a label refers to.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace attn::cli {
 
-/// A label without the blanks round it, by which tokenizers mark where words start; one of blanks
-/// alone in quotes. At most so many columns of it.
+/// A label without its surrounding blanks, with which tokenizers mark the start of words. A label
+/// of blanks only is quoted. Cut to at most `columns` columns.
 std::string shown_label(const std::string& label, std::size_t columns);
 
-/// The token of a label: the one that is called just so, else the one that is but for the blanks
-/// round it. Errors: kind usage, where none or more than one is.
+/// The token with exactly this label, or else the one with the same label without surrounding
+/// blanks. Errors: kind usage if none or more than one matches.
 std::size_t token_called(const std::string& label, const Request& request);
 
 }  // namespace attn::cli

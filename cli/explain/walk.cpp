@@ -1,4 +1,3 @@
-// What every part of the walk needs; see walk.hpp.
 #include "cli/explain/walk.hpp"
 
 #include <algorithm>
@@ -66,7 +65,7 @@ std::string Walk::left_out_words(std::size_t head) const {
 
 bool Walk::draws_parameters() const {
     const bool has_some = row_of(settings().mode).projects && settings().init != Init::none;
-    // Parameters that stood in a request as numbers are in no config.
+    // A config does not show parameters that a request gave as numbers.
     return has_some && !request.has("weights") && (!is_result() || request.has("init"));
 }
 
@@ -120,7 +119,7 @@ std::string Walk::source_of(const std::string& key) const {
     if (request.has(key)) {
         std::string place = io::one_line(place_of(request, key));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
-        // named once.
+        // named only once.
         const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");
         if (!of_result && !place.starts_with("<stdin>:")) return place;
         const std::size_t value = place.find(": ", of_result ? source.file.size() : 0);

@@ -1,4 +1,4 @@
-// The walk through one query: what `attn explain` says, step by step.
+// The explanation of one query that `attn explain` writes, step by step.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,24 @@
 
 namespace attn::cli {
 
-/// Columns of a label in words.
+/// Maximum columns of a label within text.
 inline constexpr std::size_t widest_name = 40;
 
-/// What is walked through: a question that was computed for it, or a result that was there.
+/// What is explained: a question computed for this purpose, or an existing result.
 struct WalkSource {
-    Plan plan;      ///< of the query that is walked through
-    Result result;  ///< the arrays of that query, and steps between them
-    Result maps{};  ///< mask and attention_weights of all queries, where there are pictures
-    std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of adding
-    std::optional<InputNorm> norm{};            ///< of the input, where its numbers are known
-    std::string file{};     ///< of a result: the path, or <stdin>; empty: it was computed
-    std::string missing{};  ///< arrays that a result does not have, as a list
-    std::optional<std::uint64_t> digits{};  ///< behind the point, where it was rounded to them
-    bool has_one_query = false;             ///< of a result that was computed with --token
-    bool has_unknown_mask = false;  ///< a mask was given, and a result does not have its content
+    Plan plan;      ///< of the explained query
+    Result result;  ///< the arrays of that query, and the steps between them
+    Result maps{};  ///< mask and attention_weights of all queries, if there are pictures
+    std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of addition
+    std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
+    std::string file{};     ///< path of the result, or <stdin>; empty if it was computed
+    std::string missing{};  ///< arrays that a result lacks, as a list
+    std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
+    bool has_one_query = false;             ///< the result was computed with --token
+    bool has_unknown_mask = false;          ///< a mask was given, but the result lacks its content
 };
 
-/// What every part of the walk needs.
+/// The state that all parts of the explanation share.
 struct Walk {
     const Request& request;
     const WalkSource& source;
@@ -50,66 +50,67 @@ struct Walk {
     std::unique_ptr<Page> page;
 
     bool is_result() const { return !source.file.empty(); }
-    /// Whether the parameters, and the embedding of the input, are random numbers.
+    /// Whether the parameters are random numbers, and whether the embedding of the input is.
     bool draws_parameters() const;
     bool draws_inputs() const { return request.text.has_value(); }
 
     const Settings& settings() const { return plan.config; }
     std::size_t query() const { return plan.first_query; }
 
-    /// From a query's index to its position among the keys.
+    /// The offset from a query's index to its position among the keys.
     std::int64_t offset() const { return plan.offset.of(batch); }
     std::int64_t position() const { return static_cast<std::int64_t>(query()) + offset(); }
 
     /// "p = 1 + 2 = 3, the query's position among the keys (...)".
     std::string position_words() const;
 
-    /// The query's own key, which is always shown: where queries and keys are of the same tokens.
+    /// The query's own key, which is always shown. Empty unless queries and keys are of the same
+    /// tokens.
     std::optional<std::size_t> own_key() const;
 
-    /// Whether the weights are those that dropout has left, and no others are known.
+    /// Whether only the weights that dropout kept are known.
     bool has_only_kept() const {
         return plan.dropout.p != 0 && !arrays.has("weights_before_dropout");
     }
-    /// Whether all is there that the query is made of.
+    /// Whether everything that the query is computed from is known.
     bool projects_query() const;
-    /// The weights as the softmax gives them; of those that dropout has dropped 0, where a result
-    /// does not say more.
+    /// The softmax weights. Weights that dropout dropped are 0 if a result has no weights before
+    /// dropout.
     Row shares(std::size_t head) const;
-    /// Keys in tables: all where they are few, else those with the largest weights and the own one,
-    /// in their order.
+    /// The keys in tables, in order: all if they are few, otherwise those with the largest weights
+    /// and the query's own.
     std::vector<std::size_t> shown_keys(std::size_t head) const;
-    /// How many keys are left out and what they weigh; empty where there are none.
+    /// The number of keys that are not shown and their total weight; empty if all are shown.
     std::string left_out_words(std::size_t head) const;
 
-    /// Names of what is attended to: without a cache present_key is keys, and the same of values.
+    /// The arrays that the query attends to: without a cache, present_key is keys, and
+    /// present_value is values.
     std::string keys_name() const { return plan.past_len == 0 ? "keys" : "present_key"; }
     std::string values_name() const { return plan.past_len == 0 ? "values" : "present_value"; }
-    /// Of the weights that come out of the softmax.
+    /// The array that the softmax gives.
     std::string weights_name() const {
         return plan.dropout.p == 0 ? "attention_weights" : "weights_before_dropout";
     }
 
     std::string command() const;
-    /// An array with the places of this query, head and batch entry among its axes:
-    /// "queries[head 1][2]".
+    /// An array, indexed by this query, head and batch entry along its axes: "queries[head 1][2]".
     std::string place(ArrayId array, std::size_t head = 0) const;
-    /// `1 "journey"`, or `1` where there are no labels.
+    /// `1 "journey"`, or `1` if there are no labels.
     std::string query_label() const;
-    /// The label alone, or "query 1".
+    /// The label only, or "query 1".
     std::string query_name() const;
-    /// The label alone, at most so many columns of it, or the number where there is none.
+    /// The label only, cut to at most `columns` columns, or the index if there is none.
     std::string key_name(std::size_t key, std::size_t columns = widest_name) const;
     std::string key_label(std::size_t key) const;
 
-    /// Where a setting comes from: "--heads 2", "model/config.json: n_head 2" or "the default of
+    /// The source of a setting: "--heads 2", "model/config.json: n_head 2" or "the default of
     /// --heads".
     std::string source_of(const std::string& key) const;
     std::string seed_source() const;
-    /// The same of an operand: "--mask mask.json".
+    /// The source of an operand: "--mask mask.json".
     std::string operand_source(const std::string& key) const;
 
-    /// The matrix of one head, where it is there and the page has pictures.
+    /// Draws the matrix of one head, if it exists and the page shows pictures.
     void draw(std::string_view name, std::size_t head, const std::string& caption);
 
     /// "queries[1] = [...]   (d_k 3)".
@@ -117,20 +118,20 @@ struct Walk {
                             const std::string& dimension) const;
 };
 
-/// A setting as it was given, 0.5, rather than with the page's digits.
+/// A setting as it was given, 0.5, not rounded to the page's decimals.
 std::string setting_text(double value);
 
 /// "kv_len 6".
 std::string sized(const char* name, std::size_t size);
 
-/// What the query looks at, in one sentence or one a head.
+/// States what the query attends to, in one sentence or one per head.
 void walk_answer(Walk& walk);
-/// The model's norm before the layer, where there is one.
+/// Explains the model's norm before the layer, if there is one.
 void walk_norm(Walk& walk);
-/// What its new vector is made of, in a sentence.
+/// States in one sentence what the query's new vector consists of.
 std::string ending_words(const Walk& walk);
 void walk_to_heads(Walk& walk);                ///< the question, the input, the projections
 void walk_head(Walk& walk, std::size_t head);  ///< from the query vector to its context
-void walk_from_heads(Walk& walk);              ///< joined heads, output, the check
+void walk_from_heads(Walk& walk);              ///< concatenated heads, output, the check
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// What the walk opens and ends with: the keys that the query looks at most, and what it gets.
+// The start and end of an explanation: the keys that the query attends to most, and its new vector.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -10,15 +10,15 @@
 namespace attn::cli {
 namespace {
 
-/// Named until these many, or until this part of the whole.
+/// Keys are named up to this number, or up to this part of the total weight.
 constexpr std::size_t most_named = 5;
 constexpr double nearly_all = 0.9;
 
-/// Of more heads only those are told that are shown.
+/// With more heads, only the shown ones are listed.
 constexpr std::size_t most_told = 16;
 
 std::string percent(double share) {
-    if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // of a stranger
+    if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // other programs
     if (share > 0 && share < 0.005) return "under 1 %";
     if (share > 0.995 && share < 0.9999995) return "over 99 %";
     return std::to_string(std::lround(100 * share)) + " %";
@@ -28,7 +28,7 @@ bool has_name(const Walk& walk, std::size_t key) {
     return walk.key_name(key) != std::to_string(key);
 }
 
-/// The label; with the number where another key is called the same; "key 3" where it has none.
+/// The label, with the index if another key has the same label; "key 3" if it has none.
 std::string told_name(const Walk& walk, std::size_t key) {
     const std::string number = std::to_string(key);
     if (!has_name(walk, key)) return "key " + number;
@@ -38,7 +38,7 @@ std::string told_name(const Walk& walk, std::size_t key) {
     return name;
 }
 
-/// The weights that are named, the largest first, and the others.
+/// The named weights, largest first, and the sum of the others.
 struct LargestWeights {
     explicit LargestWeights(const Row& weights)
         : total(std::accumulate(weights.begin(), weights.end(), 0.0)) {
@@ -58,12 +58,12 @@ struct LargestWeights {
         }
     }
 
-    double total, rest = 0;  // rest: of the others
+    double total, rest = 0;  // rest: sum of the others
     std::vector<std::size_t> keys;
     std::size_t others = 0;
 };
 
-/// Where it is rounded away it is still not nothing.
+/// A share that is rounded to 0 is still positive.
 double share_of_sink(const Walk& walk, std::size_t head, double total) {
     const double share =
         walk.arrays.has("sink_power")
@@ -90,7 +90,7 @@ std::string looked_at(const Walk& walk, std::size_t head) {
                : walk.source.digits ? "nothing, every weight is rounded to 0"
                                     : "nothing, every weight is 0";
     }
-    // Renormalized weights have the sink's part too.
+    // Renormalized weights include the sink's share.
     if (!walk.settings().sink.empty() && walk.settings().mask_method == MaskMethod::neg_inf &&
         !walk.has_only_kept())
         text += std::string(largest.keys.empty() ? "; " : ", ") + "the sink keeps " +

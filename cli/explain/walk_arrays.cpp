@@ -1,4 +1,3 @@
-// The numbers of one query; see walk_arrays.hpp.
 #include "cli/explain/walk_arrays.hpp"
 
 #include <algorithm>
@@ -97,7 +96,7 @@ Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) 
     const NamedArray& array = get(name);
     const auto place = [&](std::string_view axis, std::size_t size) {
         if (axis == "batch") return batch_;
-        // Keys and values have fewer heads where groups share them.
+        // Keys and values have fewer heads if groups share them.
         if (axis == "heads") return head * size / heads_;
         if (axis == "q_len") return std::size_t{0};
         return axis == "tokens" ? token_ : index;
@@ -165,7 +164,7 @@ template <class Text>
 std::string NumberWords::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
     if (values.empty()) return "nothing";
     std::string text;
-    Row others = values;  // added up by themselves: large terms would hide them
+    Row others = values;  // summed separately: large terms would hide them
     for (std::size_t i : shown.places) {
         text += (text.empty() ? "" : " + ") + text_of(i);
         others[i] = 0;
@@ -247,7 +246,7 @@ std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
     std::vector<std::size_t> all(values.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     if (all.size() <= most) return all;
-    const auto size_of = [&](std::size_t i) {  // what is no number is seen first
+    const auto size_of = [&](std::size_t i) {  // NaN comes first
         return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
                                      : std::abs(values[i]);
     };

@@ -1,4 +1,3 @@
-// One head of the walk; see walk_head.hpp.
 #include "cli/explain/walk_head.hpp"
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 namespace attn::cli {
 namespace {
 
-/// A step of a mask says yes or no.
+/// Whether the array holds only 0 and 1, as masks do.
 bool is_yes_or_no(const std::string& name) {
     return name == "mask" || name.starts_with("allowed_by");
 }
@@ -29,7 +28,7 @@ HeadView::HeadView(Walk& walk, std::size_t head)
       g_(walk.plan), head_(head), mask_(row("mask")), shown_(walk.shown_keys(head)) {}
 
 std::string HeadView::last_scores() const {
-    // A mask after the softmax leaves the scores as they are.
+    // A mask after the softmax leaves the scores unchanged.
     if (blocks_before_softmax()) return "biased_scores";
     std::string name = "scores";
     for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size()))

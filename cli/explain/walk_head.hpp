@@ -1,4 +1,4 @@
-// One head of the walk, as its parts see it.
+// The view of one head that the parts of its explanation share.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ protected:
     Row row(const std::string& name) const { return walk_.arrays.row(name, head_); }
     double number(const std::string& name) const { return row(name).front(); }
 
-    /// "scores[head 1][2]" and "scores[head 1][2][3]": of this head and query.
+    /// "scores[head 1][2]" and "scores[head 1][2][3]", for this head and query.
     std::string place(ArrayId array) const { return walk_.place(array, head_); }
     std::string element(ArrayId array, std::size_t index) const {
         return place(array) + "[" + std::to_string(index) + "]";
@@ -28,10 +28,12 @@ protected:
 
     void heading(const std::string& words) { page_.heading(g_.heads > 1 ? 3 : 2, words); }
 
-    /// Of the scores as the softmax takes them: the array of the last step, or behind the mask.
+    /// The array of the scores that enter the softmax: that of the last step, or the one after the
+    /// mask.
     std::string last_scores() const;
 
-    /// What they are called where nothing was added to them and some keys are only blocked.
+    /// Their displayed name, which differs if nothing was added to them and some keys are only
+    /// masked.
     std::string name_of_last_scores() const;
 
     bool sees(std::size_t key) const { return mask_[key] != 0; }
@@ -40,22 +42,22 @@ protected:
         return std::count(mask_.begin(), mask_.end(), 0.0) == std::ssize(mask_);
     }
 
-    /// Whether the softmax sees blocked keys as -Infinity.
+    /// Whether masked keys enter the softmax as -Infinity.
     bool blocks_before_softmax() const {
         return !sees_all() && s_.mask_method == MaskMethod::neg_inf;
     }
 
-    /// The key whose score is written out: the query's own, or the one it looks at most.
+    /// The key whose score is written out: the query's own, or the one with the largest weight.
     std::size_t key_in_full() const;
 
-    /// The keys of the tables as the terms of a sum over all keys, or over those that are seen.
+    /// The keys of the tables as terms of a sum over all keys, or over the visible ones.
     ShownTerms shown_terms(bool only_seen) const;
 
-    /// Rows of a number a key under the keys' names.
+    /// Rows of one number per key, under the keys' names.
     void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
-    /// The same with a line a key, and bars of the last row.
+    /// The same with one line per key, and bars of the last row.
     void show_with_bars(const std::vector<std::pair<std::string, Row>>& rows);
-    /// A vector for each key, and a number before it.
+    /// One vector per key, preceded by a number.
     void show_vectors(const std::string& number_name, const Row& numbers,
                       const std::string& vector_name, const std::vector<Row>& vectors,
                       const std::string& shape);
@@ -67,17 +69,17 @@ protected:
     const Settings& s_;
     const Plan& g_;
     std::size_t head_;
-    Row mask_;                        // 1 where the query sees a key
+    Row mask_;                        // 1 where the query attends to a key
     std::vector<std::size_t> shown_;  // keys in tables
 
 private:
-    /// "key (6)", "token" and then a cell a key that is shown; without a row of tokens where they
-    /// have none.
+    /// "key", "token" and one cell per shown key in each row; no row of tokens if they have no
+    /// labels.
     io::Cells names_of_keys() const;
 };
 
 void walk_scores(Walk& walk, std::size_t head);   ///< the query vector, its scores, their modifiers
-void walk_mask(Walk& walk, std::size_t head);     ///< which keys are blocked, and by what
-void walk_weights(Walk& walk, std::size_t head);  ///< softmax, dropout, the values mixed
+void walk_mask(Walk& walk, std::size_t head);     ///< which keys are masked, and by which rules
+void walk_weights(Walk& walk, std::size_t head);  ///< softmax, dropout, sum of the values
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// What stands before and after the heads: the question, the input, the projections, the output.
+// The explanation before and after the heads: question, input, projections, output.
 #include <algorithm>
 #include <stdexcept>
 #include <tuple>
@@ -78,7 +78,7 @@ std::string source_of_inputs(const Walk& walk) {
            walk.source_of("inputs");
 }
 
-/// Which rows of which tables a model adds up for a token.
+/// The rows of the tables that a model adds up for a token.
 std::string embedding_words(const Walk& walk) {
     const io::Family* family = walk.request.family;
     if (family == nullptr || !walk.arrays.has("token_ids") || walk.draws_inputs()) return "";
@@ -121,7 +121,7 @@ void show_input(Walk& walk) {
                      walk.source_of("heads") + ")";
         return walk.page->paragraph(words + ".");
     }
-    if (!arrays.has("inputs")) return;  // as the opening says
+    if (!arrays.has("inputs")) return;  // as the opening states
     walk.page->heading(2, "Input");
     walk.page->paragraph("inputs " + arrays.shape("inputs") + " " + source_of_inputs(walk) +
                          (walk.request.is_next_layer ? ": this is a next layer, with parameters of "
@@ -157,12 +157,12 @@ std::string source_of_weights(const Walk& walk) {
     return words + ").";
 }
 
-/// Which lines of a parameter make a number each: its rows or its columns.
+/// Whether each element of the output comes from a row or a column of a parameter.
 std::string line_of(const Walk& walk, std::string_view name) {
     return walk.arrays.find(name)->axes.back() == "d_in" ? "row" : "column";
 }
 
-/// The parameters as numbers, while they are small.
+/// Shows the parameters as numbers if they are small.
 void show_parameters(Walk& walk) {
     constexpr std::size_t most_rows = 8, most_columns = 8;
     std::vector<std::string> lines;
@@ -245,7 +245,7 @@ void show_projections(Walk& walk) {
     show_parameters(walk);
 }
 
-/// Every head's part of the context, side by side.
+/// The outputs of all heads, concatenated.
 Row joined_heads(const Walk& walk) {
     Row joined;
     for (std::size_t head = 0; head < walk.plan.heads; ++head)
@@ -275,7 +275,7 @@ void show_output_projection(Walk& walk, const Row& joined, const Row& context) {
     walk.page->formula(lines);
 }
 
-/// Computed vectors are always the same; those of a file may be anybody's.
+/// Computed vectors always agree; those of a file may come from another program.
 [[noreturn]] void refuse_context(const Walk& walk, const char* expected) {
     if (!walk.is_result())
         throw std::logic_error(std::string("the context vector is not ") + expected);
@@ -296,7 +296,7 @@ void walk_to_heads(Walk& walk) {
 
 namespace {
 
-/// As a result has them, without the sums that they are.
+/// The context vectors, without the sums that they consist of.
 std::vector<std::string> context_lines(const Walk& walk, bool is_joined) {
     std::vector<std::string> lines;
     const std::size_t first = walk.first_head, end = is_joined ? first + 1 : walk.end_head;
@@ -308,7 +308,8 @@ std::vector<std::string> context_lines(const Walk& walk, bool is_joined) {
     return lines;
 }
 
-/// The heads' outputs and what becomes of them; the context vector has to be that.
+/// Shows the concatenated heads and their projection, and requires that they give the context
+/// vector.
 void show_joined(Walk& walk, bool is_joined) {
     const Row joined = joined_heads(walk);
     const Row context = is_joined ? walk.arrays.row("context_vectors") : joined;
@@ -327,7 +328,7 @@ void show_joined(Walk& walk, bool is_joined) {
         if (of_head != walk.arrays.row("head_outputs", head) && of_head == of_head)
             refuse_context(walk, "the head's output");
     }
-    // A file may not have W_out.
+    // A file may lack W_out.
     const bool is_projected = projects || walk.plan.parameters.out_proj;
     if (is_joined && !is_projected && context != joined && context == context)
         refuse_context(walk, "the joined heads");

@@ -1,4 +1,4 @@
-// One head of the walk: which keys are blocked, and by which rules.
+// One head of the explanation: which keys are masked, and by which rules.
 #include <algorithm>
 
 #include "cli/explain/page_quotes.hpp"
@@ -16,7 +16,7 @@ public:
         heading("Blocked keys");
         const std::vector<Rule> all = rules();
         std::vector<std::pair<std::string, Row>> rows;
-        Row allowed(g_.kv_len, 1);  // by the rules that are known
+        Row allowed(g_.kv_len, 1);  // by the known rules
         for (const Rule& rule : all) {
             rows.emplace_back(rule.allowed, row(rule.allowed));
             const Row& of_rule = rows.back().second;
@@ -43,7 +43,8 @@ public:
     }
 
 private:
-    /// What blocks keys beside these rules, as far as a result shows it.
+    /// States which keys are masked by something other than these rules, as far as a result shows
+    /// it.
     void show_masks_of_result(const Row& allowed) {
         Row others(g_.kv_len, 1);
         for (std::size_t key = 0; key < g_.kv_len; ++key)
@@ -55,7 +56,7 @@ private:
                         counted_keys(others) + ".");
     }
 
-    /// 0 at keys that have no weight and may be blocked or not.
+    /// 0 at keys that have no weight and may or may not be masked.
     Row unknown_zeros() const {
         Row zeros(g_.kv_len, 1);
         const Row weights = row("attention_weights");
@@ -74,7 +75,7 @@ private:
     }
 
     struct Rule {
-        std::string allowed, words;  // the array of the keys that it allows
+        std::string allowed, words;  // allowed: name of the array of allowed keys
     };
 
     std::vector<Rule> rules() const {

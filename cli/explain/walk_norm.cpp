@@ -1,4 +1,4 @@
-// The norm that a model has before the layer: its row in words, and one number of it in full.
+// The norm that a model applies before the layer: its row in words, and one number in full.
 #include <algorithm>
 #include <stdexcept>
 
@@ -7,9 +7,9 @@
 namespace attn::cli {
 namespace {
 
-/// Of one row, as `normalise` has them.
+/// Statistics of one row, as `normalise` computes them.
 struct RowStatistics {
-    double mean = 0, variance = 0;  // an RMS norm's: 0 and the mean square
+    double mean = 0, variance = 0;  // RMS norm: 0 and the mean square
 
     RowStatistics(const Row& row, bool is_rms) {
         const auto count = static_cast<double>(row.size());
@@ -22,7 +22,7 @@ struct RowStatistics {
     }
 };
 
-/// Nothing but what was computed may be shown.
+/// A page shows only computed numbers, so the norm must reproduce the row exactly.
 void require_normed(const InputNorm& norm, const Row& before, const Row& after, Dtype dtype) {
     const bool is_same = for_dtype(dtype, [&]<class T>(T) -> bool {
         std::vector<T> row(before.begin(), before.end());

@@ -1,4 +1,4 @@
-// A page of headings, words, formulas and tables, behind one interface for text, Markdown and HTML.
+// A page of headings, text, formulas and tables, with one interface for text, Markdown and HTML.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace attn::cli {
 
-/// How wide the lines of plain text may be; the other formats leave that to their reader.
+/// The maximum width of lines in plain text; other formats are wrapped by their viewer.
 struct PageWidth {
     std::size_t words = 100;
     std::size_t numbers = std::string::npos;  ///< in formulas and tables
 };
 
-/// Every row has as many cells.
+/// All rows have the same number of cells.
 struct PageTable {
     io::Cells cells;
-    std::size_t headers = 1;     ///< rows, at least one
-    bool may_split = false;      ///< columns that have no room may go on below
-    bool may_fold = false;       ///< vectors of the last column may go on in the next line
-    std::vector<double> bars{};  ///< a length from 0 to 1 behind each row but the headers, or empty
+    std::size_t headers = 1;     ///< header rows, at least one
+    bool may_split = false;      ///< columns that do not fit may continue below
+    bool may_fold = false;       ///< vectors of the last column may continue on the next line
+    std::vector<double> bars{};  ///< a length from 0 to 1 after each row except headers, or empty
     std::string bar_header{};
 };
 
@@ -39,29 +39,29 @@ public:
     virtual void paragraph(const std::string& words) = 0;
     virtual void list(const std::vector<std::string>& items) = 0;
 
-    /// Lines that keep their blanks. None may start with a backquote.
+    /// Lines whose blanks are kept. None may start with a backquote.
     virtual void formula(const std::vector<std::string>& lines) = 0;
 
-    /// Lines that not everybody needs to see, under words that say what they are.
+    /// Lines that are optional to read, under words that describe them.
     virtual void details(const std::string& /*words*/, const std::vector<std::string>& lines) {
         formula(lines);
     }
 
     virtual void table(const PageTable& table) = 0;
-    /// Whether the table's lines are no wider than the page.
+    /// Whether the table's lines fit the page's width.
     virtual bool fits(const PageTable&) const { return true; }
 
-    /// Whether pictures have a place on it; they are SVG elements.
+    /// Whether the page can hold pictures, which are SVG elements.
     virtual bool shows_pictures() const { return false; }
     virtual void picture(const std::string& /*svg*/, const std::string& /*caption*/) {}
 
-    /// A token's label among other words.
+    /// A token's label within text.
     virtual std::string label(const std::string& text) const { return text; }
-    /// Of a token's label, in terminal columns.
+    /// The maximum width of a token's label, in terminal columns.
     virtual std::size_t widest_label() const { return 24; }
 
-    /// The fullest of several tables that fits, of those with at most `most` of what may be left
-    /// out; where none does, the fullest.
+    /// Adds the fullest table that fits. `make(n)` returns the table with at most n of its optional
+    /// elements, for n from `most` down to 1. If none fits, adds the fullest.
     template <class Make>
     void fitted_table(std::size_t most, Make make) {
         const PageTable fullest = make(most);
@@ -70,7 +70,7 @@ public:
         table(fits(made) ? made : fullest);
     }
 
-    /// The whole page, once everything is on it.
+    /// The whole page; called after everything was added.
     virtual std::string text() const = 0;
 };
 
@@ -78,7 +78,7 @@ std::unique_ptr<Page> make_text_page(const PageWidth& width);
 std::unique_ptr<Page> make_markdown_page();
 std::unique_ptr<Page> make_html_page();
 
-/// `length`, from 0 to 1, of `columns` in eighths of a column.
+/// A bar that fills `length`, from 0 to 1, of `columns`, in eighths of a column.
 std::string bar_text(double length, std::size_t columns);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// The maps that a page with pictures has beside its words.
+// The heat maps of a page that shows pictures.
 #include <algorithm>
 #include <memory>
 #include <type_traits>
@@ -12,7 +12,7 @@
 namespace attn::cli {
 namespace {
 
-/// Cells each way; more are pooled.
+/// Cells in each direction; larger matrices are pooled.
 constexpr io::HeatMapLimits walk_limits{64, 64};
 
 /// The matrix of one batch entry and head.
@@ -43,7 +43,8 @@ double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
         matrix.values);
 }
 
-/// By the mask of all queries, or else by the rules of the settings, of those that weigh nothing.
+/// Masked cells: by the mask of all queries, or else those of weight 0 that the rules of the
+/// settings mask.
 io::IsBlocked blocked_cells(const Walk& walk, const NamedArray& weights, std::size_t head) {
     if (const NamedArray* all = walk.maps.find("mask")) {
         auto mask =
@@ -75,20 +76,20 @@ void Walk::draw(std::string_view name, std::size_t head, const std::string& capt
     if (of_head) report.title_start += ", head " + std::to_string(head);
     report.title_start += "  ";
     NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
-    // A file's numbers are read as float64, and have the digits of their own type.
+    // A file's numbers are read as float64, but have the decimals of their own dtype.
     if (plan.dtype == Dtype::float32)
         if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
             matrix.values = Array<float>(*wide);
     io::HeatMap map = io::make_heat_map(report, matrix, blocked_cells(*this, matrix, head),
                                         io::ColorScale::automatic, walk_limits);
-    if (known.is_parameter()) {  // which lie either way round
+    if (known.is_parameter()) {  // whose axes may be in either order
         map.row_axis = matrix.axes.front();
         map.column_axis = matrix.axes.back();
         return page->picture(io::svg_element({map}), caption + ".");
     }
     map.row_labels.at(query() / map.row_step).insert(0, "▶ ");
     const std::string svg = io::svg_element({map});
-    // Of many rows not each has a label.
+    // Of many rows, only some have labels.
     const bool is_marked = svg.find(">▶ ") != std::string::npos;
     page->picture(svg, caption + "; row " + std::to_string(query()) +
                            (is_marked ? ", marked ▶, is this one's." : " is this one's."));

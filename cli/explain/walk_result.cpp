@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is no result is refused before its arrays are read.
+/// Refuses a file that is not a result before reading its arrays.
 ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
     const std::vector<io::InputFile> results = open_results(path);
     if (results.size() == 1) {
@@ -89,7 +89,8 @@ private:
             fail("has no attention_weights; expected a result with them, at best with --emit all");
     }
 
-    /// What a walk would have shown, as a list. Without a cache present_key is keys.
+    /// The arrays that an explanation would have shown, as a list. Without a cache, present_key is
+    /// keys.
     std::string missing_from(const Plan& plan) const {
         const auto has = [&](std::string_view name) {
             return std::any_of(file_.arrays.begin(), file_.arrays.end(),
@@ -133,12 +134,12 @@ private:
     NamedArray named(ArrayId id, const ResultArray& array) const {
         Array<double> values = array.values;
         check_shape(plan_, id, {values.shape().begin(), values.shape().end()}, file_.place);
-        if (plan_.dtype == Dtype::float32)  // which the file's decimals stand for
+        if (plan_.dtype == Dtype::float32)  // the dtype that the file's decimals represent
             for (double& value : values) value = static_cast<double>(static_cast<float>(value));
         return {array.name, std::move(values), plan_.axes_of(id)};
     }
 
-    /// Of an array with a row a query the chosen one's; pictures have all.
+    /// Takes the chosen query's row of an array with one row per query; pictures keep all rows.
     void take(WalkSource& computed, NamedArray array) const {
         const bool is_drawn = array.name == "mask" || array.name == "attention_weights";
         if (is_drawn && !given_token_) computed.maps.arrays.push_back(array);
@@ -165,10 +166,10 @@ private:
     const std::string& token_label_;
     Request request_;
     std::optional<std::uint64_t> wanted_;       // the query that a flag names
-    std::optional<std::uint64_t> given_token_;  // the one query that was computed
-    std::optional<std::uint64_t> digits_;       // of numbers that were rounded
+    std::optional<std::uint64_t> given_token_;  // the only query that was computed
+    std::optional<std::uint64_t> digits_;       // decimals of rounded numbers
     Plan plan_;
-    std::size_t query_ = 0, row_ = 0;  // the one that is shown, and its row in the arrays
+    std::size_t query_ = 0, row_ = 0;  // the shown query, and its row in the arrays
 };
 
 }  // namespace

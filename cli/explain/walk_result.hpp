@@ -1,5 +1,5 @@
-// A result that was computed before, as what a walk needs: nothing is computed again but what the
-// page adds up.
+// Reads an existing result for an explanation. Only the steps and sums that the page shows are
+// computed again.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct ComputedWalk {
     WalkSource source;
 };
 
-/// Reads a result with its mode and config. Its query is that of the label, unless it is empty, the
-/// request's token, or one in the middle. Errors: kinds io and usage; kind input for what is no
-/// result, has no attention_weights of each head, or does not fit its config.
+/// Reads a result with its mode and config. The query is the one labelled `token_label`; if that is
+/// empty, the request's token, or one in the middle. Errors: kinds io and usage; kind input for a
+/// file that is not a result, has no attention_weights of each head, or contradicts its config.
 ComputedWalk read_computed(const std::string& path, const std::string& token_label,
                            const Request& request, ThreadPool& workers);
 

@@ -1,4 +1,4 @@
-// One head of the walk: the query vector, its scores and what modifies them.
+// One head of the explanation: the query vector, its scores and their modifiers.
 #include <algorithm>
 
 #include "cli/explain/page_quotes.hpp"
@@ -19,7 +19,7 @@ public:
     }
 
 private:
-    /// A rotary embedding turns what the projection gives.
+    /// Whether the query before the rotary embedding is known and differs from the one after it.
     bool is_rotated() const { return s_.rope && arrays_.has("unrotated_queries"); }
 
     std::string query_line(const Row& query) const {
@@ -29,7 +29,7 @@ private:
 
     void show_query() {
         heading("Query vector");
-        // A result has the query as it is behind the rotary embedding alone.
+        // A result has the query only after the rotary embedding.
         const Row query = row(is_rotated() ? "unrotated_queries" : "queries");
         const bool is_turned = s_.rope && !is_rotated();
         if (walk_.projects_query() && !is_turned) {
@@ -83,7 +83,7 @@ private:
                         (row_of(s_.mode).context ? "context." : "input."));
     }
 
-    /// The query before and behind, one of its angles, and one key.
+    /// Shows the query before and after the rotation, one of its angles, and one key.
     void rotate() {
         heading("Rotary embedding");
         const std::size_t position = g_.past_len + walk_.query();
@@ -121,7 +121,7 @@ private:
                ") = " + words_.number(after[0]);
     }
 
-    /// A cached key was turned when it was new.
+    /// Shows one rotated key. Cached keys were rotated when they were new.
     void show_turned_key() {
         const std::size_t key = key_in_full();
         if (key < g_.past_len || !arrays_.has("unrotated_keys") || !arrays_.has("present_key"))
@@ -135,7 +135,7 @@ private:
              walk_.vector_line(place("keys") + at, arrays_.row("present_key", head_, key), "d_k")});
     }
 
-    /// One score in full, then all of them.
+    /// Shows one score in full, then all of them.
     void show_scores() {
         heading("Scores: the query times every key");
         const Row scores = row("scores");
@@ -167,7 +167,7 @@ private:
         show_vectors("scores", scores, walk_.keys_name(), keys, "(" + sized("d_k", g_.d_k) + ")");
     }
 
-    /// Each step that is taken, and the scores before and after it.
+    /// Shows each active step, with the scores before and after it.
     void show_steps() {
         const PageQuotes quotes(walk_);
         const ScoreRow scores{g_,          g_.scale, nullptr,       g_.heads,        g_.d_k,
@@ -175,7 +175,7 @@ private:
         std::string before = "scores";
         for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size())) {
             const std::string after(use.step.emits[use.index].row().name);
-            if (arrays_.has(after)) {  // else the result says nothing of it
+            if (arrays_.has(after)) {  // otherwise the result lacks it
                 heading(std::string(use.step.title));
                 page_.paragraph(use.step.words(scores, use.index, quotes));
                 if (arrays_.has(before))

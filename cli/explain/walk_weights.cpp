@@ -1,4 +1,4 @@
-// One head of the walk: softmax, dropout, and the values mixed by the weights.
+// One head of the explanation: softmax, dropout, and the weighted sum of the values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 namespace attn::cli {
 namespace {
 
-/// More numbers of a vector are not written out as sums.
+/// Vectors of more elements are not written out as sums.
 constexpr std::size_t most_written = 4;
 
 class WeightsWalk : public HeadView {
@@ -22,13 +22,14 @@ public:
     }
 
 private:
-    /// Where every key is blocked.
+    /// The logsumexp if every key is masked.
     double logsumexp_of_sink() const {
         if (s_.sink.empty()) return -std::numeric_limits<double>::infinity();
         return s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
     }
 
-    /// One exponential in full: of the key whose score was, or of another where that is largest.
+    /// One exponential in full: of the key whose score is, or of another if that one is the
+    /// maximum.
     std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
         std::vector<std::size_t> keys = shown_terms(blocks_before_softmax()).places;
         if (std::binary_search(keys.begin(), keys.end(), key_in_full()))
@@ -40,7 +41,7 @@ private:
                words_.factor(shift) + ") = " + words_.number(powers[told]);
     }
 
-    /// Maximum, exponentials and denominator: the same in both ways to mask.
+    /// Maximum, exponentials and denominator, which both mask methods have in common.
     void show_powers() {
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
@@ -194,7 +195,7 @@ private:
         show_with_bars(rows);
     }
 
-    /// Only keys that are seen: what stands in a blocked value is not read.
+    /// Uses visible keys only: masked values are not read, whatever they contain.
     void show_context() {
         if (!arrays_.has("present_value") || !arrays_.has("head_outputs")) return;
         heading("Weighted sum of the values");
@@ -211,7 +212,7 @@ private:
         std::vector<std::size_t> seen;
         for (std::size_t key = 0; key < g_.kv_len; ++key)
             if (sees(key)) seen.push_back(key);
-        for (std::size_t& key : terms.places)  // among the keys that are seen
+        for (std::size_t& key : terms.places)  // index among the visible keys
             key = static_cast<std::size_t>(std::lower_bound(seen.begin(), seen.end(), key) -
                                            seen.begin());
         std::vector<std::string> lines;

@@ -33,13 +33,14 @@ json config_in(const ResultFile& result) {
     return said(*result.head, "config");
 }
 
-/// The array that attn gives this name, or nothing.
+/// The array of attn with this name if it can be drawn, or nothing.
 std::optional<ArrayId> drawn_array(std::string_view name) {
     const auto array = find_array(name);
     return array && array->row().draw != Draw::no ? array : std::nullopt;
 }
 
-/// The last axes of an array of this name; nothing is known of parameters, which lie either way.
+/// The last axes of an array with this name. Those of parameters are unknown, since parameters may
+/// be transposed.
 std::vector<std::string_view> last_axes_of(std::string_view name) {
     const auto array = drawn_array(name);
     if (!array || array->row().is_parameter()) return {"row", "column"};
@@ -49,7 +50,8 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
     return axes;
 }
 
-/// Of a plain array of this rank: what its name says, after layers, batch and heads.
+/// The axes of a plain array of this rank: layer, batch and heads, then those that its name
+/// implies.
 AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& result) {
     AxisNames axes = last_axes_of(name);
     if (name == "array" && !said(*result.head, "tokens").is_null())
@@ -65,7 +67,7 @@ AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& 
     return axes;
 }
 
-/// As the layout of a result has it. Errors: kind input, where the array has another shape.
+/// The axes by the layout of a result. Errors: kind input if the array has another shape.
 AxisNames axes_of(const ResultArray& array, const ResultFile& result,
                   const std::optional<Plan>& plan) {
     const auto id = find_array(array.name);
@@ -75,7 +77,7 @@ AxisNames axes_of(const ResultArray& array, const ResultFile& result,
     return plan->axes_of(*id);
 }
 
-/// All queries and keys, by the layout or else by an array that counts them.
+/// The numbers of all queries and keys, by the layout or else by an array that has both axes.
 std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
                                                const std::optional<Plan>& plan) {
     if (plan) return {plan->q_len, plan->kv_len};
@@ -105,7 +107,7 @@ void take_labels(io::Report& report, const ResultFile& result, const std::option
     if (tokens.empty()) tokens = labels_in(result, "tokens");
     if (context_tokens.empty()) context_tokens = labels_in(result, "context_tokens");
     const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
-    // What counts no queries has rows of tokens.
+    // Without an array over queries, the rows are tokens.
     AxisLabels labels =
         axis_labels(mode, tokens, context_tokens, {q_len == 0 ? tokens.size() : q_len, kv_len});
     const auto refuse = [&](const std::vector<std::string>& labels_given, const std::string& key,
@@ -119,7 +121,7 @@ void take_labels(io::Report& report, const ResultFile& result, const std::option
     const bool may_be_of_keys = (mode == nullptr || !mode->projects) && !labels.keys.empty();
     if (q_len != 0 && !tokens.empty() && labels.queries.empty() && !may_be_of_keys)
         refuse(tokens, "tokens", q_len, "queries");
-    // Fewer words than keys leave the first ones to a cache, where there may be one.
+    // Fewer labels than keys leave the first keys to a cache, if there may be one.
     const bool may_be_cached = given.context_tokens.empty() || (mode != nullptr && !mode->projects);
     const bool are_too_few = context_tokens.size() != kv_len && !may_be_cached;
     if (kv_len != 0 && !context_tokens.empty() && (labels.keys.empty() || are_too_few))
@@ -128,7 +130,7 @@ void take_labels(io::Report& report, const ResultFile& result, const std::option
     report.key_labels = std::move(labels.keys);
 }
 
-/// Where a layer's parameters come from, as pictures show it: "  seed 123", "  gpt2 layer 3".
+/// The source of a layer's parameters, as pictures show it: "  seed 123", "  gpt2 layer 3".
 std::string origin_of(const json& config) {
     const json weights = said(config, "weights"), layer = said(config, "layer"),
                seed = said(config, "seed");
@@ -144,7 +146,7 @@ const NamedArray* array_in(const io::Report& report, std::string_view name) {
     return found == report.arrays.end() ? nullptr : &*found;
 }
 
-/// The heads of an array, or 1 where it has no such axis.
+/// The number of heads of an array, or 1 if it has no such axis.
 std::size_t heads_of(const NamedArray& array) {
     const std::size_t rank = array.axes.size();
     return rank > 2 && array.axes[rank - 3] == "heads" ? io::shape_of(array)[rank - 3] : 1;
@@ -155,8 +157,8 @@ std::size_t panels_of(const NamedArray& array) {
     return std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
 }
 
-/// From an array (layer, batch, heads, q_len, kv_len) less leading axes; entries count the batches
-/// of all layers. NaN where it has no such element.
+/// An element of an array (layer, batch, heads, q_len, kv_len), some leading axes of which may be
+/// missing. `entry` counts the batch entries of all layers. NaN if there is no such element.
 double element(const NamedArray& array, std::size_t entry, std::size_t head, std::size_t row,
                std::size_t key) {
     const std::vector<std::size_t> shape = io::shape_of(array);
@@ -185,7 +187,7 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
                             " has; expected both of one result");
 }
 
-/// The weights of a result, or of another program.
+/// The weights of a result, or the only array of a file, if it counts queries and keys; else null.
 const NamedArray* weights_in(const io::Report& report) {
     const NamedArray* weights = array_in(report, "attention_weights");
     if (weights == nullptr && report.arrays.size() == 1) weights = &report.arrays.front();
@@ -241,7 +243,7 @@ io::IsBlocked is_blocked_in(const io::Report& report,
                                        [](const auto& rules) { return !rules->rules().empty(); });
     if (weights == nullptr || !has_rules) return nullptr;
     const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
-    // The rules of a config are those of all heads.
+    // The rules of a config apply to all heads.
     return [entries, rules = std::move(layers)](std::size_t entry, std::size_t, std::size_t q,
                                                 std::size_t k) {
         return !rules[std::min(entry / entries, rules.size() - 1)]->allows(entry % entries, 0, q,

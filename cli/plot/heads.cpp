@@ -1,4 +1,3 @@
-// Some heads of a result; see heads.hpp.
 #include "cli/plot/heads.hpp"
 
 #include <algorithm>
@@ -12,13 +11,13 @@
 namespace attn::cli {
 namespace {
 
-/// The place of the axis, or the rank.
+/// The index of the heads axis, or the rank if there is none.
 std::size_t axis_of_heads(const NamedArray& array) {
     return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), "heads") -
                                     array.axes.begin());
 }
 
-/// 0 where there is no such axis.
+/// 0 if there is no such axis.
 std::size_t number_of_heads(const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     const std::size_t axis = axis_of_heads(array);

@@ -1,4 +1,4 @@
-// Some heads of a result, drawn as if it had no others.
+// Selects some heads of a result, which is then drawn as if it had no others.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace attn::cli {
 
-/// Leaves these heads, in this order, of all arrays that have as many heads as the `drawn` ones,
-/// and gives those that can still be drawn: an array of fewer heads, as keys that several heads
-/// share, cannot. Arrays keep their places. Errors: kind usage, where no drawn array has heads, or
-/// not so many.
+/// Keeps these heads, in this order, in all arrays with as many heads as the `drawn` ones. Returns
+/// the arrays that can still be drawn. An array with fewer heads, such as keys that several heads
+/// share, cannot. Arrays keep their addresses. Errors: kind usage if no drawn array has heads, or
+/// not that many.
 std::vector<const NamedArray*> keep_heads(io::Report& report,
                                           const std::vector<const NamedArray*>& drawn,
                                           const std::vector<std::size_t>& heads);

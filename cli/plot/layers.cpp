@@ -26,7 +26,8 @@ const char* type_of(const AnyArray& array) {
                                                           : "int64";
 }
 
-/// Of "  gpt2  layer 3" and "  gpt2  layer 4": "  gpt2". What is not the same for all is no title.
+/// The common start of two titles, cut at a gap of two blanks. "  gpt2  layer 3" and
+/// "  gpt2  layer 4" give "  gpt2".
 std::string common_parts(const std::string& a, const std::string& b) {
     if (a == b) return a;
     const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
@@ -35,7 +36,7 @@ std::string common_parts(const std::string& a, const std::string& b) {
     return common.substr(0, gap == std::string::npos ? 0 : gap);
 }
 
-/// What a layer may be called: the first of these that all layers have and that tells them apart.
+/// Candidate names of layers. The first list in which every layer has a different name is used.
 struct LayerNames {
     std::vector<std::string> numbers, ids, files, places;
 
@@ -61,10 +62,10 @@ struct LayerNames {
     }
 };
 
-/// Arrays of as many layers as there are results, which are put in one by one.
+/// Stacks the arrays of several results, which are added one by one, along a new axis.
 class Stack {
 public:
-    /// `of_one`: bytes that reading one of them takes.
+    /// `of_one`: bytes that reading one result takes.
     Stack(Drawing& drawing, std::size_t layers, double of_one, const std::vector<std::string>& kept)
         : first_(drawing.place), all_(drawing.report), layers_(layers) {
         std::vector<NamedArray> arrays;
@@ -131,7 +132,7 @@ private:
         std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
     }
 
-    /// Layers without words have those of the others.
+    /// Layers without labels take those of the others.
     void take_labels(const char* what, std::vector<std::string>& a,
                      const std::vector<std::string>& b, const std::string& place) const {
         if (a.empty()) a = b;
@@ -186,7 +187,7 @@ public:
 
 private:
     void add(const io::InputFile& file, std::size_t count) {
-        // All of a result: its other arrays say which cells are blocked.
+        // Reads all arrays: those that are not drawn determine which cells are masked.
         ResultFile result = read_result(file, workers_, true, style_);
         if (!result.note.empty()) drawing_.notes.push_back(result.note);
         const std::optional<Plan> plan = layout_plan(result);

@@ -1,4 +1,4 @@
-// Several results as one: the layers of a model.
+// Combines several results into one: the layers of a model.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@ namespace attn::cli {
 
 /// What `attn plot` draws.
 struct Drawing {
-    io::Report report;  ///< of several results: their arrays, one behind the other on axis "layer"
+    io::Report report;  ///< of several results: their arrays, stacked along a new axis "layer"
     io::IsBlocked is_blocked;
     std::string place;               ///< of the first result
     std::string named;               ///< the array that its path names, or empty
-    std::vector<std::string> notes;  ///< of files of CSV, as ResultFile has them
-    bool is_plain = false;           ///< one array with nothing beside it that says what it is
+    std::vector<std::string> notes;  ///< of CSV files, as in ResultFile
+    bool is_plain = false;           ///< one array without a layout that describes it
 };
 
-/// The arrays of the first result that are drawn.
+/// Selects the arrays of the first result to draw.
 using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>;
 
-/// Reads one result, or several: one a file, or one a line of a single file, as `attn batch` writes
-/// them. Of several only what is chosen is kept, and the mask and the weights, which say what is
-/// blocked. A layer is called by its number in the config, else by its id or its file's name.
-/// Errors: kinds io and input; kind input where two results differ in shapes, labels, types or in
-/// what they hold.
+/// Reads one result, or several: one per file, or one per line of a single file, as `attn batch`
+/// writes them. Of several results, only the selected arrays are kept, and the mask and the
+/// weights, which determine masked cells. A layer is named by its number in the config, else by its
+/// id or its file. Errors: kinds io and input; kind input if two results differ in shapes, labels,
+/// types, queries or arrays.
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
                      ChooseArrays choose, ThreadPool& workers, const io::CsvStyle& style = {});
 

@@ -1,4 +1,4 @@
-// An array of another program: what may be known of it by its numbers, and by words beside it.
+// Arrays of other programs: what their elements and the flags imply about their axes.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@
 
 namespace attn::cli {
 
-/// What the axes of an array count, as --axes names them: "layer", "batch", "heads", "q_len", ...
+/// What each axis of an array counts, as set by --axes: "layer", "batch", "heads", "q_len", ...
 using AxisNames = std::vector<std::string_view>;
 
-/// What is said of an array beside what its file says.
+/// What flags add to the description of an array in its file.
 struct Naming {
-    AxisNames axes;  ///< of arrays of as many; the others have those of attn's arrays of their name
+    AxisNames axes;  ///< of arrays of this rank; others have those of attn's array with their name
     std::vector<std::string> tokens, context_tokens;  ///< or empty
 };
 
-/// Errors: kind usage, for a name that no axis has and for an axis that is named twice.
+/// Errors: kind usage for an unknown name, an axis named twice, and fewer than 2 or more than 5
+/// axes.
 AxisNames axes_named(const std::string& list);
 
-/// Of an array whose last axes are "row" or "tokens", and "column": queries and keys, where words
-/// for both are given, or where its matrices are weights and square or have a header; else tokens,
-/// where words for the rows are given.
+/// Names the last axes of an array that ends in "row" or "tokens", and "column". They are queries
+/// and keys if labels for both are given. So they are if its matrices are weights and are square or
+/// have a header. Otherwise the rows are tokens if labels for them are given.
 void name_axes(NamedArray& array, const Naming& given, const std::vector<std::string>& header);
 
 }  // namespace attn::cli

@@ -1,4 +1,3 @@
-// `attn plot RESULT ...`; see plot.hpp.
 #include "cli/plot/plot.hpp"
 
 #include <unistd.h>
@@ -16,7 +15,7 @@
 namespace attn::cli {
 namespace {
 
-/// What a file is taken for that says nothing of its array.
+/// States how a file that does not describe its array is interpreted.
 std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     std::string axes;
@@ -34,7 +33,7 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
 }
 
 void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {
-    // Several results have an axis of layers before those.
+    // Several results have an axis of layers before the given axes.
     const auto has_them = [&](const NamedArray& array) {
         return array.axes.size() >= axes.size() &&
                std::equal(axes.rbegin(), axes.rend(), array.axes.rbegin());
@@ -46,7 +45,7 @@ void check_axes(const io::Report& report, const PlotRequest& request, const Axis
                     std::to_string(io::shape_of(report.arrays.front()).size()));
 }
 
-/// Words that are given are those of the last axes of something that is drawn.
+/// Given labels must fit one of the last axes of a drawn array.
 void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& drawing,
                  const PlotRequest& request) {
     const auto check = [&](const char* flag, const std::vector<std::string>& words,
@@ -68,7 +67,7 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
     check("--context-tokens", request.context_tokens, 1, "column");
 }
 
-/// Of the arrays that are no longer there: "keys, values".
+/// The names of the arrays that are not in `left`: "keys, values".
 std::string names_without(const std::vector<const NamedArray*>& arrays,
                           const std::vector<const NamedArray*>& left) {
     std::string names;

@@ -1,4 +1,4 @@
-// `attn plot RESULT ...`: pictures of a result that is computed already.
+// `attn plot RESULT ...`: pictures of existing results.
 #pragma once
 
 #include <string>
@@ -10,22 +10,21 @@
 namespace attn::cli {
 
 struct PlotRequest {
-    std::vector<std::string> results;  ///< paths, or - for standard input; several: layers
+    std::vector<std::string> results;  ///< paths, or - for standard input; several are layers
     std::string output;                ///< a path; empty: the terminal
     std::string axes;                  ///< what the axes of other programs' arrays count, or empty
-    std::vector<std::string> tokens, context_tokens;  ///< instead of the results' own, or empty
-    std::vector<std::string> arrays;  ///< that are drawn; empty: the weights, else all
-    std::vector<std::size_t> heads;   ///< that are drawn; empty: all
-    std::string title;                ///< empty: what the array and the settings say
+    std::vector<std::string> tokens, context_tokens;  ///< replace the results' own, or empty
+    std::vector<std::string> arrays;                  ///< to draw; empty: the weights, else all
+    std::vector<std::size_t> heads;                   ///< to draw; empty: all
+    std::string title;  ///< empty: derived from the array and the settings
     io::ColorScale scale = io::ColorScale::automatic;
     io::CsvStyle csv;
 };
 
-/// Draws a result in any format that attn writes, or the one array of a file; several as layers.
-/// Cells are blocked where the result's own `mask` says so, else where its config does and the
-/// weight is 0. What a file is taken for that does not say it goes to `notes`, what is
-/// usual and worth a note on a terminal only to `terminal_notes`. Errors: kinds usage,
-/// input and io.
+/// Draws a result in any format that attn writes, or the one array of a file; several results are
+/// layers. Cells are masked by the result's own `mask`, or else by the rules of its config. `notes`
+/// states how a file without a description is interpreted. `terminal_notes` holds usual matters
+/// that only a terminal shows. Errors: kinds usage, input and io.
 void plot(const PlotRequest& request, std::vector<std::string>& notes,
           std::vector<std::string>& terminal_notes);
 

@@ -1,4 +1,3 @@
-// `attn plot`: pictures of a result that is computed already.
 #include "cli/plot/plot_command.hpp"
 
 #include <algorithm>
