@@ -36,7 +36,7 @@ public:
     /// The request with the settings that the model determines. They come from its config.json,
     /// from the config that attn saved with the weights, and from its family's defaults. Pass this
     /// request to the other members.
-    Request with_model(Request request);
+    Request with_model(Request asked);
 
     AnyLayerWeights read_weights(const Request& request) const;
 

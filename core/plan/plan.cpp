@@ -243,7 +243,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     resolve_scores(s, plan);
     resolve_draws(s);
     plan.met = needs_met(s, operands);
-    std::vector<std::string> emit = options.emit ? *options.emit : std::move(s.emit);
+    std::vector<std::string> emit = options.emit.value_or(s.emit);
     plan.emit = resolve_emit(emit, plan);
     if (!options.emit) s.emit = std::move(emit);
     plan.shown.average_heads = s.average_heads;
