@@ -1,5 +1,4 @@
-// The fused operator: softmax(scale Q K^T + bias) V over one tile of queries, without the (q, k)
-// weights in memory.
+// The fused operator, softmax(scale Q K^T + bias) V, over one tile of queries: no (q, k) array.
 //
 // Queries are in the lanes of vectors, so every array of a tile is transposed: Q (d_k, L), scores
 // and weights (key, L), context (d_v, L), with L the lanes of a tile. Keys and values are read in
