@@ -1,10 +1,8 @@
 #include "cli/plot/drawn_result.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -152,11 +150,6 @@ std::size_t heads_of(const NamedArray& array) {
     return rank > 2 && array.axes[rank - 3] == "heads" ? io::shape_of(array)[rank - 3] : 1;
 }
 
-std::size_t panels_of(const NamedArray& array) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
-    return std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
-}
-
 /// An element of an array (layer, batch, heads, q_len, kv_len), some leading axes of which may be
 /// missing. `entry` counts the batch entries of all layers. NaN if there is no such element.
 double element(const NamedArray& array, std::size_t entry, std::size_t head, std::size_t row,
@@ -187,19 +180,14 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
                             " has; expected both of one result");
 }
 
-/// The weights of a result, or the only array of a file, if it counts queries and keys; else null.
-const NamedArray* weights_in(const io::Report& report) {
-    const NamedArray* weights = array_in(report, "attention_weights");
-    if (weights == nullptr && report.arrays.size() == 1) weights = &report.arrays.front();
-    return weights != nullptr && io::counts_queries_and_keys(*weights) ? weights : nullptr;
-}
-
 }  // namespace
 
 std::optional<Plan> layout_plan(const ResultFile& result) {
     if (!has_layout(*result.head)) return std::nullopt;
     const Request request = request_of_result(*result.head, result.place);
-    return plan_of_result(*result.head, request.settings, result.place);
+    Plan plan = plan_of_result(*result.head, request.settings, result.place);
+    check_labels(request, plan, result.place);
+    return plan;
 }
 
 io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const Naming& given) {
@@ -222,12 +210,12 @@ io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const 
     return report;
 }
 
-std::shared_ptr<const Mask> rules_of(const std::optional<Plan>& plan) {
-    return std::make_shared<const Mask>(plan ? settings_mask(*plan) : Mask());
+LayerRules rules_of(const std::optional<Plan>& plan) {
+    if (!plan) return {};
+    return {std::make_shared<const Mask>(settings_mask(*plan)), plan->batch};
 }
 
-io::IsBlocked is_blocked_in(const io::Report& report,
-                            std::vector<std::shared_ptr<const Mask>> layers,
+io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
                             const std::string& place) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_in(report, "mask")) {
@@ -238,17 +226,17 @@ io::IsBlocked is_blocked_in(const io::Report& report,
             });
         };
     }
-    const NamedArray* weights = weights_in(report);
-    const bool has_rules = std::any_of(layers.begin(), layers.end(),
-                                       [](const auto& rules) { return !rules->rules().empty(); });
-    if (weights == nullptr || !has_rules) return nullptr;
-    const std::size_t entries = panels_of(*weights) / heads_of(*weights) / layers.size();
-    // The rules of a config apply to all heads.
-    return [entries, rules = std::move(layers)](std::size_t entry, std::size_t, std::size_t q,
-                                                std::size_t k) {
-        return !rules[std::min(entry / entries, rules.size() - 1)]->allows(entry % entries, 0, q,
-                                                                           k);
+    const auto has_rules = [](const LayerRules& layer) {
+        return layer.rules != nullptr && !layer.rules->rules().empty();
     };
+    if (std::none_of(layers.begin(), layers.end(), has_rules)) return nullptr;
+    // The rules of a config apply to all heads.
+    return
+        [layers = std::move(layers)](std::size_t entry, std::size_t, std::size_t q, std::size_t k) {
+            const std::size_t batch = std::max<std::size_t>(layers.front().batch, 1);
+            const LayerRules& layer = layers[std::min(entry / batch, layers.size() - 1)];
+            return layer.rules != nullptr && !layer.rules->allows(entry % batch, 0, q, k);
+        };
 }
 
 }  // namespace attn::cli

@@ -25,14 +25,17 @@ std::optional<Plan> layout_plan(const ResultFile& result);
 /// there is one token per column. Errors: kind input if shapes or labels do not fit.
 io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const Naming& given);
 
-/// The mask rules of the settings; none for plain arrays.
-std::shared_ptr<const Mask> rules_of(const std::optional<Plan>& plan);
+/// What the settings of a result block, in each of its batch entries; null for plain arrays.
+struct LayerRules {
+    std::shared_ptr<const Mask> rules;
+    std::size_t batch = 1;
+};
+LayerRules rules_of(const std::optional<Plan>& plan);
 
 /// Which cells are masked: by the report's own mask, or else by the rules of its layers. `layers`
 /// has one entry per layer if the first axis is "layer", otherwise one entry. The report must stay
 /// at its address. Errors: kind input if the mask has other queries and keys than another array.
-io::IsBlocked is_blocked_in(const io::Report& report,
-                            std::vector<std::shared_ptr<const Mask>> layers,
+io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
                             const std::string& place);
 
 }  // namespace attn::cli

@@ -216,7 +216,7 @@ private:
     const io::CsvStyle& style_;
     Drawing drawing_;
     std::optional<Stack> stack_;
-    std::vector<std::shared_ptr<const Mask>> rules_;
+    std::vector<LayerRules> rules_;
     LayerNames names_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/row_labels.hpp"
@@ -116,13 +117,18 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
         return;
     }
     const io::JsonDocument& document = *file.document;
-    for (const io::JsonMember& member : document.members())
-        if (!io::is_label_key(member.key) && document.holds_array(member))
+    for (const io::JsonMember& member : document.members()) {
+        const bool is_array = !io::is_label_key(member.key) && document.holds_array(member);
+        if (!is_array && find_array(member.key) && result.head->contains("layout"))
+            throw Error(ErrorKind::input, file.place,
+                        member.key + " is not an array; expected the array of a result");
+        if (is_array)
             result.arrays.push_back(read_exactly(member.key, is_text_without_dtype(result), rules,
                                                  [&](const io::ArrayRules& of_pass) {
                                                      return document.read_array(member, of_pass,
                                                                                 &workers);
                                                  }));
+    }
 }
 
 /// A layers axis precedes (batch, heads, rows, columns).

@@ -144,7 +144,7 @@ void take_labels(const json& head, const char* key, std::vector<std::string>& la
 }  // namespace
 
 bool has_layout(const json& head) {
-    return member(head, "layout").is_object() && member(head, "config").is_object();
+    return head.is_object() && head.contains("layout");
 }
 
 Request request_of_result(const json& head, const std::string& location, Request flags) {
@@ -154,9 +154,15 @@ Request request_of_result(const json& head, const std::string& location, Request
     request.settings.mode = mode.mode;
     const json config = member(head, "config");
     for (const auto& [key, value] : config.items()) {
+        if (key == "mode" && value != mode.name)
+            fail(location, "config.mode is " + io::shortened(value.dump()) + ", and mode is " +
+                               std::string(mode.name) + "; expected the same");
         if (key == "mode" || key == "id" || value.is_null()) continue;
+        // Only settings of the computation: a result must not name files that are written.
         const Option* option = find_option(key);
-        if (option == nullptr || (option->modes & in(mode.mode)) == 0)
+        const bool is_label = key == "tokens" || key == "context_tokens";
+        if (option == nullptr || (option->modes & in(mode.mode)) == 0 ||
+            ((option->use & in_config) == 0 && !is_label))
             fail(location, "config has \"" + io::shortened(key) + "\", which mode " +
                                std::string(mode.name) +
                                " does not have; expected the config of a result");

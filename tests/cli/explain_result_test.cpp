@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <string>
 
@@ -120,6 +121,18 @@ TEST_CASE(
     other = whole;
     other["layout"]["operands"]["inputs"] = {6, -3};
     refused(other, "layout.operands.inputs is [6,-3]; expected a shape of rank 2 to 3");
+    other = whole;
+    other["attention_weights"] = "none";
+    refused(other, "attention_weights is not an array");
+    other = whole;
+    other["config"]["mode"] = "self";
+    refused(other, "config.mode is \"self\", and mode is causal; expected the same");
+    for (const char* key : {"output", "save_weights", "plot", "threads"}) {
+        other = whole;
+        other["config"][key] = "written.txt";
+        refused(other, "which mode causal does not have");
+        CHECK(!std::filesystem::exists("written.txt"));
+    }
     other = whole;
     other.erase("layout");
     refused(other, "has no layout");

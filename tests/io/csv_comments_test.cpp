@@ -100,13 +100,13 @@ TEST_CASE("csv reading: a first line that begins with a spreadsheet's error valu
                         if (!rows.empty())
                             CHECK((read(text, {.comments = true}).meaning ==
                                    read(before + rows, {.comments = true}).meaning));
-                        for (const Guess labels : {Guess::yes, Guess::no})
+                        for (const Guess has_labels : {Guess::yes, Guess::no})
                             for (const Guess header : {Guess::yes, Guess::no}) {
                                 const Reading by_flags =
-                                    read(text, {.header = header, .labels = labels});
+                                    read(text, {.header = header, .labels = has_labels});
                                 // A label that is said to be one, or nothing.
                                 CHECK((!by_flags.error.empty() ||
-                                       (labels == Guess::yes &&
+                                       (has_labels == Guess::yes &&
                                         by_flags.meaning.labels.front().starts_with(value))));
                             }
                     }
