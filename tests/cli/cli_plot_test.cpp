@@ -129,6 +129,29 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
     CHECK_FALSE(std::filesystem::exists("x.svg"));
 }
 
+TEST_CASE("plot: a result without weights or mask has the cells that its settings block") {
+    in_scratch_with_data();
+    using Words = std::vector<std::string>;
+    for (const Words& ask :
+         std::vector<Words>{{"causal", input},
+                            {"self", input, "--window", "1,0"},
+                            {"multihead", input, "--heads", "3", "--kv-lengths", "4"}})
+        for (const char* emit :
+             {"keys,scores", "scores,scaled_scores", "keys,weights_before_dropout",
+              "scores,context_vectors", "logsumexp,scores", "scores", "attention_weights,scores"})
+            for (const char* result : {"r.json", "r.npz", "r.safetensors"}) {
+                CAPTURE(ask[0]);
+                CAPTURE(std::string(emit));
+                CAPTURE(std::string(result));
+                Words words = ask;
+                words.insert(words.end(), {"--emit", emit, "--plot", "a.svg", "-o", result});
+                REQUIRE(run_attn(words).code == 0);
+                REQUIRE(run_attn({"plot", result, "-o", "b.svg"}).code == 0);
+                CHECK(read_text("a.svg") == read_text("b.svg"));
+                CHECK(contains(read_text("a.svg"), "blocked"));
+            }
+}
+
 TEST_CASE(
     "plot: what a result says wrongly does no harm, arrays that do not go together are refused") {
     in_scratch_with_data();
