@@ -131,7 +131,6 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
 
 TEST_CASE("plot: a result without weights or mask has the cells that its settings block") {
     in_scratch_with_data();
-    using Words = std::vector<std::string>;
     for (const Words& ask :
          std::vector<Words>{{"causal", input},
                             {"self", input, "--window", "1,0"},
