@@ -19,15 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Refuses a file that is not a result before reading its arrays.
-ResultFile read_one_result(const std::string& path, ThreadPool& workers) {
-    const std::vector<io::InputFile> results = open_results(path);
-    if (results.size() == 1) {
-        const nlohmann::json head = head_in(results[0]);
-        (void)plan_of_result(head, request_of_result(head, results[0].place).settings,
-                             results[0].place);
-        return read_result(results[0], workers, true);
-    }
+io::InputFile open_one_result(const std::string& path) {
+    std::vector<io::InputFile> results = open_results(path);
+    if (results.size() == 1) return std::move(results[0]);
     throw Error(ErrorKind::input, results.empty() ? path : results[0].name,
                 "holds " + std::to_string(results.size()) +
                     " results; expected one, as jq or sed -n 2p takes it from the others");
@@ -37,14 +31,18 @@ class ResultReader {
 public:
     ResultReader(const std::string& path, const std::string& token_label, const Request& request,
                  ThreadPool& workers)
-        : file_(read_one_result(path, workers)), token_label_(token_label),
-          request_(request_of_result(*file_.head, file_.place, request)),
-          wanted_(request.settings.token), given_token_(number_in_config("token")),
-          digits_(number_in_config("precision")) {
+        : token_label_(token_label), wanted_(request.settings.token) {
+        const io::InputFile file = open_one_result(path);
+        const json head = head_in(file);
+        // Before the arrays, which may be large.
+        request_ = request_of_result(head, file.place, request);
+        given_token_ = number_in_config(head, "token");
+        digits_ = number_in_config(head, "precision");
         request_.input = path;
         request_.settings.token = given_token_;
-        plan_ = plan_of_result(*file_.head, request_.settings, file_.place);
-        check_labels(request_, plan_, file_.place);
+        plan_ = plan_of_result(head, request_.settings, file.place);
+        check_labels(request_, plan_, file.place);
+        file_ = read_result(file, workers, true);
     }
 
     ComputedWalk read() {
@@ -74,10 +72,10 @@ private:
         throw Error(ErrorKind::input, file_.place, message);
     }
 
-    std::optional<std::uint64_t> number_in_config(const char* key) const {
-        const json& config = file_.head->at("config");
-        const bool is_there = config.contains(key) && config[key].is_number_unsigned();
-        return is_there ? std::optional(config[key].get<std::uint64_t>()) : std::nullopt;
+    static std::optional<std::uint64_t> number_in_config(const json& head, const char* key) {
+        const json number = member(head.at("config"), key);
+        return number.is_number_unsigned() ? std::optional(number.get<std::uint64_t>())
+                                           : std::nullopt;
     }
 
     void require_weights(const WalkSource& computed) const {
@@ -114,14 +112,9 @@ private:
 
     void choose_query() {
         const std::size_t first = plan_.first_query;
-        PlanOptions traced;
-        traced.trace = true;
         std::optional<std::uint64_t> wanted = wanted_;
         if (!token_label_.empty()) wanted = token_called(token_label_, request_);
-        if (!wanted)
-            wanted =
-                plan_of_result(*file_.head, request_.settings, file_.place, traced).first_query;
-        query_ = *wanted;
+        query_ = wanted.value_or(given_token_ ? first : plan_.middle_query());
         row_ = query_ - first;
         if (query_ >= first && row_ < plan_.rows) return;
         throw Error(ErrorKind::usage, place_of(request_, "token"),

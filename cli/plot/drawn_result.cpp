@@ -22,13 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A member of an object, or null.
-json said(const json& object, const char* key) {
-    return object.is_object() && object.contains(key) ? object[key] : json();
-}
-
 json config_in(const ResultFile& result) {
-    return said(*result.head, "config");
+    return member(*result.head, "config");
 }
 
 /// The array of attn with this name if it can be drawn, or nothing.
@@ -52,7 +47,7 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
 /// implies.
 AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& result) {
     AxisNames axes = last_axes_of(name);
-    if (name == "array" && !said(*result.head, "tokens").is_null())
+    if (name == "array" && !member(*result.head, "tokens").is_null())
         axes[0] = "tokens";  // labels of a CSV file
     if (rank < axes.size()) axes.resize(rank);
     const std::size_t before = rank - axes.size();
@@ -86,24 +81,15 @@ std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
     return {0, 0};
 }
 
-std::vector<std::string> labels_in(const ResultFile& result, const char* key) {
-    std::vector<std::string> labels;
-    const json list = said(*result.head, key);
-    if (!list.is_array()) return labels;
-    labels.reserve(list.size());
-    for (const json& label : list)
-        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
-    return labels;
-}
-
 void take_labels(io::Report& report, const ResultFile& result, const std::optional<Plan>& plan,
                  const Naming& given) {
     const auto [q_len, kv_len] = lengths_of(report, plan);
     std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
     if (tokens.empty() && context_tokens.empty() && result.column_labels.size() == kv_len)
         context_tokens = result.column_labels;
-    if (tokens.empty()) tokens = labels_in(result, "tokens");
-    if (context_tokens.empty()) context_tokens = labels_in(result, "context_tokens");
+    if (tokens.empty()) tokens = labels_in(*result.head, "tokens").value_or(tokens);
+    if (context_tokens.empty())
+        context_tokens = labels_in(*result.head, "context_tokens").value_or(context_tokens);
     const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
     // Without an array over queries, the rows are tokens.
     AxisLabels labels =
@@ -130,8 +116,8 @@ void take_labels(io::Report& report, const ResultFile& result, const std::option
 
 /// The source of a layer's parameters, as pictures show it: "  seed 123", "  gpt2 layer 3".
 std::string origin_of(const json& config) {
-    const json weights = said(config, "weights"), layer = said(config, "layer"),
-               seed = said(config, "seed");
+    const json weights = member(config, "weights"), layer = member(config, "layer"),
+               seed = member(config, "seed");
     if (weights.is_null()) return seed.is_null() ? "" : "  seed " + seed.dump();
     const std::string model =
         weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
@@ -202,7 +188,7 @@ io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const 
             report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
         if (rank != given.axes.size()) name_axes(report.arrays.back(), given, result.column_labels);
     }
-    const json mode = said(*result.head, "mode");
+    const json mode = member(*result.head, "mode");
     if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
     report.title_end = origin_of(config_in(result));
     if (plan) report.first_query = plan->first_query;

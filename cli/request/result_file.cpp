@@ -160,6 +160,20 @@ json head_in(const io::InputFile& file) {
     return head;
 }
 
+json member(const json& object, const std::string& key) {
+    return object.is_object() && object.contains(key) ? object[key] : json();
+}
+
+std::optional<std::vector<std::string>> labels_in(const json& head, const char* key) {
+    const json list = member(head, key);
+    if (!list.is_array()) return std::nullopt;
+    std::vector<std::string> labels;
+    labels.reserve(list.size());
+    for (const json& label : list)
+        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+    return labels;
+}
+
 double bytes_to_read(const io::InputFile& file, bool whole) {
     double numbers = 0;
     if (file.arrays) {

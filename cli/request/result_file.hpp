@@ -42,6 +42,12 @@ struct ResultFile {
 /// The members of a result besides its arrays, see ResultFile::head. Reads no array.
 nlohmann::json head_in(const io::InputFile& file);
 
+/// A member of an object, or null.
+nlohmann::json member(const nlohmann::json& object, const std::string& key);
+
+/// The labels that a result's head holds under a key, or nothing.
+std::optional<std::vector<std::string>> labels_in(const nlohmann::json& head, const char* key);
+
 /// The maximum number of bytes of the arrays that read_result would read.
 double bytes_to_read(const io::InputFile& file, bool whole);
 

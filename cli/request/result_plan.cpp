@@ -10,6 +10,7 @@
 #include "cli/request/operand_rules.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
+#include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "core/plan/operand_shapes.hpp"
@@ -24,10 +25,6 @@ constexpr std::size_t max_axis = std::size_t{1} << 31;
 
 [[noreturn]] void fail(const std::string& location, const std::string& message) {
     throw Error(ErrorKind::input, location, message);
-}
-
-json member(const json& object, const std::string& key) {
-    return object.is_object() && object.contains(key) ? object[key] : json();
 }
 
 /// Reads the shapes that operands_json() writes.
@@ -133,14 +130,6 @@ const ModeRow& mode_in(const json& head, const std::string& location) {
     return *row;
 }
 
-void take_labels(const json& head, const char* key, std::vector<std::string>& labels) {
-    const json all = member(head, key);
-    if (!all.is_array()) return;
-    labels.clear();
-    for (const json& label : all)
-        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
-}
-
 }  // namespace
 
 bool has_layout(const json& head) {
@@ -170,33 +159,32 @@ Request request_of_result(const json& head, const std::string& location, Request
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
-    take_labels(head, "tokens", request.tokens);
-    take_labels(head, "context_tokens", request.context_tokens);
+    if (auto labels = labels_in(head, "tokens")) request.tokens = *std::move(labels);
+    if (auto labels = labels_in(head, "context_tokens")) request.context_tokens = *std::move(labels);
     return std::move(builder.request);
 }
 
-Plan plan_of_result(const json& head, Settings settings, const std::string& location,
-                    const PlanOptions& options) {
+Plan plan_of_result(const json& head, Settings settings, const std::string& location) {
     const json layout = member(head, "layout");
     if (!layout.is_object())
         fail(location,
              "has no layout, which says how its arrays are to be read; expected a result of this "
              "version of attn");
     settings.kernel = "auto";  // regardless of what computed the result
-    const auto make = [&](const PlanOptions& of_plan) {
+    PlanOptions streamed;
+    streamed.stream = true;
+    Plan plan = [&] {
         try {
-            return make_plan(settings, LayoutReader(layout, location).read(settings.mode), of_plan);
+            const OperandShapes operands = LayoutReader(layout, location).read(settings.mode);
+            return make_plan(std::move(settings), operands, streamed);
         } catch (const SettingError& error) {
             fail(location, std::string("config and layout.operands contradict each other: ") +
                                error.where() + ": " + error.what());
         }
-    };
-    PlanOptions streamed;
-    streamed.stream = true;
-    Plan plan = make(streamed);
+    }();
     check_same(member(head, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes", location);
     check_same(layout, json::parse(layout_json(plan)), "layout", location);
-    return options.trace ? make(options) : plan;
+    return plan;
 }
 
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {

@@ -22,8 +22,7 @@ Request request_of_result(const nlohmann::json& head, const std::string& locatio
 
 /// The plan of the result with this head and the settings of its config. Errors: kind input if the
 /// layout is malformed or differs from the plan.
-Plan plan_of_result(const nlohmann::json& head, Settings settings, const std::string& location,
-                    const PlanOptions& options = {});
+Plan plan_of_result(const nlohmann::json& head, Settings settings, const std::string& location);
 
 /// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

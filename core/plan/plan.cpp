@@ -160,12 +160,6 @@ void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& w
                            std::to_string(plan.kv_len) + ")");
 }
 
-/// In the middle, so that a causal mask hides the keys after it, also if there are fewer keys.
-std::size_t walked_query(const Plan& plan) {
-    const std::size_t new_keys = plan.kv_len - plan.past_len;
-    return std::min((plan.q_len - 1) / 2, new_keys < 2 ? 0 : new_keys - 2);
-}
-
 unsigned needs_met(const Settings& s, const OperandShapes& operands) {
     using namespace needs;
     const bool is_layer = row_of(s.mode).projects, projected = is_layer && s.init != Init::none;
@@ -229,7 +223,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
         throw SettingError(ErrorKind::input, "context_length",
                            "the input has " + std::to_string(plan.q_len) +
                                " tokens; expected at most " + std::to_string(*s.context_length));
-    if (options.trace) s.token = s.token.value_or(walked_query(plan));
+    if (options.trace) s.token = s.token.value_or(plan.middle_query());
     if (s.token.value_or(0) >= plan.q_len)
         refuse("token", "there are " + std::to_string(plan.q_len) + " tokens; expected 0 to " +
                             std::to_string(plan.q_len - 1));
@@ -261,6 +255,11 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.config = std::move(s);
     plan.operands = operands;
     return plan;
+}
+
+std::size_t Plan::middle_query() const {
+    const std::size_t new_keys = kv_len - past_len;
+    return std::min((q_len - 1) / 2, new_keys < 2 ? 0 : new_keys - 2);
 }
 
 bool Plan::is_transposed(ArrayId array) const {

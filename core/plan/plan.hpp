@@ -101,6 +101,9 @@ struct Plan : ScoreSettings, MaskSettings {
     /// Whether each head is a separate layer, with its own parameters and dropout.
     bool independent_heads() const { return shown.independent_heads; }
 
+    /// A query that a causal mask hides keys from, also if there are fewer keys than queries.
+    std::size_t middle_query() const;
+
     /// Whether a weight is stored as (d_in, d_out), not as (d_out, d_in).
     bool is_transposed(ArrayId array) const;
 
