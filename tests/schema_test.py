@@ -91,6 +91,8 @@ def results():
         for more in (["--pretty"], ["--token", "0"], ["--kernel", "generic"], ["--seed", "-9223372036854775808"],
                      ["--threads", "1"]):
             yield "result", attn(mode, *words, *more)
+        for more in ([], ["--emit", "all"]):
+            yield "bare", attn(mode, *words, *more, "--bare")
         for suffix in ("npz", "safetensors"):
             attn(mode, *words, "-o", "result." + suffix)
             yield "result", metadata("result." + suffix)
@@ -123,17 +125,18 @@ def records():
 def batches():
     lines = "\n".join(json.dumps(record) for record in records()) + "\nno JSON\n[[1, 2]]\n"
     pathlib.Path("requests.ndjson").write_text(lines)
-    for more in ([], ["--jobs", "2", "--nonfinite", "null"], ["--dry-run"]):
+    for more in ([], ["--jobs", "2", "--nonfinite", "null"], ["--bare"], ["--dry-run"]):
         out = attn("batch", "requests.ndjson", *more)
         pathlib.Path("answers.ndjson").write_text(out)
         kinds = set()
         for line in out.splitlines():
             answer = json.loads(line)
-            kind = "error" if "error" in answer else answer["schema"].split(".")[1].split("/")[0]
+            kind = "error" if "error" in answer else answer.get("schema", "attn.bare").split(".")[1].split("/")[0]
             kinds.add(kind)
             yield kind, line
             yield "answer", line
-        assert kinds == ({"cost", "error"} if more == ["--dry-run"] else {"result", "error"}), kinds
+        good = {"--dry-run": "cost", "--bare": "bare"}.get("".join(more), "result")
+        assert kinds == {good, "error"}, kinds
         yield "inspection", attn("inspect", "answers.ndjson", "--format", "json")
 
 

@@ -5,7 +5,7 @@ set -eu
 attn=$(realpath "$1")
 make_schema=$(realpath "$2")
 cd "$(dirname "$0")/.."
-for name in request result; do
+for name in request result bare; do
     if ! "$make_schema" $name | cmp - data/schema/$name.json; then
         echo "schema: out of date: attn_make_schema $name >data/schema/$name.json"
         exit 1

@@ -101,6 +101,7 @@ bool AlikeRecords::hold(const io::InputFile& line) const {
 
 /// The start of an answer, up to its arrays. `request_.id` is the record's id.
 std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
+    if (request_.bare) return "{\"id\":" + request_.id;
     const std::vector<std::string>& head = planned.head;
     if (head.empty()) {
         request_.settings = planned.plan.config;

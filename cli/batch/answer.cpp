@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
 
 std::string error_line(const Record& record, const Failure& failure) {
-    std::string line = start_of_error(record);
+    std::string line = start_of_bare(record) + ",\"error\":{";
     io::append_member(line, "kind", failure.kind);
     io::append_member(line, "where", io::one_line(io::shortened(failure.where, longest_place)));
     io::append_member(line, "message", io::one_line(failure.message));
@@ -66,10 +66,10 @@ std::string start_of_result(const Record& record) {
     return start;
 }
 
-std::string start_of_error(const Record& record) {
+std::string start_of_bare(const Record& record) {
     std::string start = "{";
     io::append_member(start, "id", io::JsonText{id_of(record)});
-    return start + ",\"error\":{";
+    return start;
 }
 
 void check_answer_format(const Request& request) {

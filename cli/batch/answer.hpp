@@ -22,9 +22,9 @@ struct RecordOutcome {
     std::exception_ptr end = {};  ///< the error that ends the batch instead of an answer
 };
 
-/// The text that every result of this record starts with, and every error of it.
+/// The text that every result of this record starts with, and every error and bare result.
 std::string start_of_result(const Record& record);
-std::string start_of_error(const Record& record);
+std::string start_of_bare(const Record& record);
 
 /// An answer is one line of JSON. Errors: kind usage for settings that request another format.
 void check_answer_format(const Request& request);

@@ -1,12 +1,14 @@
 #include "cli/batch/resume.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
@@ -41,7 +43,11 @@ std::string_view without_zeros(std::string_view text) {
 /// Whether the line may be an incomplete answer to this record.
 bool is_torn_answer(std::string_view line, const Record& record) {
     line = without_zeros(line);
-    return agree(line, start_of_result(record)) || agree(line, start_of_error(record));
+    const std::string bare = start_of_bare(record) + ',';
+    if (agree(line, start_of_result(record)) || agree(line, bare + "\"error\":{")) return true;
+    return std::any_of(emitted_arrays.begin(), emitted_arrays.end(), [&](const ArrayRow& array) {
+        return agree(line, bare + '"' + std::string(array.name) + "\":[");
+    });
 }
 
 /// Called before lines are read: an unrelated file may not have any lines.
@@ -64,18 +70,32 @@ bool read_answer(io::LineReader& lines, io::Line& line) {
     return true;
 }
 
+bool starts_with_id(std::string_view line) {
+    return line.starts_with("{\"id\":");
+}
+
+/// Whether nothing but arrays follows the id, as --bare writes them.
+bool is_bare(const io::JsonDocument& document) {
+    const std::span<const io::JsonMember> members = document.members();
+    return members.size() > 1 &&
+           std::all_of(members.begin() + 1, members.end(), [](const io::JsonMember& member) {
+               return find_array(member.key).has_value();
+           });
+}
+
 /// The head of a complete line, which must have the form that this program writes.
 AnswerHead head_of(const std::string& path, const io::Line& line) {
-    const bool is_good = line.text.starts_with("{\"schema\":\"attn.result/"),
-               is_failed = line.text.starts_with("{\"id\":");
-    if (!(is_good || is_failed) || !line.text.ends_with('}')) fail(path, line.number, no_answer);
+    const bool is_whole = line.text.starts_with("{\"schema\":\"attn.result/");
+    if (!(is_whole || starts_with_id(line.text)) || !line.text.ends_with('}'))
+        fail(path, line.number, no_answer);
     const io::Source source = io::source_of_line(path, line.text, line.number);
     const io::JsonDocument document(source);
     const io::JsonMember* id = document.find("id");
     const io::JsonMember* error = document.find("error");
-    if (id == nullptr || (is_failed && error == nullptr)) fail(path, line.number, no_answer);
+    if (id == nullptr || (!is_whole && error == nullptr && !is_bare(document)))
+        fail(path, line.number, no_answer);
     AnswerHead head{io::json_text(document.read_value(*id)), {}};
-    if (!is_failed) return head;
+    if (is_whole || error == nullptr) return head;
     const nlohmann::json what = document.read_value(*error);
     const auto text = [&](const char* key) {
         if (!what.is_object() || !what.contains(key) || !what[key].is_string())
@@ -87,15 +107,16 @@ AnswerHead head_of(const std::string& path, const io::Line& line) {
 }
 
 /// The answer must have the settings that its record has now. A default id is a line number, which
-/// belongs to another record after lines above it were added or removed. Such an answer must equal
-/// the one that the record gives now.
+/// belongs to another record after lines above it were added or removed. Such an answer, and one
+/// without its settings, must equal the one that the record gives now.
 void check_last(const std::string& path, const LastGood& last, Answerer& answerer) {
     if (last.line.empty()) return;
     if (!last.line.starts_with(answerer.beginning(last.record)))
         fail(path, last.number,
              "the answer's settings are not those that " + last.record.place() +
                  " has in this batch");
-    if (last.record.line == 0 || given_id(last.record)) return;
+    const bool has_own_id = last.record.line == 0 || given_id(last.record);
+    if (has_own_id && !starts_with_id(last.line)) return;
     try {
         const RecordOutcome now = answerer.answer(last.record);
         if (now.end || now.line.text() == last.line) return;
@@ -104,7 +125,7 @@ void check_last(const std::string& path, const LastGood& last, Answerer& answere
     }
     fail(path, last.number,
          "the answer is not the one that " + last.record.place() +
-             ", a record without an id, has in this batch");
+             (has_own_id ? "" : ", a record without an id,") + " has in this batch");
 }
 
 }  // namespace

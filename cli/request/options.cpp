@@ -331,6 +331,9 @@ constexpr Option table[] = {
      "attention_weights as their mean over the heads (default off)", of_arrays},
     {"pretty", output, all_modes, kept<&R::pretty>, {}, "",
      "one line a row in JSON (default one line in all)", as_key | as_flag | in_config},
+    {"bare", output, all_modes, kept<&R::bare>, {}, "",
+     "write the id and the arrays alone, without mode, config, shapes and layout (default off)",
+     as_key | as_flag | in_batch},
 
     {"heatmap", pictures, all_modes, kept<&R::heatmap>, {}, "",
      "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "

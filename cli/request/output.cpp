@@ -39,6 +39,9 @@ void check_style(const Request& request) {
         refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
     if (request.precision && !request.format->decimals)
         refuse("precision", "shapes text", "a text format beside it");
+    if (request.bare && !request.format->has_head)
+        refuse("bare", std::string(request.format->name) + " holds arrays alone anyway",
+               "format json, ndjson, npz or safetensors with it");
 }
 
 const io::OutputFormat& format_of_weights(const Request& request) {

@@ -22,12 +22,14 @@ void write_npz(Output& out, const Report& report, const NumberStyle&) {
         write_bytes(array, report.workers, [&](std::string_view piece) { zip.write(piece); });
         zip.end();
     }
-    const std::string head = metadata_text(report);
-    const std::string header = npy_header("|u1", {head.size()});
-    zip.begin(std::string(npz_metadata) + ".npy", header.size() + head.size());
-    zip.write(header);
-    zip.write(head);
-    zip.end();
+    if (!report.head.empty()) {
+        const std::string head = metadata_text(report);
+        const std::string header = npy_header("|u1", {head.size()});
+        zip.begin(std::string(npz_metadata) + ".npy", header.size() + head.size());
+        zip.write(header);
+        zip.write(head);
+        zip.end();
+    }
     zip.finish();
 }
 

@@ -19,6 +19,7 @@ struct OutputFormat {
     bool decimals = false;                       ///< numbers are text with selectable digits
     bool json = false;                           ///< --nonfinite applies
     bool breaks_lines = false;                   ///< may be written with one line per row
+    bool has_head = false;                       ///< it holds a result's head
     bool holds_weights = false;                  ///< arrays that a model can be read from
 };
 
@@ -30,13 +31,15 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
      .decimals = true,
      .json = true,
      .breaks_lines = true,
+     .has_head = true,
      .holds_weights = true},
     {.name = "ndjson",
      .suffixes = {".ndjson", ".jsonl"},
      .write = write_json,  // the same document, always on one line
      .streams = true,
      .decimals = true,
-     .json = true},
+     .json = true,
+     .has_head = true},
     {.name = "csv",
      .suffixes = {".csv"},
      .write = write_csv,
@@ -60,12 +63,14 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
      .write = write_npz,
      .binary = true,
      .streams = true,
+     .has_head = true,
      .holds_weights = true},
     {.name = "safetensors",
      .suffixes = {".safetensors"},
      .write = write_safetensors,
      .binary = true,
      .streams = true,
+     .has_head = true,
      .holds_weights = true},
     {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
     {.name = "table", .suffixes = {".table"}, .write = write_table, .decimals = true},

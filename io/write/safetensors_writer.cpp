@@ -18,15 +18,18 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
         return describe(*a).element > describe(*b).element;
     });
 
-    std::string text = "{\"__metadata__\":{";
-    append_member(text, safetensors_metadata, metadata_text(report));
-    text += '}';
+    std::string text = "{";
+    if (!report.head.empty()) {
+        text += "\"__metadata__\":{";
+        append_member(text, safetensors_metadata, metadata_text(report));
+        text += '}';
+    }
     std::uint64_t end = 0;
     for (const NamedArray* array : arrays) {
         const ArrayBytes bytes = describe(*array);
         const std::uint64_t begin = end;
         end += bytes.size();
-        text += ',';
+        if (text.size() > 1) text += ',';
         append_json_string(text, array->name);
         text += ":{";
         append_member(text, "dtype", bytes.safetensors);

@@ -33,6 +33,7 @@ std::vector<Json> kinds_of_records() {
         with(layer, {{"mode", "cross"}, {"context", rows}, {"precision", 3}}),
         with(layer, {{"mask", mask}, {"mask_true", "keep"}, {"nonfinite", "null"}}),
         with(layer, {{"mask", {{0, 1, 1}}}, {"dtype", "float64"}, {"threads", 2}}),
+        with(layer, {{"bare", true}, {"tokens", {"a", "b", "c"}}}),
         with(layer, {{"past_key", rows}, {"past_value", rows}, {"dropout_seed", 3}}),
         {{"id", "x"}, {"mode", "sdpa"}, {"query", rows}, {"key", rows}, {"value", rows}},
     };
@@ -71,6 +72,7 @@ std::vector<Change> changes() {
         record["inputs"] = std::vector<std::vector<double>>(300, {0.5, 0.25});
         return record.dump();
     });
+    add_values("bare", {"true", "false", "null"});
     add_values("emit", {"\"scores\"", "\"all\"", "\"none\""});
     add_values("tokens", {"[\"a\", \"b\", \"c\"]", "[\"a\"]"});
     add_values("wrong", {"1"});

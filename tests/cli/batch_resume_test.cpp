@@ -19,11 +19,12 @@ namespace {
 
 const std::string requests = "r.ndjson", answers = "out.ndjson";
 
-/// Good, failed, with a text for an id, without an id.
+/// Good, failed, with a string for an id, without an id, bare.
 const std::string records =
     "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n"
     "{\"id\": \"a\\\"b\", \"mode\": \"self\", \"inputs\": \"no\"}\n"
-    "{\"mode\": \"self\", \"inputs\": [[2]], \"emit\": [\"scores\"]}\n";
+    "{\"mode\": \"self\", \"inputs\": [[2]], \"emit\": [\"scores\"]}\n"
+    "{\"id\": 5, \"bare\": true, \"mode\": \"self\", \"inputs\": [[2]], \"emit\": [\"scores\"]}\n";
 
 Outcome resume(const std::string& text, bool retry = false) {
     write_text(answers, text);
@@ -55,7 +56,7 @@ std::string whole_answers() {
 
 TEST_CASE("batch: --resume completes what was cut anywhere, with zeros behind it or without") {
     const std::string whole = whole_answers();
-    REQUIRE(lines_of(whole).size() == 4);
+    REQUIRE(lines_of(whole).size() == 5);
     for (std::size_t cut = 0; cut <= whole.size(); cut += 7) {  // meets all six ways in turn
         const std::size_t zeros = std::array<std::size_t, 3>{0, 1, 5000}[cut % 3];
         CAPTURE(cut);
@@ -75,6 +76,8 @@ TEST_CASE("batch: --resume refuses a last line that is not the next answer's, an
         R"({"id":3,"inputs":[[1]]})",
         R"({"id": 7, "mode": "self"})",
         R"({"id":99,"error":{"kind":"usage")",
+        R"({"id":5,"mode":"self","inputs)",
+        R"({"id":5,"scores":{)",
         R"({"id":"a","error":{"kind":"usage")",
         R"({"schema":"attn.result/1","id":99,"mode")",
         R"({"schema":"attn.weights/1","config)",

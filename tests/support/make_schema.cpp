@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -215,6 +216,21 @@ json layout_schema() {
          {"axes", {{"type", "object"}, {"properties", arrays}, {"additionalProperties", false}}}});
 }
 
+const json id_schema{{"type", {"string", "integer"}}};
+
+void add_arrays(json& members) {
+    for (const json& name : names_of_arrays())
+        members[name.get<std::string>()] = {{"$ref", array_ref}};
+}
+
+json bare_schema() {
+    json members{{"id", id_schema}};
+    add_arrays(members);
+    return {{"$schema", draft},   {"title", "A result of attn, written with --bare"},
+            {"type", "object"},   {"properties", members},
+            {"minProperties", 1}, {"additionalProperties", false}};
+}
+
 json result_schema() {
     const json size{{"type", "integer"}, {"minimum", 0}};
     json sizes;
@@ -223,15 +239,14 @@ json result_schema() {
         sizes[name] = size;
     json members;
     members["schema"] = {{"const", cli::schemas::result}};
-    members["id"] = {{"type", {"string", "integer"}}};
+    members["id"] = id_schema;
     members["mode"] = {{"enum", names_of_modes()}};
     for (const char* labels : {"tokens", "context_tokens"})
         members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
     members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
     members["shapes"] = {{"$ref", "#/$defs/shapes"}};
     members["layout"] = {{"$ref", "#/$defs/layout"}};
-    for (const json& name : names_of_arrays())
-        members[name.get<std::string>()] = {{"$ref", array_ref}};
+    add_arrays(members);
     return {{"$schema", draft},
             {"title", "A result of attn"},
             {"type", "object"},
@@ -245,8 +260,9 @@ json result_schema() {
 
 int main(int argc, char** argv) {
     const std::string which = argc == 2 ? argv[1] : "";
-    if (which != "request" && which != "result")
-        return std::fputs("attn_make_schema request|result\n", stderr), 2;
-    const json schema = which == "request" ? request_schema() : result_schema();
-    std::puts(schema.dump(1).c_str());
+    const std::map<std::string, json (*)()> makers{
+        {"request", request_schema}, {"result", result_schema}, {"bare", bare_schema}};
+    if (const auto make = makers.find(which); make != makers.end())
+        return std::puts(make->second().dump(1).c_str()), 0;
+    return std::fputs("attn_make_schema request|result|bare\n", stderr), 2;
 }

@@ -1,0 +1,137 @@
+// --bare: the same arrays as without it, and nothing else but the id.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "core/plan/settings.hpp"
+#include "io/write/output_formats.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::test;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+/// One request per mode, with an id, labels, masks and arrays of several ranks.
+std::vector<Json> requests() {
+    const Json rows = Json::parse("[[0.4, 0.1], [0.5, 0.8], [0.2, 0.9]]");
+    std::vector<Json> all;
+    for (const ModeRow& mode : mode_rows) {
+        Json request{{"id", "a b"}, {"tokens", {"x", "y", "z"}}};
+        if (mode.projects) {
+            request.update({{"inputs", rows}, {"d_out", 2}, {"seed", 5}});
+        } else {
+            request.update({{"query", rows}, {"key", rows}, {"value", rows}});
+        }
+        if (mode.name == "cross") request["context"] = rows;
+        request["mode"] = mode.name;
+        all.push_back(request);
+        request.update({{"emit", "all"}, {"mask", {{1, 0, 1}}}, {"mask_true", "keep"}});
+        all.push_back(request);
+        request.erase("id");
+        request.update({{"token", 1}, {"emit", {"scores", "logsumexp"}}});
+        all.push_back(request);
+    }
+    return all;
+}
+
+Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+Words command(const Json& request, const Words& more) {
+    return with({request["mode"].get<std::string>(), "r.json"}, more);
+}
+
+}  // namespace
+
+TEST_CASE("bare: every format with a head loses the head and keeps each array's bytes") {
+    scratch_folder();
+    for (const Json& request : requests()) {
+        CAPTURE(request.dump());
+        write_text("r.json", request.dump());
+        for (const io::OutputFormat& format : io::output_formats) {
+            const std::string name(format.name), suffix(format.suffixes[0]);
+            CAPTURE(name);
+            const Words as{"--format", name, "-o", "bare" + suffix, "--bare"};
+            const Outcome bare = run_attn(command(request, as));
+            if (!format.has_head) {
+                CHECK(bare.code == 2);
+                CHECK(bare.err.find("--bare: " + name + " holds arrays alone") !=
+                      std::string::npos);
+                continue;
+            }
+            REQUIRE(bare.code == 0);
+            REQUIRE(run_attn(command(request, {"--format", name, "-o", "whole" + suffix})).code ==
+                    0);
+            const std::string text = read_text("bare" + suffix);
+            for (const char* of_head : {"attn.result", "config", "shapes", "layout", "tokens\""})
+                CHECK(text.find(of_head) == std::string::npos);
+            CHECK((text.find("a b") != std::string::npos) == request.contains("id"));
+            if (format.json) {
+                Json whole = Json::parse(read_text("whole" + suffix));
+                for (const char* key : {"schema", "mode", "config", "shapes", "layout", "tokens"})
+                    REQUIRE(whole.erase(key) == 1);
+                CHECK(Json::parse(text) == whole);
+            }
+            // Text without a config does not show that its numbers are float32.
+            const Words exactly{"--atol", "0", "--rtol", "0"};
+            const Outcome same = run_attn(with({"compare", "whole" + suffix, "bare" + suffix},
+                                               format.binary ? exactly : Words{"--rtol", "1e-6"}));
+            CAPTURE(same.out + same.err);
+            CHECK(same.code == 0);
+        }
+    }
+}
+
+TEST_CASE("bare: answers of a batch are those of the whole answers without their heads") {
+    scratch_folder();
+    std::string lines, bare_lines;
+    for (Json request : requests())
+        for (int repeated = 0; repeated < 3; ++repeated) {
+            request.erase("bare");
+            request["id"] = lines.size();
+            lines += request.dump() + "\n";
+            request["bare"] = true;
+            bare_lines += request.dump() + "\n";
+        }
+    write_text("r.ndjson", lines);
+    write_text("bare.ndjson", bare_lines);
+    const std::string by_flag = run_attn({"batch", "r.ndjson", "--bare"}).out;
+    CHECK(by_flag == run_attn({"batch", "bare.ndjson", "--jobs", "1"}).out);
+    std::string expected;
+    for (const std::string& line : lines_of(run_attn({"batch", "r.ndjson"}).out)) {
+        Json answer = Json::parse(line);
+        CAPTURE(line);
+        for (const char* key : {"schema", "mode", "config", "shapes", "layout", "tokens"})
+            REQUIRE(answer.erase(key) == 1);
+        expected += answer.dump() + "\n";
+    }
+    std::string found;
+    for (const std::string& line : lines_of(by_flag)) found += Json::parse(line).dump() + "\n";
+    CHECK(found == expected);
+}
+
+TEST_CASE("bare: a result is the input of a next layer, and has nothing to explain") {
+    scratch_folder();
+    write_text("r.json", requests()[0].dump());
+    for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+        const std::string bare = std::string("bare") + suffix,
+                          whole = std::string("whole") + suffix;
+        const Words as{"--emit", "attention_weights,context_vectors", "-o"};
+        REQUIRE(run_attn(command(requests()[0], with(as, {bare, "--bare"}))).code == 0);
+        REQUIRE(run_attn(command(requests()[0], with(as, {whole}))).code == 0);
+        const Words next{"self", "--format", "npy"};
+        CHECK(run_attn(with(next, {bare + ":context_vectors"})).out ==
+              run_attn(with(next, {whole + ":context_vectors"})).out);
+        CHECK(run_attn({"explain", bare}).code == 3);
+        CHECK(run_attn({"plot", bare, "-o", "x.svg"}).code == 0);
+    }
+}
