@@ -27,7 +27,7 @@ void hold_standard_files() {
             ::open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
 }
 
-int complain(const std::string& message, int code) {
+int report_error(const std::string& message, int code) {
     std::fprintf(stderr, "attn: error: %s\n", attn::io::one_line(message).c_str());
     return code;
 }
@@ -44,7 +44,7 @@ int run(int argc, char** argv) {
         return args.message.empty() ? args.command->run(args) : show(args);
     } catch (...) {
         const cli::Failure failure = cli::current_failure();
-        return complain(failure.where + ": " + failure.message, failure.exit_code);
+        return report_error(failure.where + ": " + failure.message, failure.exit_code);
     }
 }
 
@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
     // Ignored, these signals leave failed writes: to a closed pipe, or above the file size limit.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     attn::io::remove_temporaries_at_signals();
-    attn::cli::prepare_for_lack_of_memory();
+    attn::cli::prepare_for_out_of_memory();
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
-        return attn::cli::complain_of_lack();
+        return attn::cli::report_out_of_memory();
     }
 }

@@ -74,12 +74,12 @@ AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
 }
 
 void AlikeRecords::add(Plan plan, OperandShapes shapes) {
-    constexpr std::size_t most_plans = 64;
+    constexpr std::size_t max_plans = 64;
     Planned planned{std::move(shapes), std::move(plan), {}, 0};
-    if (planned_.size() < most_plans)
+    if (planned_.size() < max_plans)
         planned_.push_back(std::move(planned));
     else
-        planned_[oldest_++ % most_plans] = std::move(planned);
+        planned_[oldest_++ % max_plans] = std::move(planned);
 }
 
 bool AlikeRecords::hold(const io::InputFile& line) const {

@@ -43,7 +43,7 @@ void check_line(const Record& record) {
     if (text == "{" || text == "[")
         throw Error(ErrorKind::input, record.place(),
                     "'" + std::string(text) +
-                        "' on a line by itself; expected a whole request on each line, as "
+                        "' on a separate line; expected a whole request on each line, as "
                         "jq -c writes them");
     if (text.starts_with("[{"))
         throw Error(ErrorKind::input, record.place(),
@@ -75,7 +75,7 @@ std::string start_of_bare(const Record& record) {
 void check_answer_format(const Request& request) {
     if (!request.format->json)
         throw Error(ErrorKind::usage, place_of(request, "format"),
-                    "is no line of a batch; expected json or ndjson");
+                    "is not a line of a batch; expected json or ndjson");
     if (request.pretty)
         throw Error(ErrorKind::usage, place_of(request, "pretty"),
                     "an answer of a batch is one line; expected false");
@@ -148,13 +148,13 @@ std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
 }
 
 void Answerer::remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes) {
-    constexpr std::size_t most_kinds = 8;
+    constexpr std::size_t max_kinds = 8;
     if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, shapes)) return;
     AlikeRecords* kind = alike_to(line);
     if (kind == nullptr) {
         AlikeRecords alike(line, std::move(answered.question.request));
-        kind = alike_.size() < most_kinds ? &alike_.emplace_back(std::move(alike))
-                                          : &(alike_[oldest_++ % most_kinds] = std::move(alike));
+        kind = alike_.size() < max_kinds ? &alike_.emplace_back(std::move(alike))
+                                          : &(alike_[oldest_++ % max_kinds] = std::move(alike));
     }
     kind->add(std::move(answered.plan), std::move(shapes));
 }
@@ -165,7 +165,7 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
     if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan));
     const AnswerCost cost = answer_cost(request, planned.plan);
     at_places(request,
-              [&] { require_memory(cost.memory, "emit", "the answer's text beside its arrays"); });
+              [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });
     // A step of a large question passes on only its result, so the rest of its memory is returned.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;

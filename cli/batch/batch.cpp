@@ -186,7 +186,7 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
-                    "is no regular file; expected one that holds answers, or will");
+                    "is not a regular file; expected a file of answers, or a new one");
     if (output) check_flags(request, models);
 }
 
@@ -213,7 +213,7 @@ void report_failures(const BatchRequest& request, const BatchCount& count, std::
     report(std::to_string(count.failed) + " of " + std::to_string(count.records) +
            " records failed" + of_before + (ended ? ", and the batch ended there" : "") +
            "; the first: " + count.first_problem +
-           (before == 0 ? "" : " (--retry-failed answers them anew)"));
+           (before == 0 ? "" : " (--retry-failed answers them again)"));
 }
 
 void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t records) {

@@ -37,7 +37,7 @@ std::optional<Shard> shard_of(const std::string& text) {
 /// Refuses a name whose suffix implies another format.
 void check_output(const BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
-                          "answers of a batch are lines of JSON", ", or --format ndjson beside it"};
+                          "answers of a batch are lines of JSON", ", or --format ndjson as well"};
     if (batch.defaults.has("format"))
         check_promise(batch.defaults, name);
     else
@@ -55,7 +55,7 @@ void refuse_defaults(const Request& defaults) {
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")
             throw Error(ErrorKind::usage, place_of(defaults, key),
-                        "standard input, which every record would read anew; expected a file");
+                        "standard input, which every record would read again; expected a file");
 }
 
 Request defaults_of(const Args& args) {
@@ -74,8 +74,7 @@ std::vector<BatchInput> inputs_of(const Args& args) {
     std::vector<BatchInput> inputs;
     for (const std::string& word : args.names()) {
         if (word.empty() || (word == "-" && each))
-            throw Error(ErrorKind::usage, "REQUESTS '" + word + "'",
-                        "is no name of a file; expected one");
+            throw Error(ErrorKind::usage, "REQUESTS '" + word + "'", "is not the name of a file");
         inputs.push_back({word, each});
     }
     const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
@@ -109,8 +108,7 @@ BatchRequest batch_of(const Args& args) {
     batch.dry_run = args.has("dry_run");
     batch.retry_failed = args.has("retry_failed");
     if (batch.retry_failed && !batch.resume)
-        throw Error(ErrorKind::usage, "--retry-failed",
-                    "there is nothing to try again; expected --resume FILE beside it");
+        throw Error(ErrorKind::usage, "--retry-failed", "requires --resume FILE");
     if (batch.resume && (args.has("output") || batch.dry_run))
         throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
                     "contradicts --resume, which writes answers to its own file; expected one of "
@@ -126,9 +124,9 @@ BatchRequest batch_of(const Args& args) {
 int run_batch_command(const Args& args) {
     BatchRequest batch = batch_of(args);
     if (batch.inputs.empty()) {
-        refuse_keyboard("attn batch",
-                        "no requests; expected files of requests, one a line, or such lines piped "
-                        "in");
+        refuse_keyboard(
+            "attn batch",
+            "no requests; expected files of requests, one per line, or such lines piped in");
         batch.inputs.push_back({"-", false});
     }
     return run_batch(batch) ? 0 : some_failed;
@@ -141,7 +139,7 @@ constexpr Option batch_options[] = {
     {.key = "each", .field = Switch{}, .help = "each of REQUESTS is one input (default off)"},
     {.key = "mode", .field = any_mode, .help = "of records that do not say it (no default)"},
     {.key = "jobs",
-     .limits = {1, 1024, "a whole number from 1 to 1024"},
+     .limits = {1, 1024, "an integer from 1 to 1024"},
      .argument = "N",
      .help = "records answered at the same time (default: the processors it may use); the "
              "bytes are the same",
@@ -159,12 +157,12 @@ constexpr Option batch_options[] = {
      .help = "the same, after the answers that the file holds already"},
     {.key = "retry_failed",
      .field = Switch{},
-     .help = "with --resume: answer anew what has no good answer, in its place (default off)"},
+     .help = "with --resume: answer failed and missing records again, in place (default off)"},
     {.key = "fail_fast",
      .field = Switch{},
      .help = "end with the first record that fails (default off)"},
     {.key = "max_failures",
-     .limits = {.lowest = 1, .expected = "a whole number from 1"},
+     .limits = {.lowest = 1, .expected = "an integer from 1"},
      .argument = "N",
      .help = "end with the N-th record that fails (default none)"},
     {.key = "no_files",
@@ -179,17 +177,17 @@ constexpr Option batch_options[] = {
 
 constexpr CommandRow batch_command{
     .name = "batch",
-    .summary = "many requests, one a line; one answer a line, in their order",
+    .summary = "many requests, one per line; one answer per line, in their order",
     .examples =
         "  attn batch requests.ndjson -o results.ndjson\n"
         "  attn batch requests.ndjson --resume results.ndjson --jobs 4\n"
         "  attn batch --mode causal --d-out 2 --each tokens.csv tokens.json\n",
     .usage =
-        "[REQUESTS...]\n\nREQUESTS are files of requests, one a line; or inputs, one a file, "
+        "[REQUESTS...]\n\nREQUESTS are files of requests, one per line; or inputs, one per file, "
         "as json, csv, npy, npz or\nsafetensors; - or nothing: lines of standard input.",
     .ending =
-        "\nEvery flag of a mode may stand here too: a default for records that do not say "
-        "it\nthemselves. See attn self --help.\n",
+        "\nEvery flag of a mode is accepted: a default for records that do not set it "
+        "themselves.\nSee attn self --help.\n",
     .takes = in_batch,
     .own = batch_options,
     .run = run_batch_command};

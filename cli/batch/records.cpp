@@ -55,7 +55,7 @@ void check_lines(const std::string& path) {
         throw Error(ErrorKind::io, path,
                     "is a folder; expected files, as in " + io::path_in(path, "*.json"));
     if (mode_named(path) != nullptr && !io::path_exists(path))
-        throw Error(ErrorKind::usage, path, "is no file; expected --mode " + path);
+        throw Error(ErrorKind::usage, path, "is not a file; expected --mode " + path);
     if (!is_one_record({path, false}) && ::access(path.c_str(), R_OK) != 0)
         io::fail_to_read(path, errno);
 }

@@ -208,7 +208,7 @@ void GoodAnswers::check_end(Answerer& answerer) {
     if (!line_.empty())
         fail(path_, number_,
              "an answer with id " + io::shortened(id_) +
-                 " that goes with no record, or stands in another order");
+                 " that belongs to no record, or is out of order");
     if (!torn_.empty()) fail(path_, number_, no_answer);
     for (const auto& [id, line] : moved_)
         if (failed_ids_.contains(id))

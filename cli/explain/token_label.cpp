@@ -52,7 +52,7 @@ std::size_t token_called(const std::string& label, const Request& request) {
     const std::string place = place_of(request, "token");
     if (tokens.empty())
         throw Error(ErrorKind::usage, place,
-                    "the tokens have no labels; expected a whole number from 0");
+                    "the tokens have no labels; expected an integer from 0");
     if (found.empty())
         throw Error(ErrorKind::usage, place,
                     "no token is called that; expected " +
@@ -60,7 +60,7 @@ std::size_t token_called(const std::string& label, const Request& request) {
                                 [&](std::size_t i) {
                                     return io::one_line(shown_label(tokens[i], widest_listed));
                                 }) +
-                        ", or a whole number from 0 to " + std::to_string(tokens.size() - 1));
+                        ", or an integer from 0 to " + std::to_string(tokens.size() - 1));
     throw Error(ErrorKind::usage, place,
                 std::to_string(found.size()) +
                     " tokens are called that; expected the number of one: " +

@@ -87,7 +87,7 @@ constexpr Option plot_options[] = {
      .argument = "LIST",
      .help = "what an array's axes count: layer,head,query,key (default: as in attn's arrays)"},
     {.key = "head",
-     .limits = {.expected = "whole numbers from 0, one a head"},
+     .limits = {.expected = "integers from 0, one per head"},
      .argument = "N,...",
      .help = "draw these heads, from 0 (default all)"},
     {.key = "tokens",

@@ -46,9 +46,9 @@ std::string place_alone(std::string where) {
 std::string message_alone(const std::string& message) {
     const std::size_t at = std::min(message.rfind("; expected "), message.size());
     const std::string found = message.substr(0, at), expected = message.substr(at);
-    const bool is_told = !expected.empty() && expected.find('"') == std::string::npos;
+    const bool is_shown = !expected.empty() && expected.find('"') == std::string::npos;
     return (is_plain(found) ? found : "something else, which a batch does not show") +
-           (is_told ? expected : "; expected a file that fits (attn inspect shows it)");
+           (is_shown ? expected : "; expected a file that fits (attn inspect shows it)");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ private:
     void check_mode() {
         if (!request().has_mode)
             throw Error(ErrorKind::usage, place_,
-                        "no mode; expected \"mode\" in the request, or --mode beside it");
+                        "no mode; expected \"mode\" in the request, or --mode");
         builder_.apply_deferred();
         check_defaults(request());
     }
@@ -116,7 +116,7 @@ private:
         if (value != mode)
             throw Error(ErrorKind::usage, document_.place(member),
                         "the request has mode " + value.dump() + "; expected \"" + mode +
-                            "\" as the command says");
+                            "\", the mode of the command");
     }
 
     /// The path is not accessed, not even to check that it exists.
@@ -136,8 +136,9 @@ private:
         const json value = document_.read_value(member);
         const std::string path = value.is_string() ? value.get<std::string>() : "";
         if (path.empty() || path.find('\0') != std::string::npos)
-            throw Error(ErrorKind::input, document_.place(member),
-                        "\"inputs\" is no array and no path; expected a matrix [[...], ...]");
+            throw Error(
+                ErrorKind::input, document_.place(member),
+                "\"inputs\" is neither an array nor a path; expected a matrix [[...], ...]");
         builder_.request.operand_files["inputs"] = path;
     }
 
@@ -160,9 +161,9 @@ std::string id_in(const io::JsonDocument& document, const io::JsonMember& member
     const json id = document.read_value(member);
     if (id.is_null()) return {};
     if (!id.is_string() && !id.is_number_integer())
-        throw Error(ErrorKind::input, document.place(member),
-                    "an id that cannot be given back as it is; expected a string or a 64-bit "
-                    "whole number");
+        throw Error(
+            ErrorKind::input, document.place(member),
+            "an id that cannot be given back as it is; expected a string or a 64-bit integer");
     return io::json_text(id);
 }
 

@@ -139,7 +139,7 @@ void check_sources(const RequestWithInput& asked) {
         if (!request.has(key)) continue;
         if (source != nullptr)
             throw Error(ErrorKind::usage, place_of(request, key),
-                        "a second input beside " + place_of(request, source) + "; expected one");
+                        "conflicts with " + place_of(request, source) + "; expected one input");
         source = key;
     }
     if (!mode.projects && request.has("inputs"))
@@ -149,12 +149,11 @@ void check_sources(const RequestWithInput& asked) {
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)
             throw Error(ErrorKind::usage, place_of(request, key),
-                        "no file of tokens is read; expected INPUT beside it");
+                        "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
         if (request.has(key) && !text)
-            throw Error(ErrorKind::usage, place_of(request, key),
-                        "there is no text to embed; expected --text beside it");
+            throw Error(ErrorKind::usage, place_of(request, key), "requires --text");
 }
 
 }  // namespace attn::cli

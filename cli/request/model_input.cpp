@@ -25,8 +25,8 @@ namespace {
 /// there is none. Weights from a pipe or in the request have no path.
 std::string config_beside(const Request& request, const std::string& path) {
     if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
-    const std::string beside = io::path_beside(path, "config.json");
-    return !path.empty() && io::path_exists(beside) ? beside : "";
+    const std::string config = io::path_beside(path, "config.json");
+    return !path.empty() && io::path_exists(config) ? config : "";
 }
 
 /// The settings that the config of a model fills in.
@@ -199,7 +199,7 @@ Request ModelInput::with_model(Request asked) {
     for (const char* key : {"norm", "norm_eps"})
         if (key == std::string("norm") ? wants_norm : wants_eps)
             throw Error(ErrorKind::usage, place_of(request, key),
-                        "there is no norm to apply; expected --pre-norm or --token-ids beside it");
+                        "requires --pre-norm or --token-ids");
     builder.request.norm_eps.reset();
     return std::move(builder.request);
 }
@@ -335,7 +335,7 @@ std::vector<std::string> ModelInput::notes_on_input(const Request& request) cons
         if (*request.embed_dim != *width)
             throw Error(ErrorKind::usage, place_of(request, request.example ? "example" : "text"),
                         "words at random places of width " + std::to_string(*request.embed_dim) +
-                            ", beside a model with an embedding of its own, of width " +
+                            ", with a model whose own embedding has width " +
                             std::to_string(*width) +
                             "; expected --token-ids N,..., as its tokenizer numbers them");
         notes.emplace_back(
@@ -346,7 +346,7 @@ std::vector<std::string> ModelInput::notes_on_input(const Request& request) cons
         notes.push_back(layer_.beside(layer_.family->norm) +
                         ", the model's norm before this layer, is not applied; " +
                         (is_supported_ ? "--pre-norm applies it, " : "") +
-                        "--no-pre-norm says that the input is normed already");
+                        "--no-pre-norm specifies that the input is normed already");
     return notes;
 }
 
@@ -362,7 +362,7 @@ void check_no_model(const Request& request) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
             throw Error(ErrorKind::usage, place_of(request, std::string(key)),
-                        "there are no weights; expected --weights beside it");
+                        "requires --weights");
     }
 }
 

@@ -50,8 +50,8 @@ void NumericMasks::check_polarity(const io::NumberArray& read, const Taken& mask
     if (request_.settings.mask_true) return;
     if (holds_1(read.values) && !read.boolean && is_0_or_1(read))
         throw Error(ErrorKind::usage, place_of_mask(mask),
-                    "a mask of 0 and 1, which may be boolean or additive; expected mask_true "
-                    "keep or drop beside it, or booleans (json, npy)");
+                    "a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
+                    "keep|drop, or booleans (json, npy)");
 }
 
 }  // namespace attn::cli

@@ -101,8 +101,8 @@ std::string take(std::uint64_t& field, const json& value, const Limits& limits) 
         const auto text = [](double limit) {
             return std::to_string(static_cast<std::uint64_t>(limit));
         };
-        return std::string(number.is_number() ? "out of range" : "not a whole number") +
-               "; expected a whole number " +
+        return std::string(number.is_number() ? "out of range" : "not an integer") +
+               "; expected an integer " +
                (std::isinf(limits.highest)
                     ? "of at least " + text(limits.lowest)
                     : "from " + text(limits.lowest) + " to " + text(limits.highest));
@@ -113,8 +113,7 @@ std::string take(std::uint64_t& field, const json& value, const Limits& limits) 
 
 std::string take(Seed& field, const json& value, const Limits&) {
     const json number = as_integer(value);
-    if (!number.is_number_integer())
-        return "not a seed; expected a whole number from -2^63 to 2^64-1";
+    if (!number.is_number_integer()) return "not a seed; expected an integer from -2^63 to 2^64-1";
     const bool negative = !number.is_number_unsigned() && number.get<std::int64_t>() < 0;
     field = {negative ? static_cast<std::uint64_t>(number.get<std::int64_t>())
                       : number.get<std::uint64_t>(),
@@ -132,7 +131,7 @@ std::string take(double& field, const json& value, const Limits& limits) {
 
 std::string take(std::string& field, const json& value, const Limits&) {
     if (!value.is_string() || value.get<std::string>().empty())
-        return "not a text; expected a string that is not empty";
+        return "not a string; expected a non-empty string";
     field = value.get<std::string>();
     return {};
 }
@@ -156,14 +155,14 @@ std::string take(TensorShapes& field, const json& value, const Limits&) {
     return {};
 }
 
-bool may_stand(const json& number, const Limits&, const std::vector<std::uint64_t>&) {
+bool is_element(const json& number, const Limits&, const std::vector<std::uint64_t>&) {
     return number.is_number_unsigned();
 }
-bool may_stand(const json& number, const Limits& limits, const std::vector<std::int64_t>&) {
+bool is_element(const json& number, const Limits& limits, const std::vector<std::int64_t>&) {
     return number.is_number_integer() &&
            is_within(static_cast<double>(number.get<std::int64_t>()), limits);
 }
-bool may_stand(const json& number, const Limits&, const std::vector<double>&) {
+bool is_element(const json& number, const Limits&, const std::vector<double>&) {
     return number.is_number();
 }
 
@@ -172,7 +171,7 @@ template <class T>
 std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
     std::vector<T> list;
     const auto add = [&](const json& number) {
-        if (list.size() == limits.longest || !may_stand(number, limits, field)) return false;
+        if (list.size() == limits.longest || !is_element(number, limits, field)) return false;
         list.push_back(number.get<T>());
         return true;
     };
@@ -188,9 +187,9 @@ std::string take(std::vector<T>& field, const json& value, const Limits& limits)
 
 template <class T>
 std::string take(std::optional<T>& field, const json& value, const Limits& limits) {
-    T said{};
-    std::string problem = take(said, value, limits);
-    if (problem.empty()) field = std::move(said);
+    T taken{};
+    std::string problem = take(taken, value, limits);
+    if (problem.empty()) field = std::move(taken);
     return problem;
 }
 

@@ -123,7 +123,7 @@ constexpr double largest_size = 0x1p31;
 constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
-constexpr Limits counts{0, largest_size, "whole numbers from 0"};
+constexpr Limits counts{0, largest_size, "integers from 0"};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits words{0, 0, "strings; expected one a token"};
 
@@ -237,7 +237,7 @@ constexpr Option table[] = {
     {"weights_shapes", weights, layers, kept<&R::weights_shapes>, {}, "",
      "shapes that the tensors must have (default any)", as_key | in_config},
     {"model_config", weights, layers, kept<&R::model_config>, {}, "FILE|none",
-     "heads, rope and the like of the model (default: config.json beside --weights)"},
+     "heads, rope and the like of the model (default: config.json next to --weights)"},
     {"pre_norm", weights, one_input, kept<&R::pre_norm>, {}, "",
      "apply the model's norm before the layer (default on with --token-ids where the model has one, "
      "else off)"},
@@ -272,7 +272,7 @@ constexpr Option table[] = {
     {"kv_lengths", masking, all_modes, setting<&S::kv_lengths>, counts, "N,...",
      "real keys of each batch entry; those after are blocked (default all)"},
     {"window", masking, all_modes, setting<&S::window>,
-     {-1, largest_size, "one or two whole numbers from -1 to 2147483648", 2}, "LEFT[,RIGHT]",
+     {-1, largest_size, "one or two integers from -1 to 2147483648", 2}, "LEFT[,RIGHT]",
      "keys from p-LEFT to p+RIGHT of a query at p; -1 is unbounded (default -1,-1)", saved},
     {"mask_method", masking, all_modes, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
@@ -317,7 +317,7 @@ constexpr Option table[] = {
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain, 0, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
-     "without it -o's suffix says, and a terminal shows a table", of_arrays, 0, 'f'},
+     "without it, by -o's suffix, and a table on a terminal", of_arrays, 0, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",

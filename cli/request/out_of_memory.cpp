@@ -35,7 +35,7 @@ void end_for_lack() {
             throw;
         } catch (const std::bad_alloc&) {
             io::remove_temporaries();
-            ::_exit(complain_of_lack());
+            ::_exit(report_out_of_memory());
         } catch (...) {
         }
     }
@@ -44,7 +44,7 @@ void end_for_lack() {
 
 }  // namespace
 
-void prepare_for_lack_of_memory() {
+void prepare_for_out_of_memory() {
 #if defined(M_MMAP_THRESHOLD)
     // By default, glibc keeps freed blocks of up to 32 MiB, and blocks of other sizes do not fit
     // into them. A batch would need twice the memory of its largest record.
@@ -61,7 +61,7 @@ void keep_memory_aside() noexcept {
     std::free(aside.exchange(std::malloc(size_aside)));
 }
 
-int complain_of_lack() noexcept {
+int report_out_of_memory() noexcept {
     constexpr std::string_view parts[] = {"attn: error: memory: ", lack_of_memory, "\n"};
     for (const std::string_view part : parts) {
         // If standard error cannot be written, the exit code still reports the error.

@@ -30,18 +30,17 @@ namespace {
 
 /// Refuses settings that the request's format would ignore.
 void check_style(const Request& request) {
-    const auto refuse = [&](const char* key, const std::string& what, const std::string& expected) {
-        throw Error(ErrorKind::usage, place_of(request, key), what + "; expected " + expected);
+    const auto require = [&](const char* key, bool is_given, bool applies, const char* formats) {
+        if (is_given && !applies)
+            throw Error(ErrorKind::usage, place_of(request, key),
+                        std::string("requires ") + formats);
     };
-    if (request.pretty && !request.format->breaks_lines)
-        refuse("pretty", "shapes JSON", "format json beside it");
-    if (request.nonfinite && !request.format->json)
-        refuse("nonfinite", "shapes JSON", "format json or ndjson beside it");
-    if (request.precision && !request.format->decimals)
-        refuse("precision", "shapes text", "a text format beside it");
-    if (request.bare && !request.format->has_head)
-        refuse("bare", std::string(request.format->name) + " holds arrays alone anyway",
-               "format json, ndjson, npz or safetensors with it");
+    const io::OutputFormat& format = *request.format;
+    require("pretty", request.pretty, format.breaks_lines, "--format json");
+    require("bare", request.bare, format.has_head, "--format json, ndjson, npz or safetensors");
+    require("nonfinite", request.nonfinite.has_value(), format.json, "--format json or ndjson");
+    require("precision", request.precision.has_value(), format.decimals,
+            "a format with digits, as json or csv");
 }
 
 const io::OutputFormat& format_of_weights(const Request& request) {
@@ -80,7 +79,7 @@ void check_saved(const Request& request) {
     if (request.save_weights.empty()) {
         if (request.save_family != nullptr)
             throw Error(ErrorKind::usage, place_of(request, "save_family"),
-                        "nothing is saved; expected --save-weights beside it");
+                        "requires --save-weights");
         return;
     }
     format_of_weights(request);
@@ -133,10 +132,9 @@ const io::OutputFormat* format_for_people(const Request& request) {
 const io::OutputFormat* format_of(const Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
     const bool is_picture = promised_format(io::picture_formats, request.output) != nullptr;
-    const OutputName name{request.output, place_of(request, "output"),
-                          "a result cannot be written as " + suffix,
-                          is_picture ? ", --plot FILE for a picture, or --format beside it"
-                                     : ", or --format beside it"};
+    const OutputName name{
+        request.output, place_of(request, "output"), "a result cannot be written as " + suffix,
+        is_picture ? ", --plot FILE for a picture, or --format as well" : ", or --format as well"};
     const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
     if (by_flag) return check_promise(request, name), request.format;
     const io::OutputFormat* promised = request.has("format")

@@ -31,15 +31,15 @@ io::Terminal terminal_at(int descriptor) {
 /// A page shows every element of one layer. Pages of many layers are reduced to 2^24 cells, as many
 /// as sixteen heads of 1024 tokens, but not below 16 rows.
 io::HeatMapLimits page_limits(const NamedArray& array) {
-    constexpr std::size_t most_cells = std::size_t{1} << 24, fewest = 16;
+    constexpr std::size_t max_cells = std::size_t{1} << 24, min_cells = 16;
     const std::vector<std::size_t> shape = io::shape_of(array);
     io::HeatMapLimits limits;
     if (array.axes.front() != "layer") return limits;
     const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
     const std::size_t panels =
         std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
-    while (limits.rows > fewest &&
-           panels * std::min(rows, limits.rows) * std::min(columns, limits.columns) > most_cells)
+    while (limits.rows > min_cells &&
+           panels * std::min(rows, limits.rows) * std::min(columns, limits.columns) > max_cells)
         limits = {limits.rows / 2, limits.columns / 2};
     return limits;
 }
@@ -71,17 +71,15 @@ void check_pictures(const Request& request) {
         for (const char* key : {"plot_array", "color_scale"})
             if (request.has(key))
                 throw Error(ErrorKind::usage, place_of(request, key),
-                            "nothing is drawn; expected --heatmap or --plot beside it");
+                            "requires --heatmap or --plot");
     if (!request.plot.empty()) picture_format(request.plot, place_of(request, "plot"));
     if (request.format->write == nullptr && !wants_pictures(request) &&
         request.save_weights.empty())
         throw Error(ErrorKind::usage, place_of(request, "format"),
-                    "leaves nothing to write; expected --heatmap, --plot or --save-weights beside "
-                    "it");
+                    "leaves nothing to write; requires --heatmap, --plot or --save-weights");
     if (request.format->write == nullptr && !wants_pictures(request) && request.has("emit"))
         throw Error(ErrorKind::usage, place_of(request, "emit"),
-                    "format none writes no array; expected --heatmap or --plot beside it, or "
-                    "another format");
+                    "format none writes no array; requires --heatmap or --plot, or another format");
     if (request.format->write == nullptr && request.output != "-")
         throw Error(ErrorKind::usage, place_of(request, "output"),
                     "format none writes nothing; expected no file, or another format");

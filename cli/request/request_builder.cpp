@@ -94,7 +94,7 @@ void RequestBuilder::apply_key(const std::string& key, const json& value, const 
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
     if (option == nullptr) fail(unknown_key(key, known_keys(mode)));
     if ((option->use & as_key) == 0)
-        fail("\"" + key + "\" is no key of a request; expected " + flag_of(*option) +
+        fail("\"" + key + "\" is not a key of a request; expected " + flag_of(*option) +
              " on the command line");
     if ((option->modes & in(mode)) == 0)
         fail("mode " + std::string(row_of(mode).name) + " has no \"" + key + "\"; " +

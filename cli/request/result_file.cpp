@@ -132,9 +132,9 @@ void read_all(const io::InputFile& file, ResultFile& result, ThreadPool& workers
 }
 
 /// A layers axis precedes (batch, heads, rows, columns).
-constexpr std::size_t most_axes = 4, most_drawn_axes = 5;
+constexpr std::size_t max_axes = 4, max_drawn_axes = 5;
 
-constexpr std::size_t most_results = 4096;
+constexpr std::size_t max_results = 4096;
 
 /// Whether the file has one object per line, as `attn batch` writes it; checks only the first.
 bool holds_lines(const io::InputFile& file) {
@@ -198,7 +198,7 @@ ResultFile read_result(const io::InputFile& file, ThreadPool& workers, bool whol
     result.named = file.array;
     result.is_text = !file.arrays;
     result.head = std::make_shared<const json>(head_in(file));
-    const io::ArrayRules rules = any_array(whole ? most_drawn_axes : most_axes);
+    const io::ArrayRules rules = any_array(whole ? max_drawn_axes : max_axes);
     if (holds_one_array(file, whole, *result.head))
         read_one(file, result, workers, rules, whole, style);
     else
@@ -220,9 +220,9 @@ std::vector<io::InputFile> open_results(const std::string& path) {
         const std::string_view line = rest.substr(0, rest.find('\n'));
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));
         if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-        if (results.size() == most_results)
+        if (results.size() == max_results)
             throw Error(ErrorKind::input, file.name,
-                        "holds more than " + std::to_string(most_results) +
+                        "holds more than " + std::to_string(max_results) +
                             " results; expected fewer, as head -n takes them");
         io::Source source = io::source_of_line(file.name, line, number);
         source.memory = file.source->memory;

@@ -160,7 +160,8 @@ Request request_of_result(const json& head, const std::string& location, Request
         builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
     if (auto labels = labels_in(head, "tokens")) request.tokens = *std::move(labels);
-    if (auto labels = labels_in(head, "context_tokens")) request.context_tokens = *std::move(labels);
+    if (auto labels = labels_in(head, "context_tokens"))
+        request.context_tokens = *std::move(labels);
     return std::move(builder.request);
 }
 

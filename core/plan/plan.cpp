@@ -22,14 +22,13 @@ namespace {
 void resolve_alignment(Settings& s, const Plan& plan) {
     const bool aligned = *s.causal || !s.window.empty() || s.alibi;
     if (s.causal_align && !aligned)
-        refuse("causal_align",
-               "there is nothing to align; expected causal, window or alibi with it");
+        refuse("causal_align", "requires --causal, --window or --alibi");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
     if (*s.causal && !s.causal_align && differ)
-        refuse("causal",
-               std::to_string(plan.q_len) + " queries and " + std::to_string(plan.kv_len) +
-                   " keys, " + std::to_string(plan.past_len) +
-                   " of them cached; expected causal_align top-left or bottom-right with it");
+        refuse("causal", std::to_string(plan.q_len) + " queries and " +
+                             std::to_string(plan.kv_len) + " keys, " +
+                             std::to_string(plan.past_len) +
+                             " of them cached; expected --causal-align top-left|bottom-right");
     if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
 }
 
@@ -41,8 +40,8 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
         if (mask->empty()) continue;
         if (is_boolean && !s.mask_true)
             refuse(name,
-                   "a boolean mask, and libraries differ on what true means; expected mask_true "
-                   "keep or drop with it");
+                   "a boolean mask, and libraries differ on what true means; expected --mask-true "
+                   "keep|drop");
         boolean = boolean || is_boolean;
     }
     if (s.mask_true && !boolean)
@@ -72,10 +71,9 @@ void resolve_scores(Settings& s, const Plan& plan) {
     if (s.average_heads && !plan.shown.with_heads)
         refuse("average_heads", "there is no heads axis; expected several heads");
     if (!s.rope) {
-        if (s.rope_dims) refuse("rope_dims", "there is no rotary embedding; expected rope with it");
-        if (!s.rope_scaling.empty())
-            refuse("rope_scaling", "there is no rotary embedding; expected rope with it");
-        if (s.rope_base) refuse("rope_base", "there is no rotary embedding; expected rope with it");
+        if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
+        if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");
+        if (s.rope_base) refuse("rope_base", "requires --rope half|interleaved");
         return;
     }
     const std::vector<double>& scaling = s.rope_scaling;
@@ -122,8 +120,7 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan) {
 }
 
 void resolve_draws(Settings& s) {
-    if (s.dropout_skip && !s.dropout_seed)
-        refuse("dropout_skip", "dropout has no separate generator; expected dropout_seed with it");
+    if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
     if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
 }
 

@@ -43,8 +43,7 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
         s.d_v = s.d_v.value_or(d_out);
     }
     const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
-    if (s.out_proj.value_or(false) && !has_heads_axis(s))
-        refuse("out_proj", "one head has no output projection; expected heads with it");
+    if (s.out_proj.value_or(false) && !has_heads_axis(s)) refuse("out_proj", "requires --heads");
     if (s.out_proj.value_or(false) && !may_project_out && !are_given)
         refuse("out_proj", "style wrapper has no output projection; expected none, or style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
@@ -111,7 +110,7 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode " + std::string(row_of(s.mode).name) +
                             " has one; expected mode multihead or cross");
-    if (s.kv_heads && !s.heads) refuse("kv_heads", "there is one head; expected heads with it");
+    if (s.kv_heads && !s.heads) refuse("kv_heads", "requires --heads");
     const char *const d_k = s.d_k ? "d_k" : "d_out", *const d_v = s.d_v ? "d_v" : "d_out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));

@@ -322,7 +322,7 @@ TEST_CASE("batch: a record's format is refused before an array of it is read") {
     const json error = answers_to(R"({"mode": "self", "inputs": "no/file.csv", "format": "csv"})")
                            .at(0)
                            .at("error");
-    CHECK(std::string(error["message"]) == "is no line of a batch; expected json or ndjson");
+    CHECK(std::string(error["message"]) == "is not a line of a batch; expected json or ndjson");
 }
 
 TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {

@@ -165,7 +165,7 @@ TEST_CASE("formats: a mask's type determines its meaning, and integers are ambig
     scratch_folder();
     const std::string mask = arrays("several_stored.npz") + ":mask";
     check_error({"self", "[[1]]", "--mask", mask}, "", 4, "no such file");
-    check_error({"self", "-", "--mask", mask}, "[[1],[2],[3]]", 2, "expected mask_true");
+    check_error({"self", "-", "--mask", mask}, "[[1],[2],[3]]", 2, "expected --mask-true");
     const json kept = answer({"self", "-", "--mask", mask, "--mask-true", "keep", "--emit", "mask"},
                              "[[1],[2],[3]]");
     CHECK(kept["mask"].size() == 3);
@@ -183,10 +183,10 @@ TEST_CASE("formats: a file of one array takes the context vectors, or the one th
         check_error({"self", data_path("journey.csv"), "--emit", "scores,mask", "-o", file}, "", 2,
                     "holds one array");
         check_error({"self", data_path("journey.csv"), "--pretty", "-o", file}, "", 2,
-                    "shapes JSON");
+                    "--pretty: requires --format json");
     }
     check_error({"self", data_path("journey.csv"), "--precision", "3", "--format", "npz"}, "", 2,
-                "shapes text");
+                "--precision 3: requires a format with digits");
     CHECK(read_text("one.csv").find('#') == std::string::npos);
     CHECK(run_attn({"self", data_path("journey_twice.json"), "--format", "csv"})
               .out.starts_with("# shape: 2,6,3\n"));

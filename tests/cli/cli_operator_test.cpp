@@ -144,10 +144,9 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
     // A mask of true and false explains mask_true; the zeros with it add nothing.
     CHECK(mask_of(R"(, "mask": [true, false, true], "key_padding_mask": [0.0, 0.0, 0.0],
                      "mask_true": "keep")")[0] == json({1, 0, 1}));
-    check_error(
-        {"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
-        "m.csv: a mask of 0 and 1, which may be boolean or additive; expected mask_true keep or "
-        "drop beside it, or booleans (json, npy)");
+    check_error({"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
+                "m.csv: a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
+                "keep|drop, or booleans (json, npy)");
     // The flags for INPUT's header do not apply to the mask.
     write_text("h.csv", "x,y\n1,2\n3,4\n");
     write_text("pairs.csv", "1,0\n1,1\n");
@@ -232,14 +231,13 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--causal"},
               R"({"query": [[1]], "key": [[1],[2]], "value": [[1],[2]]})",
               2,
-              "--causal: 1 queries and 2 keys, 0 of them cached; expected causal_align top-left or "
-              "bottom-right with it"},
+              "--causal: 1 queries and 2 keys, 0 of them cached; expected --causal-align "
+              "top-left|bottom-right"},
              {{"sdpa"},
               "{" + qkv + R"(, "mask": [[true]]})",
               2,
               "<stdin>:1:92: a boolean mask, and libraries differ on what true means; expected "
-              "mask_true "
-              "keep or drop with it"},
+              "--mask-true keep|drop"},
              {{"sdpa", "-", "--mask-true", "keep"},
               "{" + qkv + "}",
               2,
@@ -299,12 +297,12 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--window", "1,2,3"},
               "{" + qkv + "}",
               2,
-              "--window 1,2,3: not such a list; expected one or two whole numbers from -1 to "
+              "--window 1,2,3: not such a list; expected one or two integers from -1 to "
               "2147483648"},
              {{"sdpa", "-", "--window", "-2"},
               "{" + qkv + "}",
               2,
-              "--window -2: not such a list; expected one or two whole numbers from -1 to "
+              "--window -2: not such a list; expected one or two integers from -1 to "
               "2147483648"},
              {{"sdpa", "-", "--sink", "1,2"},
               "{" + qkv + "}",
@@ -318,7 +316,7 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--rope-dims", "2"},
               "{" + qkv + "}",
               2,
-              "--rope-dims 2: there is no rotary embedding; expected rope with it"},
+              "--rope-dims 2: requires --rope half|interleaved"},
              {{"sdpa", "-", "--softcap", "-1"},
               "{" + qkv + "}",
               2,
@@ -330,8 +328,7 @@ TEST_CASE("operator: errors") {
              {{"sdpa", "-", "--causal-align", "top-left"},
               "{" + qkv + "}",
               2,
-              "--causal-align top-left: there is nothing to align; expected causal, window or "
-              "alibi with it"},
+              "--causal-align top-left: requires --causal, --window or --alibi"},
              {{"multihead", "--init", "none", "--heads", "2", "--kv-heads", "1"},
               "[[1,2,3,4]]",
               2,
@@ -347,7 +344,7 @@ TEST_CASE("operator: errors") {
              {{"self", "-", "--rope-base", "2"},
               "[[1]]",
               2,
-              "--rope-base 2: there is no rotary embedding; expected rope with it"},
+              "--rope-base 2: requires --rope half|interleaved"},
              {{"self", "-", "--window=", "--pretty"},
               "[[1]]",
               2,
@@ -363,7 +360,7 @@ TEST_CASE("operator: errors") {
              {{"cross", "-", "--out-proj"},
               R"({"inputs": [[1]], "context": [[1]]})",
               2,
-              "--out-proj: one head has no output projection; expected heads with it"},
+              "--out-proj: requires --heads"},
              {{"cross"},
               R"({"inputs": [[1]], "context": [[[1]]]})",
               3,

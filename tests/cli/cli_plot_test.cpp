@@ -106,13 +106,14 @@ TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
     };
     check({"self", input, "--plot", "x.gif"}, 2,
           "expected a name that ends in .svg, .png or .html");
-    check({"self", input, "--plot-array", "scores"}, 2, "--plot-array scores: nothing is drawn");
-    check({"self", input, "--color-scale", "row"}, 2, "nothing is drawn");
+    check({"self", input, "--plot-array", "scores"}, 2, "--plot-array scores: requires --heatmap");
+    check({"self", input, "--color-scale", "row"}, 2, "requires --heatmap");
     check({"self", input, "--heatmap", "--plot-array", "scores"}, 2,
           "\"scores\" is not there to be drawn; expected attention_weights, context_vectors");
     check({"self", input, "--format", "none"}, 2, "leaves nothing to write");
     check({"self", input, "--format", "none", "--heatmap", "-o", "x.json"}, 2, "writes nothing");
-    check({"self", input, "--format", "none", "--heatmap", "--precision", "2"}, 2, "shapes text");
+    check({"self", input, "--format", "none", "--heatmap", "--precision", "2"}, 2,
+          "requires a format with digits");
     check({"self", input, "--format", "none", "--save-weights", "w.json", "--emit", "scores"}, 2,
           "format none writes no array");
     write_text("vector.json", R"({"logsumexp": [1, 2]})");

@@ -196,7 +196,7 @@ TEST_CASE("explain page: a label is found and shown without the blanks round it"
     many.reserve(50);
     for (int i = 0; i < 50; ++i) many.push_back("word" + std::to_string(i));
     const Outcome outcome = run_attn({"explain", "self", "-", "--token", "w"}, request(many));
-    CHECK(outcome.err.find("word11, ..., or a whole number from 0 to 49") != std::string::npos);
+    CHECK(outcome.err.find("word11, ..., or an integer from 0 to 49") != std::string::npos);
 }
 
 TEST_CASE("explain page: the norm's statistics and its first number are those of the row") {

@@ -281,7 +281,7 @@ TEST_CASE("flags: what is wrong in a file of flags has its place") {
               "flags.json:1:2: unknown key \"no_qqq\"; expected a flag's name with '_' for '-', or "
               "in a request inputs, id, tokens or mode"},
              {R"({"d_out": "x"})",
-              "flags.json:1:2: d_out x: not a whole number; expected a whole number from 1 to "
+              "flags.json:1:2: d_out x: not an integer; expected an integer from 1 to "
               "2147483648"},
              {R"({"qkv_bias": 1})",
               "flags.json:1:2: qkv_bias 1: not a boolean; expected true or false"},

@@ -38,10 +38,7 @@ Words operator+(Words words, const Words& more) {
 struct Settled {
     std::string error;  ///< empty where the question can be answered
     json config;
-    bool needs_another() const {
-        return error.find(" beside it") != std::string::npos ||
-               error.find(" with it") != std::string::npos;
-    }
+    bool needs_another() const { return error.find(": requires ") != std::string::npos; }
 };
 
 /// What main does before it computes.

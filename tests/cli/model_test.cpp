@@ -155,7 +155,7 @@ TEST_CASE("models: flags that contradict the file are refused") {
           "it has in_proj_bias (24), in_proj_weight (24, 8)");
     names(error_line({"multihead", "--weights", data_path("arrays/single.npz")}, "[[1]]"),
           "expected names as in gpt2: h.0.attn.c_attn.weight");
-    names(error_line({"self", "--layer", "1"}, "[[1]]"), "expected --weights beside it");
+    names(error_line({"self", "--layer", "1"}, "[[1]]"), "requires --weights");
     write_text("more.json", R"({"layers.0.self_attn.q_proj.weight": [[1]],
         "layers.0.self_attn.k_proj.weight": [[1]], "layers.0.self_attn.v_proj.weight": [[1]],
         "layers.0.self_attn.o_proj.weight": [[1]], "layers.0.self_attn.q_norm.weight": [1]})");
@@ -222,7 +222,7 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     without.insert(without.end(), {"--norm-eps", "3"});
     const Outcome refused = run_attn(without);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("there is no norm to apply") != std::string::npos);
+    CHECK(refused.err.find("requires --pre-norm or --token-ids") != std::string::npos);
 }
 
 TEST_CASE("models: settings of config.json that are not understood are refused") {

@@ -216,7 +216,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     for (const char* wrong : {"", "x", "-1", "1.5", "1,,2", "99999999999999999999"}) {
         const Outcome outcome = run_attn({"plot", "r.npz", "--head", wrong});
         CHECK(outcome.code == 2);
-        CHECK(contains(outcome.err, "expected whole numbers from 0, one a head"));
+        CHECK(contains(outcome.err, "expected integers from 0, one per head"));
     }
     CHECK(run_attn({"plot", "r.npz", "--title", ""}).code == 2);
 }

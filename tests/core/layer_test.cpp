@@ -266,7 +266,7 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
           "context_length: the input has 4 tokens; expected at most 3");
     for (std::uint64_t skip : {0u, 3u})
         CHECK(error([=](Settings& s) { s.dropout_skip = skip; }) ==
-              "dropout_skip: dropout has no separate generator; expected dropout_seed with it");
+              "dropout_skip: requires --dropout-seed");
     CHECK(error([](Settings& s) {
               s.d_out = std::uint64_t{1} << 40;
           }).find("of memory; this machine has") != std::string::npos);

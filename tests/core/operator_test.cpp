@@ -158,8 +158,8 @@ TEST_CASE("causal alignments differ where the lengths do, and must then be named
     Settings settings = settings_of();
     settings.causal = true;
     CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "causal: 3 queries and 4 keys, 0 of them cached; expected causal_align top-left or "
-          "bottom-right with it");
+          "causal: 3 queries and 4 keys, 0 of them cached; expected --causal-align "
+          "top-left|bottom-right");
     for (const auto& [align, offset] :
          {std::pair(CausalAlign::top_left, 0u), {CausalAlign::bottom_right, 1u}}) {
         settings.causal_align = align;
@@ -276,8 +276,8 @@ TEST_CASE("boolean masks keep or drop; the polarity must be named") {
     operands.mask_is_boolean = true;
     Settings settings = settings_of();
     CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "mask: a boolean mask, and libraries differ on what true means; expected mask_true keep "
-          "or drop with it");
+          "mask: a boolean mask, and libraries differ on what true means; expected --mask-true "
+          "keep|drop");
     for (MaskTrue meaning : {MaskTrue::keep, MaskTrue::drop}) {
         settings.mask_true = meaning;
         const test::Answered result = answer(settings, operands);
