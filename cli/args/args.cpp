@@ -72,7 +72,7 @@ std::optional<double> Args::real(std::string_view own) const {
 std::optional<std::size_t> Args::place(std::string_view own) const {
     const std::optional<std::string> name = text(own);
     if (!name) return {};
-    const auto names = names_of(std::get<Choice>(own_option(*this, own).field));
+    const auto names = names_of(own_option(*this, own).field);
     const auto found = std::find(names.begin(), names.end(), *name);
     if (found == names.end()) fail(own);
     return static_cast<std::size_t>(found - names.begin());

@@ -42,18 +42,15 @@ std::optional<std::string> spelled_value(const json& value) {
 }
 
 bool is_list(const Option& option) {
-    const Field& f = option.field;
-    return std::holds_alternative<Kept<std::vector<std::string>>>(f) ||
-           std::holds_alternative<Kept<std::vector<std::uint64_t>>>(f) ||
-           std::holds_alternative<Kept<std::vector<std::int64_t>>>(f) ||
-           std::holds_alternative<Kept<std::vector<double>>>(f);
+    using enum FieldKind;
+    const FieldKind kind = option.field.kind;
+    return kind == strings || kind == integers || kind == signed_integers || kind == numbers;
 }
 
 bool is_text(const Option& option) {
-    return keeps<std::string>(option) ||
-           std::holds_alternative<Kept<std::vector<std::string>>>(option.field) ||
-           std::holds_alternative<Operand>(option.field) ||
-           std::holds_alternative<Choice>(option.field);
+    using enum FieldKind;
+    const FieldKind kind = option.field.kind;
+    return kind == string || kind == strings || kind == operand || kind == choice;
 }
 
 std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
@@ -103,17 +100,16 @@ private:
             throw Error(ErrorKind::usage, place + ": " + key + " " + io::shortened(value.dump()),
                         what);
         };
-        const bool is_switch = std::holds_alternative<Switch>(option->field);
-        if ((is_switch || is_boolean(*option)) && !value.is_boolean())
+        const bool is_switch = option->field.kind == FieldKind::no_value;
+        if (!has_value(*option) && !value.is_boolean())
             refuse("not a boolean; expected true or false");
         if (is_switch && value == false) return;
         if (value.is_array() && !is_list(*option)) refuse("a list; expected one value");
-        if (value.is_boolean() && !is_switch && !is_boolean(*option))
-            refuse("a boolean; expected a value");
+        if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option)) refuse("a number; expected a string");
         std::optional<std::string> text = spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
-        if (std::holds_alternative<Operand>(option->field)) text = io::path_beside(path_, *text);
+        if (option->field.kind == FieldKind::operand) text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, giver_, place + ": " + key});
     }
 

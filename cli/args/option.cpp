@@ -27,29 +27,27 @@ std::string flag_of(const Option& option) {
     return "--" + flag_name(option);
 }
 
-std::vector<std::string_view> names_of(const Choice& choice) {
+std::vector<std::string_view> names_of(const Field& field) {
     std::vector<std::string_view> names;
-    for (std::size_t i = 0; !choice.name(i).empty(); ++i) names.push_back(choice.name(i));
+    if (field.name == nullptr) return names;
+    for (std::size_t i = 0; !field.name(i).empty(); ++i) names.push_back(field.name(i));
     return names;
 }
 
 std::string argument_of(const Option& option) {
-    const auto* choice = std::get_if<Choice>(&option.field);
-    return choice == nullptr ? option.argument : joined(names_of(*choice), "|", "|");
+    return option.field.name == nullptr ? option.argument
+                                        : joined(names_of(option.field), "|", "|");
 }
 
 std::string help_of(const Option& option) {
-    const auto* choice = std::get_if<Choice>(&option.field);
     std::string help = option.help;
-    if (choice != nullptr && choice->has_default)
-        help += " (default " + std::string(choice->name(0)) + ")";
+    if (option.field.has_default) help += " (default " + std::string(option.field.name(0)) + ")";
     return help;
 }
 
 std::string expected_of(const Option& option) {
-    const auto* choice = std::get_if<Choice>(&option.field);
     const std::string expected = option.limits.expected;
-    return choice != nullptr && expected.empty() ? listed(names_of(*choice)) : expected;
+    return expected.empty() ? listed(names_of(option.field)) : expected;
 }
 
 std::string listed(const std::vector<std::string_view>& names) {

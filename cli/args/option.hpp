@@ -5,12 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/plan/settings.hpp"
 
@@ -41,36 +40,6 @@ enum Use : unsigned {
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 
-/// The field of a request for an option's value; its type determines the values. An empty optional
-/// is not given.
-template <class T>
-using Kept = T& (*)(Request&);
-
-/// Shapes as JSON, by tensor.
-using TensorShapes = std::map<std::string, std::string>;
-
-/// One of several names.
-struct Choice {
-    std::string_view (*name)(std::size_t place);  ///< in the order of help; empty after the last
-    void (*choose)(Request&, std::size_t place) = nullptr;
-    std::string_view (*chosen)(const Request&) = nullptr;  ///< empty if not given
-    bool has_default = false;                              ///< the first name
-};
-
-/// An array: the path of a file, stored by the option's key, or a request's member.
-struct Operand {};
-
-/// Flags of one command, which reads them itself: a string, or no value.
-struct Word {};
-struct Switch {};
-
-using Field = std::variant<
-    Word, Switch, Choice, Operand, Kept<bool>, Kept<std::optional<bool>>, Kept<std::uint64_t>,
-    Kept<std::optional<std::uint64_t>>, Kept<Seed>, Kept<std::optional<Seed>>, Kept<double>,
-    Kept<std::optional<double>>, Kept<std::string>, Kept<std::optional<std::string>>,
-    Kept<std::vector<std::string>>, Kept<std::vector<std::uint64_t>>,
-    Kept<std::vector<std::int64_t>>, Kept<std::vector<double>>, Kept<std::optional<TensorShapes>>>;
-
 /// Limits of a number, or of each number of a list. Errors of integers state the limits themselves.
 struct Limits {
     double lowest = 0, highest = std::numeric_limits<double>::infinity();
@@ -78,11 +47,42 @@ struct Limits {
     std::size_t longest = std::numeric_limits<std::size_t>::max();  ///< of a list
 };
 
+/// The type of an option's value.
+enum class FieldKind {
+    word,      ///< a string that a command reads from its flags itself
+    no_value,  ///< the same, for a flag without a value
+    choice,    ///< one of several names
+    operand,   ///< an array: the path of a file, or a request's member
+    boolean,   ///< --NAME and --no-NAME
+    integer,   ///< from 0
+    seed,      ///< an integer from -2^63 to 2^64-1
+    number,
+    string,
+    strings,
+    integers,         ///< a list, from 0
+    signed_integers,  ///< a list
+    numbers,          ///< a list
+    shapes            ///< an object of shapes, by tensor
+};
+
+/// How an option's value is stored in a request; made by field_of<path...> (cli/request/field.hpp).
+struct Field {
+    FieldKind kind = FieldKind::word;
+    /// Stores a value in the form of a request's key. Returns what is wrong with it, or nothing.
+    std::string (*set)(Request&, const nlohmann::json&, const Limits&) = nullptr;
+    /// Appends the value as JSON, or nothing if it is not given.
+    void (*append)(std::string& json, const Request&) = nullptr;
+    std::string_view (*name)(std::size_t place) = nullptr;  ///< of a choice; empty after the last
+    bool has_default = false;                               ///< a choice's first name
+};
+
+inline constexpr Field no_value{FieldKind::no_value}, operand_field{FieldKind::operand};
+
 struct Option {
     const char* key;         ///< in a request; the flag has '-' for '_'
     const char* group = "";  ///< in help
     Modes modes = 0;         ///< where it is allowed
-    Field field = Word{};
+    Field field = {};
     Limits limits = {};
     const char* argument = "";  ///< the placeholder in help; none for a choice or a boolean
     const char* help = "";      ///< ends with the default, except for a choice, where it is added
@@ -91,16 +91,14 @@ struct Option {
     char letter = 0;  ///< the short flag
 };
 
-/// Whether its values are of this type, given or not.
-template <class T>
-bool keeps(const Option& option) {
-    return std::holds_alternative<Kept<T>>(option.field) ||
-           std::holds_alternative<Kept<std::optional<T>>>(option.field);
-}
-
 /// True and false on the command line are --NAME and --no-NAME.
 inline bool is_boolean(const Option& option) {
-    return keeps<bool>(option);
+    return option.field.kind == FieldKind::boolean;
+}
+
+/// Whether its flag has a value of its own.
+inline bool has_value(const Option& option) {
+    return option.field.kind != FieldKind::no_value && !is_boolean(option);
 }
 
 /// Whether its value is, or may be, the name of a file.
@@ -112,8 +110,8 @@ inline bool names_file(const Option& option) {
 std::string flag_name(const Option& option);
 std::string flag_of(const Option& option);
 
-/// The names of a choice, in the order of help.
-std::vector<std::string_view> names_of(const Choice& choice);
+/// The names of a choice, in the order of help; none of any other field.
+std::vector<std::string_view> names_of(const Field& field);
 
 /// "a|b|c" for a choice.
 std::string argument_of(const Option& option);
@@ -128,9 +126,10 @@ std::string listed(const std::vector<std::string_view>& names);
 /// The names of all modes, for errors.
 std::string listed_modes();
 
-/// One of a table of names, for flags of one command: no field of a request.
+/// One of a table of names, for flags of one command: not part of a request.
 template <const auto& names>
-constexpr Choice choice_among{
-    [](std::size_t i) { return i < names.size() ? names[i].second : std::string_view(); }};
+constexpr Field choice_among{.kind = FieldKind::choice, .name = [](std::size_t i) {
+                                 return i < names.size() ? names[i].second : std::string_view();
+                             }};
 
 }  // namespace attn::cli

@@ -26,10 +26,6 @@ struct AddedFlag {
     const CLI::Option* flag;  // null if no word can mean it
 };
 
-bool takes_no_value(const Option& option) {
-    return is_boolean(option) || std::holds_alternative<Switch>(option.field);
-}
-
 /// Whether one of these words may be a flag of this option.
 bool may_be_named(const Option& option, const std::vector<std::string_view>& dashed) {
     const std::string name = flag_name(option);
@@ -49,9 +45,9 @@ const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     const std::string flag = letter + flag_of(option);
     CLI::Option* const added = is_boolean(option)
                                    ? app.add_flag(flag + ",!--no-" + flag_name(option))
-                               : takes_no_value(option) ? app.add_flag(flag)
-                                                        : app.add_option(flag);
-    if (takes_no_value(option)) added->disable_flag_override();
+                               : has_value(option) ? app.add_option(flag)
+                                                   : app.add_flag(flag);
+    if (!has_value(option)) added->disable_flag_override();
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     return added;
 }
@@ -77,7 +73,7 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
 
 std::string text_of(const AddedFlag& added) {
     const std::string text = added.flag->results().back();
-    return std::holds_alternative<Switch>(added.option->field) ? "" : text;
+    return added.option->field.kind == FieldKind::no_value ? "" : text;
 }
 
 /// After `--` every word is a name. CLI11 would take some for flags.
@@ -98,7 +94,7 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
         if (word.starts_with("--") && equals != std::string::npos) {
             const std::string flag = word.substr(0, equals);
             for (const AddedFlag& added : flags)
-                if (takes_no_value(*added.option) &&
+                if (!has_value(*added.option) &&
                     (flag == flag_of(*added.option) || flag == "--no-" + flag_name(*added.option)))
                     throw Error(ErrorKind::usage, flag, "has a value; expected none");
         }

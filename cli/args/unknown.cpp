@@ -285,7 +285,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         const Option* const taken = find_taken(program, command, key);
         if (is_negated && taken != nullptr && !is_boolean(*taken))
             return unknown + flag_of(*taken) +
-                   (std::holds_alternative<Switch>(taken->field)
+                   (taken->field.kind == FieldKind::no_value
                         ? " has no negation; leave it out"
                         : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);

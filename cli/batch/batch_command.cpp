@@ -132,11 +132,12 @@ int run_batch_command(const Args& args) {
     return run_batch(batch) ? 0 : some_failed;
 }
 
-constexpr Choice any_mode{
-    [](std::size_t i) { return i < mode_rows.size() ? mode_rows[i].name : std::string_view(); }};
+constexpr Field any_mode{.kind = FieldKind::choice, .name = [](std::size_t i) {
+                             return i < mode_rows.size() ? mode_rows[i].name : std::string_view();
+                         }};
 
 constexpr Option batch_options[] = {
-    {.key = "each", .field = Switch{}, .help = "each of REQUESTS is one input (default off)"},
+    {.key = "each", .field = no_value, .help = "each of REQUESTS is one input (default off)"},
     {.key = "mode", .field = any_mode, .help = "of records that do not say it (no default)"},
     {.key = "jobs",
      .limits = {1, 1024, "an integer from 1 to 1024"},
@@ -156,20 +157,20 @@ constexpr Option batch_options[] = {
      .argument = "FILE",
      .help = "the same, after the answers that the file holds already"},
     {.key = "retry_failed",
-     .field = Switch{},
+     .field = no_value,
      .help = "with --resume: answer failed and missing records again, in place (default off)"},
     {.key = "fail_fast",
-     .field = Switch{},
+     .field = no_value,
      .help = "end with the first record that fails (default off)"},
     {.key = "max_failures",
      .limits = {.lowest = 1, .expected = "an integer from 1"},
      .argument = "N",
      .help = "end with the N-th record that fails (default none)"},
     {.key = "no_files",
-     .field = Switch{},
+     .field = no_value,
      .help = "a record that names a file fails (default off)"},
     {.key = "dry_run",
-     .field = Switch{},
+     .field = no_value,
      .help = "costs of each record instead of its answer (default off)"},
 };
 

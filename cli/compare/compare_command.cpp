@@ -64,7 +64,7 @@ constexpr Option compare_options[] = {
      .limits = {.expected = "table|json"},
      .help = "for people or for programs (default table)",
      .letter = 'f'},
-    {.key = "equal_nan", .field = Switch{}, .help = "NaN equals NaN (default off)"},
+    {.key = "equal_nan", .field = no_value, .help = "NaN equals NaN (default off)"},
 };
 
 }  // namespace

@@ -13,11 +13,11 @@ std::string without_default(std::string_view help) {
 }
 
 ValueKind kind_of(const Option& option, const std::string& argument) {
-    if (std::holds_alternative<Switch>(option.field) || is_boolean(option)) return ValueKind::none;
+    if (!has_value(option)) return ValueKind::none;
     if (names_file(option)) return ValueKind::file;
     if (argument == "LIST") return ValueKind::arrays;
     const bool is_word =
-        std::holds_alternative<Choice>(option.field) ||
+        option.field.kind == FieldKind::choice ||
         std::none_of(argument.begin(), argument.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
     return is_word ? ValueKind::word : ValueKind::other;
 }

@@ -92,7 +92,7 @@ int run_help(const Args& args) {
 }
 
 constexpr Option help_options[] = {
-    {.key = "man", .field = Switch{}, .help = "the man page, in roff, as man -l reads it"}};
+    {.key = "man", .field = no_value, .help = "the man page, in roff, as man -l reads it"}};
 
 }  // namespace
 

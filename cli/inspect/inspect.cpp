@@ -64,7 +64,7 @@ bool is_request_key(const std::string& key) {
 /// A list of numbers that is a setting: window, kv_lengths, ...
 bool is_setting(const std::string& key) {
     const Option* option = find_option(key);
-    return option != nullptr && !std::holds_alternative<Operand>(option->field);
+    return option != nullptr && option->field.kind != FieldKind::operand;
 }
 
 std::string kind_of_object(const io::JsonDocument& document) {
@@ -234,7 +234,7 @@ private:
 
     static bool is_operand_of(std::string_view key, Mode mode) {
         const Option* option = find_option(key);
-        return option != nullptr && std::holds_alternative<Operand>(option->field) &&
+        return option != nullptr && option->field.kind == FieldKind::operand &&
                (option->modes & in(mode)) != 0;
     }
 

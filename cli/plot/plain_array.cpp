@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"

@@ -1,6 +1,6 @@
 #include "cli/request/config.hpp"
 
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "io/text/json_text.hpp"
 

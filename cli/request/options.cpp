@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/backend.hpp"
@@ -19,29 +20,38 @@ namespace attn::cli {
 namespace option_rows {
 namespace {
 
-template <auto... path>
-constexpr auto& part_of(Request& request) {
-    return (request.*....*path);
-}
-
-/// The field at the end of a path of members.
-template <auto... path>
-constexpr auto kept = &part_of<path...>;
 template <auto member>
-constexpr auto setting = kept<&Request::settings, member>;
+constexpr Field setting = field_of<&Request::settings, member>;
+
+/// One of several names. C has name(place), choose(request, place) and chosen(request), which is
+/// empty if none is given.
+template <class C>
+constexpr Field choice{.kind = FieldKind::choice,
+                       .set =
+                           [](Request& request, const nlohmann::json& value, const Limits&) {
+                               C::choose(request, place_of_name(C::name, value));
+                               return std::string();
+                           },
+                       .append =
+                           [](std::string& json, const Request& request) {
+                               const std::string_view name = C::chosen(request);
+                               if (!name.empty()) io::append_json(json, name);
+                           },
+                       .name = C::name,
+                       .has_default = C::has_default};
 
 /// A field that holds one of `names`; an optional field may be empty.
 template <const auto& names, auto... path>
 struct Named {
     using Value = typename std::remove_cvref_t<decltype(names)>::value_type::first_type;
-    using Kind = std::remove_reference_t<std::invoke_result_t<decltype(kept<path...>), Request&>>;
+    using Kind = field_detail::TypeAt<path...>;
     static constexpr bool has_default = std::is_same_v<Kind, Value>;
 
     static std::string_view name(std::size_t place) {
         return place < names.size() ? names[place].second : std::string_view();
     }
     static void choose(Request& request, std::size_t place) {
-        part_of<path...>(request) = names[place].first;
+        (request.*....*path) = names[place].first;
     }
     static std::string_view chosen(const Request& request) {
         const Kind& value = (request.*....*path);
@@ -53,39 +63,41 @@ struct Named {
 };
 
 template <const auto& names, auto... path>
-constexpr Choice among{Named<names, path...>::name, Named<names, path...>::choose,
-                       Named<names, path...>::chosen, Named<names, path...>::has_default};
+constexpr Field among = choice<Named<names, path...>>;
 template <const auto& names, auto member>
-constexpr Choice setting_among = among<names, &Request::settings, member>;
+constexpr Field setting_among = among<names, &Request::settings, member>;
 
-/// The backend, by name.
-constexpr Choice backend{
-    backend_name,
-    [](Request& request, std::size_t place) { request.settings.kernel = backend_name(place); },
-    [](const Request& request) { return request.settings.kernel; }, true};
+struct NamedBackend {
+    static constexpr bool has_default = true;
+    static std::string_view name(std::size_t place) { return backend_name(place); }
+    static void choose(Request& request, std::size_t place) {
+        request.settings.kernel = backend_name(place);
+    }
+    static std::string_view chosen(const Request& request) { return request.settings.kernel; }
+};
 
 /// How dimensions are paired for rotation; `none` rotates nothing. An unset option is not `none`: a
 /// model's tensors may not show which pairs it rotates.
-constexpr Choice rope{[](std::size_t place) {
-                          return place < rope_names.size()    ? rope_names[place].second
-                                 : place == rope_names.size() ? "none"
-                                                              : std::string_view();
-                      },
-                      [](Request& request, std::size_t place) {
-                          request.settings.rope.reset();
-                          if (place < rope_names.size())
-                              request.settings.rope = rope_names[place].first;
-                      },
-                      [](const Request& request) -> std::string_view {
-                          if (request.settings.rope)
-                              return name_of(rope_names, *request.settings.rope);
-                          return request.has("rope") ? "none" : "";
-                      },
-                      false};
+struct NamedRope {
+    static constexpr bool has_default = false;
+    static std::string_view name(std::size_t place) {
+        if (place == rope_names.size()) return "none";
+        return place < rope_names.size() ? rope_names[place].second : std::string_view();
+    }
+    static void choose(Request& request, std::size_t place) {
+        request.settings.rope.reset();
+        if (place < rope_names.size()) request.settings.rope = rope_names[place].first;
+    }
+    static std::string_view chosen(const Request& request) {
+        if (request.settings.rope) return name_of(rope_names, *request.settings.rope);
+        return request.has("rope") ? "none" : "";
+    }
+};
 
 /// A field that points to a family of models, or is null.
 template <const io::Family* Request::*member>
 struct NamedFamily {
+    static constexpr bool has_default = false;
     static std::string_view name(std::size_t place) {
         const auto all = io::all_families();
         return place < all.size() ? all[place]->name : std::string_view();
@@ -97,10 +109,6 @@ struct NamedFamily {
         return request.*member != nullptr ? (request.*member)->name : std::string_view();
     }
 };
-
-template <const io::Family* Request::*member>
-constexpr Choice family{NamedFamily<member>::name, NamedFamily<member>::choose,
-                        NamedFamily<member>::chosen, false};
 
 constexpr Modes multihead = in(Mode::multihead), sdpa = in(Mode::sdpa), cross = in(Mode::cross);
 constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead;
@@ -170,30 +178,30 @@ constexpr Option table[] = {
      "whether CSV starts with a header line", of_csv},
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
      "whether the first CSV column holds token labels", of_csv},
-    {"csv_comments", input, all_modes, kept<&R::csv, &io::CsvStyle::comments>, {}, "",
+    {"csv_comments", input, all_modes, field_of<&R::csv, &io::CsvStyle::comments>, {}, "",
      "lines of CSV that begin with # are comments (default: those before the first line)", of_csv},
-    {"tokens", input, all_modes, kept<&R::tokens>, words, "LIST",
+    {"tokens", input, all_modes, field_of<&R::tokens>, words, "LIST",
      "labels of the tokens, of the queries in cross and sdpa (default: of the input's file)", source},
-    {"context_tokens", input, cross | sdpa, kept<&R::context_tokens>, words, "LIST",
+    {"context_tokens", input, cross | sdpa, field_of<&R::context_tokens>, words, "LIST",
      "labels of the keys (default: of the file of --context or --key)", source},
-    {"example", input, layers, kept<&R::example>, {}, io::example_names.data(),
+    {"example", input, layers, field_of<&R::example>, {}, io::example_names.data(),
      "use a built-in input instead of INPUT", source},
-    {"text", input, layers, kept<&R::text>, {}, "TEXT",
+    {"text", input, layers, field_of<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
-    {"vocab_size", input, layers, kept<&R::vocab_size>, {1}, "N",
+    {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
      "rows of the embedding of --text (default 50000)"},
-    {"embed_dim", input, layers, kept<&R::embed_dim>, {1}, "N",
+    {"embed_dim", input, layers, field_of<&R::embed_dim>, {1}, "N",
      "columns of the embedding of --text (default 3)"},
-    {"embed_seed", input, layers, kept<&R::embed_seed>, {}, "N",
+    {"embed_seed", input, layers, field_of<&R::embed_seed>, {}, "N",
      "seed of the embedding of --text (default 0)"},
     {"context_length", input, layers, setting<&S::context_length>, size, "N",
      "refuse inputs of more than N tokens (default no limit)"},
-    {"query", input, sdpa, Operand{}, {}, "FILE", "the query (default: of the request)", source},
-    {"key", input, sdpa, Operand{}, {}, "FILE", "the key (default: of the request)", source},
-    {"value", input, sdpa, Operand{}, {}, "FILE", "the value (default: of the request)", source},
-    {"context", input, cross, Operand{}, {}, "FILE",
+    {"query", input, sdpa, operand_field, {}, "FILE", "the query (default: of the request)", source},
+    {"key", input, sdpa, operand_field, {}, "FILE", "the key (default: of the request)", source},
+    {"value", input, sdpa, operand_field, {}, "FILE", "the value (default: of the request)", source},
+    {"context", input, cross, operand_field, {}, "FILE",
      "what keys and values are made from (default: of the request)", source},
-    {"token_ids", input, layers, kept<&R::token_ids>, counts, "N,...",
+    {"token_ids", input, layers, field_of<&R::token_ids>, counts, "N,...",
      "embed these tokens with the model of --weights instead of reading INPUT (default none)",
      source},
 
@@ -225,36 +233,36 @@ constexpr Option table[] = {
     {"style", weights, multihead, setting_among<style_names, &S::style>, {}, "",
      "split: one projection, cut into heads; wrapper: independent layers side by side, each to "
      "d_out"},
-    {"weights", weights, layers, Operand{}, {}, "FILE",
+    {"weights", weights, layers, operand_field, {}, "FILE",
      "parameters from a file of a model instead of drawn ones (default none)"},
-    {"family", weights, layers, family<&R::family>, {}, "",
+    {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
      "whose names the tensors have (default: found by the names)", everywhere | of_model},
-    {"layer", weights, layers, kept<&R::layer>, {0, largest_size}, "N",
+    {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",
      "axes of bare W_query arrays: (d_in, d_out) or (d_out, d_in) (default in-out, or as attn wrote "
      "them)"},
-    {"weights_shapes", weights, layers, kept<&R::weights_shapes>, {}, "",
+    {"weights_shapes", weights, layers, field_of<&R::weights_shapes>, {}, "",
      "shapes that the tensors must have (default any)", as_key | in_config},
-    {"model_config", weights, layers, kept<&R::model_config>, {}, "FILE|none",
+    {"model_config", weights, layers, field_of<&R::model_config>, {}, "FILE|none",
      "heads, rope and the like of the model (default: config.json next to --weights)"},
-    {"pre_norm", weights, one_input, kept<&R::pre_norm>, {}, "",
+    {"pre_norm", weights, one_input, field_of<&R::pre_norm>, {}, "",
      "apply the model's norm before the layer (default on with --token-ids where the model has one, "
      "else off)"},
     {"norm", weights, layers, among<norm_form_names, &R::norm>, {}, "",
      "form of the model's norms: LayerNorm, RMSNorm, or RMSNorm that stores its weight - 1 "
      "(default: its family's where there is a config)"},
-    {"norm_eps", weights, layers, kept<&R::norm_eps>, at_least_0, "E",
+    {"norm_eps", weights, layers, field_of<&R::norm_eps>, at_least_0, "E",
      "epsilon of the model's norms (default: of its config, else its family's where there is a "
      "config)"},
-    {"position_offset", weights, layers, kept<&R::position_offset>, {0, largest_size}, "N",
+    {"position_offset", weights, layers, field_of<&R::position_offset>, {0, largest_size}, "N",
      "row of the model's table of positions for the first of --token-ids (default: of its config)"},
-    {"embedding_scale", weights, layers, kept<&R::embedding_scale>, {-most, most, "a finite number"},
+    {"embedding_scale", weights, layers, field_of<&R::embedding_scale>, {-most, most, "a finite number"},
      "S", "factor on the model's embedding of --token-ids (default 1 where there is a config)"},
-    {"save_family", weights, layers, family<&R::save_family>, {}, "",
+    {"save_family", weights, layers, choice<NamedFamily<&R::save_family>>, {}, "",
      "whose names --save-weights gives (default --family; else notebook, or mha after --init mha)",
      as_flag},
-    {"save_weights", weights, layers, kept<&R::save_weights>, {}, "FILE",
+    {"save_weights", weights, layers, field_of<&R::save_weights>, {}, "FILE",
      "write the parameters too, as safetensors, npz or json by the name (default none)", as_flag},
 
     {"causal", masking, several_heads, setting<&S::causal>, {}, "",
@@ -263,11 +271,11 @@ constexpr Option table[] = {
     {"causal_align", masking, all_modes, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
      "causal and lengths differ)"},
-    {"mask", masking, all_modes, Operand{}, {}, "FILE",
+    {"mask", masking, all_modes, operand_field, {}, "FILE",
      "boolean or additive, broadcast to (batch, heads, q, kv) (default none)", source},
     {"mask_true", masking, all_modes, setting_among<mask_true_names, &S::mask_true>, {}, "",
      "what true means in boolean masks: may attend, or is blocked (no default)"},
-    {"key_padding_mask", masking, all_modes, Operand{}, {}, "FILE",
+    {"key_padding_mask", masking, all_modes, operand_field, {}, "FILE",
      "mask of keys, (batch, kv) (default none)", source},
     {"kv_lengths", masking, all_modes, setting<&S::kv_lengths>, counts, "N,...",
      "real keys of each batch entry; those after are blocked (default all)"},
@@ -283,7 +291,7 @@ constexpr Option table[] = {
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
     {"alibi", scores, all_modes, setting<&S::alibi>, {}, "",
      "add 2^(-8(h+1)/heads) (k - p) to the scores (default off)", saved},
-    {"rope", scores, all_modes, rope, {}, "",
+    {"rope", scores, all_modes, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",
      saved},
@@ -299,9 +307,9 @@ constexpr Option table[] = {
      "logits in the softmax's denominator, one a head or one for all (default none)",
      saved | of_heads},
 
-    {"past_key", cache, all_modes, Operand{}, {}, "FILE",
+    {"past_key", cache, all_modes, operand_field, {}, "FILE",
      "cached keys, put before the new ones (default none)", source},
-    {"past_value", cache, all_modes, Operand{}, {}, "FILE", "cached values (default none)", source},
+    {"past_value", cache, all_modes, operand_field, {}, "FILE", "cached values (default none)", source},
 
     {"dropout", dropout, all_modes, setting<&S::dropout>, {0, 1, "a probability from 0 to 1"}, "P",
      "probability of dropping each attention weight (default 0)"},
@@ -313,7 +321,7 @@ constexpr Option table[] = {
      setting_among<dropout_stream_names, &S::dropout_stream>, {}, "",
      "PyTorch's own stream, or that of its builds with MKL on Intel processors"},
 
-    {"output", output, all_modes, kept<&R::output>, {}, "FILE",
+    {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain, 0, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
@@ -322,35 +330,35 @@ constexpr Option table[] = {
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, setting<&S::token>, from_0, "N",
      "compute one query row only, from 0 (default all)", everywhere & ~in_explain, 0, 't'},
-    {"precision", output, all_modes, kept<&R::precision>, {0, 20}, "N",
+    {"precision", output, all_modes, field_of<&R::precision>, {0, 20}, "N",
      "digits after the point (default: json the shortest exact, torch and table 4)"},
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",
      "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
      of_arrays},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays},
-    {"pretty", output, all_modes, kept<&R::pretty>, {}, "",
+    {"pretty", output, all_modes, field_of<&R::pretty>, {}, "",
      "one line a row in JSON (default one line in all)", as_key | as_flag | in_config},
-    {"bare", output, all_modes, kept<&R::bare>, {}, "",
+    {"bare", output, all_modes, field_of<&R::bare>, {}, "",
      "write the id and the arrays alone, without mode, config, shapes and layout (default off)",
      as_key | as_flag | in_batch},
 
-    {"heatmap", pictures, all_modes, kept<&R::heatmap>, {}, "",
+    {"heatmap", pictures, all_modes, field_of<&R::heatmap>, {}, "",
      "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
      "a terminal without either), else on standard error (default off)", as_flag},
-    {"plot", pictures, all_modes, kept<&R::plot>, {}, "FILE",
+    {"plot", pictures, all_modes, field_of<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag},
-    {"plot_array", pictures, all_modes, kept<&R::plot_array>, names, "LIST",
+    {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",
      "emitted arrays to draw, or all (default attention_weights; html: all)", as_flag},
     {"color_scale", pictures, all_modes, among<io::color_scale_names, &R::color_scale>, {}, "",
      io::color_scale_help, as_flag},
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",
      "type of draws, steps and results"},
-    {"kernel", numerics, all_modes, backend, {}, "",
+    {"kernel", numerics, all_modes, choice<NamedBackend>, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL"},
-    {"threads", numerics, all_modes, kept<&R::threads>, {1, 1024}, "N",
+    {"threads", numerics, all_modes, field_of<&R::threads>, {1, 1024}, "N",
      "threads for large work (default: the processors it may use)", source},
 };
 // clang-format on

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/unknown.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"

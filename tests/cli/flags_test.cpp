@@ -13,7 +13,7 @@
 #include "cli/args/unknown.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
@@ -38,8 +38,7 @@ Args parsed(const Words& words) {
 
 /// A flag's own words are a value that its type takes, and another.
 std::pair<std::string, std::string> two_values(const Option& option) {
-    if (const auto* choice = std::get_if<Choice>(&option.field)) {
-        const auto names = names_of(*choice);
+    if (const auto names = names_of(option.field); !names.empty()) {
         return {std::string(names.front()), std::string(names.back())};
     }
     const auto number = [&](int more) {
@@ -193,7 +192,7 @@ TEST_CASE("flags: the last of those that are given twice wins, in every command"
         for (const auto& entry : flags_of(*command)) {
             const auto& name = entry.first;
             const auto& option = entry.second;
-            if (std::holds_alternative<Switch>(option->field)) continue;
+            if (option->field.kind == FieldKind::no_value) continue;
             const auto [one, other] = two_values(*option);
             CAPTURE(std::string(command->name));
             CAPTURE(name);
@@ -242,8 +241,7 @@ TEST_CASE("flags: every flag of a command is allowed in its file") {
             const auto& option = entry.second;
             CAPTURE(std::string(command->name));
             CAPTURE(name);
-            const bool is_word =
-                is_boolean(*option) || std::holds_alternative<Switch>(option->field);
+            const bool is_word = !has_value(*option);
             const std::string value = two_values(*option).second;
             const json written = is_word ? json(true) : json(value);
             write_text("flags.json", json{{option->key, written}}.dump());

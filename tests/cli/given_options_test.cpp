@@ -10,7 +10,7 @@
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
@@ -103,9 +103,9 @@ Words values_of(const Option& option) {
         for (std::string name; std::getline(list, name, '|');) names.push_back(name);
         return names;
     }
-    if (keeps<std::uint64_t>(option)) return {"0", "2", "50000"};
-    if (keeps<Seed>(option)) return {"0", "7"};
-    if (keeps<double>(option)) return {"0", "0.5", "10000"};
+    if (option.field.kind == FieldKind::integer) return {"0", "2", "50000"};
+    if (option.field.kind == FieldKind::seed) return {"0", "7"};
+    if (option.field.kind == FieldKind::number) return {"0", "0.5", "10000"};
     return argument.find("...") != std::string::npos ? Words{"0", "1"} : Words{};
 }
 

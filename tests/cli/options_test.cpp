@@ -12,7 +12,7 @@
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "tests/support/support.hpp"
@@ -76,8 +76,8 @@ TEST_CASE("options: every one has a key of its own, a group, a mode, help with i
         CHECK(find_option(option.key) == &option);
         CHECK(std::string_view(option.group) != "");
         CHECK(option.modes != 0);
-        CHECK_FALSE(std::holds_alternative<Word>(option.field));
-        CHECK_FALSE(std::holds_alternative<Switch>(option.field));
+        CHECK(option.field.kind != FieldKind::word);
+        CHECK(option.field.kind != FieldKind::no_value);
         if ((option.use & as_flag) != 0) CHECK(is_boolean(option) == argument_of(option).empty());
         const std::string key = option.key;
         CHECK((help_of(option).find("default") != std::string::npos || key == "example" ||

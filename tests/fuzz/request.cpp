@@ -10,7 +10,7 @@
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
 #include "cli/request/request_builder.hpp"

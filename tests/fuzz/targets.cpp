@@ -192,9 +192,8 @@ Texts request_words() {
     Texts words = json_words();
     for (const cli::Option& option : cli::attn_program().options) {
         words.push_back("\"" + std::string(option.key) + "\": ");
-        if (const auto* choice = std::get_if<cli::Choice>(&option.field))
-            for (std::string_view name : cli::names_of(*choice))
-                words.push_back("\"" + std::string(name) + "\"");
+        for (std::string_view name : cli::names_of(option.field))
+            words.push_back("\"" + std::string(name) + "\"");
     }
     for (const char* key : {"mode", "inputs", "query", "key", "value", "context", "mask", "id",
                             "past_key", "past_value", "key_padding_mask", "tokens"})

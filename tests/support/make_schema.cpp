@@ -8,8 +8,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -70,23 +68,7 @@ json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough
     return {{"anyOf", any}};
 }
 
-json of_field(const cli::Option& option, cli::Kept<bool>) {
-    (void)option;
-    return {{"type", "boolean"}};
-}
-json of_field(const cli::Option& option, cli::Kept<std::uint64_t>) {
-    return number_schema(option.limits, true);
-}
-json of_field(const cli::Option&, cli::Kept<Seed>) {
-    return {{"type", "integer"},
-            {"minimum", std::numeric_limits<std::int64_t>::min()},
-            {"maximum", std::numeric_limits<std::uint64_t>::max()}};
-}
-json of_field(const cli::Option& option, cli::Kept<double>) {
-    return number_schema(option.limits, false);
-}
-json of_field(const cli::Option& option, cli::Kept<std::string>) {
-    if (std::strcmp(option.key, "example") != 0) return {{"type", "string"}, {"minLength", 1}};
+json example_schema() {
     json names = json::array();
     const std::string all(io::example_names);
     for (std::size_t from = 0; from < all.size();) {
@@ -96,7 +78,8 @@ json of_field(const cli::Option& option, cli::Kept<std::string>) {
     }
     return {{"enum", names}};
 }
-json of_field(const cli::Option& option, cli::Kept<std::vector<std::string>>) {
+
+json strings_schema(const cli::Option& option) {
     json item{{"type", "string"}, {"minLength", 1}};
     if (std::strcmp(option.key, "emit") == 0) {
         json names = names_of_arrays();
@@ -106,39 +89,40 @@ json of_field(const cli::Option& option, cli::Kept<std::vector<std::string>>) {
     if (std::string_view(option.key).ends_with("tokens")) item = {{"type", "string"}};
     return list_schema(item, option.limits, false);
 }
-json of_field(const cli::Option& option, cli::Kept<std::vector<std::uint64_t>>) {
-    return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
-}
-json of_field(const cli::Option& option, cli::Kept<std::vector<std::int64_t>>) {
-    return list_schema(number_schema(option.limits, true), option.limits, true);
-}
-json of_field(const cli::Option& option, cli::Kept<std::vector<double>>) {
-    return list_schema({{"type", "number"}}, option.limits, true);
-}
-json of_field(const cli::Option&, cli::Kept<cli::TensorShapes>) {
-    const json size{{"type", "integer"}, {"minimum", 0}};
-    return {{"type", "object"}, {"additionalProperties", {{"type", "array"}, {"items", size}}}};
-}
-template <class T>
-json of_field(const cli::Option& option, cli::Kept<std::optional<T>>) {
-    return of_field(option, cli::Kept<T>{});
-}
-json of_field(const cli::Option&, const cli::Choice& choice) {
-    json names = json::array();
-    for (std::string_view name : cli::names_of(choice)) names.push_back(name);
-    return {{"enum", names}};
-}
-json of_field(const cli::Option& option, cli::Operand) {
+
+json field_schema(const cli::Option& option) {
+    using enum cli::FieldKind;
     const json path{{"type", "string"}, {"minLength", 1}};
-    json inside{{"$ref", array_ref}};
-    if (std::strcmp(option.key, "weights") == 0)
-        inside = {{"type", "object"}, {"additionalProperties", {{"$ref", array_ref}}}};
-    return {{"anyOf", json{inside, path}}};
-}
-json of_field(const cli::Option&, cli::Word) {
-    return {};
-}
-json of_field(const cli::Option&, cli::Switch) {
+    switch (option.field.kind) {
+        case word:
+        case no_value: return {};
+        case choice: return {{"enum", cli::names_of(option.field)}};
+        case operand: {
+            json inside{{"$ref", array_ref}};
+            if (std::strcmp(option.key, "weights") == 0)
+                inside = {{"type", "object"}, {"additionalProperties", {{"$ref", array_ref}}}};
+            return {{"anyOf", json{inside, path}}};
+        }
+        case boolean: return {{"type", "boolean"}};
+        case integer: return number_schema(option.limits, true);
+        case seed:
+            return {{"type", "integer"},
+                    {"minimum", std::numeric_limits<std::int64_t>::min()},
+                    {"maximum", std::numeric_limits<std::uint64_t>::max()}};
+        case number: return number_schema(option.limits, false);
+        case string: return std::strcmp(option.key, "example") == 0 ? example_schema() : path;
+        case strings: return strings_schema(option);
+        case integers:
+            return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
+        case signed_integers:
+            return list_schema(number_schema(option.limits, true), option.limits, true);
+        case numbers: return list_schema({{"type", "number"}}, option.limits, true);
+        case shapes: {
+            const json size{{"type", "integer"}, {"minimum", 0}};
+            return {{"type", "object"},
+                    {"additionalProperties", {{"type", "array"}, {"items", size}}}};
+        }
+    }
     return {};
 }
 
@@ -176,9 +160,7 @@ json request_schema() {
     }
     for (const cli::Option& option : cli::options())
         if ((option.use & cli::as_key) != 0)
-            keys[option.key] = or_null(
-                std::visit([&](const auto& f) { return of_field(option, f); }, option.field),
-                option.help);
+            keys[option.key] = or_null(field_schema(option), option.help);
     return {{"$schema", draft},   {"title", "A request to attn"},  {"type", "object"},
             {"properties", keys}, {"additionalProperties", false}, {"allOf", by_mode}};
 }

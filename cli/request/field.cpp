@@ -1,4 +1,4 @@
-#include "cli/request/option_values.hpp"
+#include "cli/request/field.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -84,8 +84,37 @@ json number_in(const std::string& text) {
     return whole.is_number() ? whole : json(number.value);
 }
 
-// take() stores a value in a field of each type. It returns an empty string, or the error and
-// leaves the field unchanged.
+bool is_element(const json& number, const Limits&, const std::vector<std::uint64_t>&) {
+    return number.is_number_unsigned();
+}
+bool is_element(const json& number, const Limits& limits, const std::vector<std::int64_t>&) {
+    return number.is_number_integer() &&
+           is_within(static_cast<double>(number.get<std::int64_t>()), limits);
+}
+bool is_element(const json& number, const Limits&, const std::vector<double>&) {
+    return number.is_number();
+}
+
+/// Stores comma-separated numbers, a JSON list of numbers, or one number.
+template <class T>
+std::string take_list(std::vector<T>& field, const json& value, const Limits& limits) {
+    std::vector<T> list;
+    const auto add = [&](const json& number) {
+        if (list.size() == limits.longest || !is_element(number, limits, field)) return false;
+        list.push_back(number.get<T>());
+        return true;
+    };
+    const bool good = value.is_string()
+                          ? each_part(value.get_ref<const std::string&>(),
+                                      [&](const std::string& part) { return add(number_in(part)); })
+                      : value.is_array() ? std::all_of(value.begin(), value.end(), add)
+                                         : add(value);
+    if (!good || list.empty()) return std::string("not such a list; expected ") + limits.expected;
+    field = std::move(list);
+    return {};
+}
+
+}  // namespace
 
 std::string take(bool& field, const json& value, const Limits&) {
     if (!value.is_boolean()) return "not a boolean; expected true or false";
@@ -155,73 +184,25 @@ std::string take(TensorShapes& field, const json& value, const Limits&) {
     return {};
 }
 
-bool is_element(const json& number, const Limits&, const std::vector<std::uint64_t>&) {
-    return number.is_number_unsigned();
+std::string take(std::vector<std::uint64_t>& field, const json& value, const Limits& limits) {
+    return take_list(field, value, limits);
 }
-bool is_element(const json& number, const Limits& limits, const std::vector<std::int64_t>&) {
-    return number.is_number_integer() &&
-           is_within(static_cast<double>(number.get<std::int64_t>()), limits);
+std::string take(std::vector<std::int64_t>& field, const json& value, const Limits& limits) {
+    return take_list(field, value, limits);
 }
-bool is_element(const json& number, const Limits&, const std::vector<double>&) {
-    return number.is_number();
-}
-
-/// Stores comma-separated numbers, a JSON list of numbers, or one number.
-template <class T>
-std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
-    std::vector<T> list;
-    const auto add = [&](const json& number) {
-        if (list.size() == limits.longest || !is_element(number, limits, field)) return false;
-        list.push_back(number.get<T>());
-        return true;
-    };
-    const bool good = value.is_string()
-                          ? each_part(value.get_ref<const std::string&>(),
-                                      [&](const std::string& part) { return add(number_in(part)); })
-                      : value.is_array() ? std::all_of(value.begin(), value.end(), add)
-                                         : add(value);
-    if (!good || list.empty()) return std::string("not such a list; expected ") + limits.expected;
-    field = std::move(list);
-    return {};
-}
-
-template <class T>
-std::string take(std::optional<T>& field, const json& value, const Limits& limits) {
-    T taken{};
-    std::string problem = take(taken, value, limits);
-    if (problem.empty()) field = std::move(taken);
-    return problem;
-}
-
-std::string choose(Request& request, const Option& option, const Choice& choice,
-                   const json& value) {
-    for (std::size_t place = 0; !choice.name(place).empty(); ++place)
-        if (value == choice.name(place)) {
-            choice.choose(request, place);
-            return {};
-        }
-    return "unknown; expected " + argument_of(option);
-}
-
-std::string name_file(Request& request, const Option& option, const json& value) {
-    if (!value.is_string() || value.get<std::string>().empty())
-        return "not an array or a path; expected one of them";
-    request.operand_files[option.key] = value.get<std::string>();
-    return {};
+std::string take(std::vector<double>& field, const json& value, const Limits& limits) {
+    return take_list(field, value, limits);
 }
 
 // append_field() appends a field of each type as JSON.
 
-template <class T>
-void append_field(std::string& out, const T& field) {
-    io::append_json(out, field);
-}
 void append_field(std::string& out, const Seed& seed) {
     if (seed.negative)
         io::append_json(out, static_cast<std::int64_t>(seed.bits));
     else
         io::append_json(out, seed.bits);
 }
+
 void append_field(std::string& out, const TensorShapes& shapes) {
     out += '{';
     for (const auto& [tensor, shape] : shapes) {
@@ -231,93 +212,45 @@ void append_field(std::string& out, const TensorShapes& shapes) {
     }
     out += '}';
 }
-template <class T>
-void append_field(std::string& out, const std::vector<T>& list) {
-    if (!list.empty()) io::append_json(out, list);
-}
-template <class T>
-void append_field(std::string& out, const std::optional<T>& field) {
-    if (field) append_field(out, *field);
-}
 
-/// Calls the function for the type of the row's field.
-template <class OnChoice, class OnOperand, class OnField>
-void visit_field(const Option& option, const OnChoice& on_choice, const OnOperand& on_operand,
-                 const OnField& on_field) {
-    std::visit(
-        [&](const auto& field) {
-            using F = std::remove_cvref_t<decltype(field)>;
-            if constexpr (std::is_same_v<F, Choice>)
-                on_choice(field);
-            else if constexpr (std::is_same_v<F, Operand>)
-                on_operand();
-            else if constexpr (std::is_pointer_v<F>)
-                on_field(field);
-        },
-        option.field);
+std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& value) {
+    std::size_t place = 0;
+    while (!name(place).empty() && value != name(place)) ++place;
+    return place;
 }
-
-// spelled() converts a flag's text to JSON for a field of each type.
-
-json spelled(const std::string& text, const std::uint64_t*) {
-    return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
-}
-json spelled(const std::string& text, const Seed*) {
-    return spelled(text, static_cast<const std::uint64_t*>(nullptr));
-}
-json spelled(const std::string& text, const double*) {
-    const io::ParsedNumber number = io::parse_loose_number(text);
-    return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
-}
-json spelled(const std::string& text, const bool*) {
-    return text == "true";
-}
-template <class T>
-json spelled(const std::string& text, const T*) {
-    return text;
-}
-template <class T>
-json spelled(const std::string& text, const std::optional<T>*) {
-    return spelled(text, static_cast<const T*>(nullptr));
-}
-
-}  // namespace
 
 std::string store(Request& request, const Option& option, const json& value) {
-    std::string problem;
-    visit_field(
-        option, [&](const Choice& choice) { problem = choose(request, option, choice, value); },
-        [&] { problem = name_file(request, option, value); },
-        [&](auto field) { problem = take(field(request), value, option.limits); });
-    return problem;
+    const Field& field = option.field;
+    if (field.kind == FieldKind::operand) {
+        if (!value.is_string() || value.get<std::string>().empty())
+            return "not an array or a path; expected one of them";
+        request.operand_files[option.key] = value.get<std::string>();
+        return {};
+    }
+    const bool is_unknown =
+        field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
+    if (is_unknown) return "unknown; expected " + argument_of(option);
+    return field.set(request, value, option.limits);
 }
 
 void append_value(std::string& out, const Option& option, const Request& request) {
-    visit_field(
-        option,
-        [&](const Choice& choice) {
-            const std::string_view name = choice.chosen(request);
-            if (!name.empty()) io::append_json(out, name);
-        },
-        [&] {
-            const auto path = request.operand_files.find(option.key);
-            if (path != request.operand_files.end()) io::append_json(out, path->second);
-        },
-        // The row's function only returns a reference, and the field is only read.
-        [&](auto field) {
-            append_field(out, std::as_const(field(const_cast<Request&>(request))));
-        });
+    if (option.field.kind != FieldKind::operand) return option.field.append(out, request);
+    const auto path = request.operand_files.find(option.key);
+    if (path != request.operand_files.end()) io::append_json(out, path->second);
 }
 
 json value_of(const Option& option, const std::string& text) {
-    json value = text;
-    visit_field(
-        option, [](const Choice&) {}, [] {},
-        [&](auto field) {
-            using T = std::remove_reference_t<decltype(field(std::declval<Request&>()))>;
-            value = spelled(text, static_cast<const T*>(nullptr));
-        });
-    return value;
+    switch (option.field.kind) {
+        case FieldKind::boolean: return text == "true";
+        case FieldKind::integer:
+        case FieldKind::seed:
+            return text.starts_with('-') ? parsed<std::int64_t>(text) : parsed<std::uint64_t>(text);
+        case FieldKind::number: {
+            const io::ParsedNumber number = io::parse_loose_number(text);
+            return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
+        }
+        default: return text;
+    }
 }
 
 std::vector<std::string> word_list(const std::string& text) {
