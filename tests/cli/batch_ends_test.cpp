@@ -26,7 +26,7 @@ Outcome batch(const std::vector<std::string>& flags) {
 }
 
 /// Puts the requests in their place and answers them undisturbed.
-std::string answers_to(const std::string& text, const std::vector<std::string>& flags = {}) {
+std::string text_answered_to(const std::string& text, const std::vector<std::string>& flags = {}) {
     scratch_folder();
     write_text(requests, text);
     std::filesystem::remove(results);
@@ -48,7 +48,7 @@ void check_whole_lines(const std::string& text, const std::string& whole) {
 }  // namespace
 
 TEST_CASE("batch: --resume completes what was cut at any byte") {
-    const std::string whole = answers_to(few_requests);
+    const std::string whole = text_answered_to(few_requests);
     CHECK(lines_of(whole).size() == 3);
     Sample sample;
     for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
@@ -66,7 +66,7 @@ TEST_CASE("batch: --resume completes what was cut at any byte") {
 TEST_CASE("batch: --resume completes shards that were cut") {
     for (const std::string shard : {"1/2", "2/2"}) {
         CAPTURE(shard);
-        const std::string whole = answers_to(few_requests, {"--shard", shard});
+        const std::string whole = text_answered_to(few_requests, {"--shard", shard});
         CHECK(lines_of(whole).size() == (shard == "1/2" ? 2 : 1));
         for (std::size_t cut = 0; cut <= whole.size(); cut += 7 * one_in) {
             CAPTURE(cut);
@@ -79,7 +79,7 @@ TEST_CASE("batch: --resume completes shards that were cut") {
 
 TEST_CASE("batch: --resume completes a mixed batch") {
     make_operands(scratch_folder());
-    const std::string whole = answers_to(mixed_requests(200), {"--jobs", "1"});
+    const std::string whole = text_answered_to(mixed_requests(200), {"--jobs", "1"});
     std::mt19937 random(1);
     for (int i = 0; i < 6; ++i) {
         const std::size_t cut = random() % whole.size();
@@ -92,7 +92,7 @@ TEST_CASE("batch: --resume completes a mixed batch") {
 
 TEST_CASE(
     "batch: --resume of a file that is not there begins it, and of a whole one adds nothing") {
-    const std::string whole = answers_to(few_requests);
+    const std::string whole = text_answered_to(few_requests);
     CHECK_FALSE(std::filesystem::exists(results));
     for (int time = 0; time < 3; ++time) {
         CHECK(batch({"--resume", results}).code == 1);
@@ -163,7 +163,7 @@ TEST_CASE("batch: --resume is refused where the settings, or the file, are other
 }
 
 TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures before") {
-    const std::string whole = answers_to(few_requests);
+    const std::string whole = text_answered_to(few_requests);
     const std::string first = lines_of(whole)[0] + "\n", second = lines_of(whole)[1] + "\n";
     batch({"-o", results, "--fail-fast"});
     CHECK(read_text(results) == first + second);
@@ -179,7 +179,7 @@ TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures be
 }
 
 TEST_CASE("batch: --resume leaves a file alone that belongs to other requests") {
-    const std::string whole = answers_to(few_requests);
+    const std::string whole = text_answered_to(few_requests);
     std::vector<std::string> lines = lines_of(whole);
     const std::string other = R"({"id": "other", "error": {"where": "a", "message": "b"}})";
     for (const std::string& text :
@@ -196,7 +196,7 @@ TEST_CASE("batch: --resume leaves a file alone that belongs to other requests") 
         CHECK(lines_of(outcome.err).size() == 1);
         CHECK(read_text(results) == text);
     }
-    write_text(results, answers_to(few_requests, {"--shard", "2/2"}));
+    write_text(results, text_answered_to(few_requests, {"--shard", "2/2"}));
     CHECK(batch({"--resume", results, "--shard", "1/2"}).code == 3);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undi
     make_operands(scratch_folder());
     const std::string text =
         mixed_requests(160) + quick_requests(3000, 10001) + mixed_requests(160, 160);
-    const std::string whole = answers_to(text, {"--jobs", "1"});
+    const std::string whole = text_answered_to(text, {"--jobs", "1"});
     REQUIRE(whole.size() > 1000);
     std::mt19937 random(2);
     for (const std::string jobs : {"1", "3"}) {
@@ -275,7 +275,7 @@ TEST_CASE("batch: a signal ends the wait for the next record, and no answer is l
 }
 
 TEST_CASE("batch: a signal while --resume waits for the records that were answered loses nothing") {
-    const std::string whole = answers_to(quick_requests(10));
+    const std::string whole = text_answered_to(quick_requests(10));
     write_text(results, whole);
     Process attn({"batch", "--resume", results});
     attn.write(quick_requests(4));
@@ -286,7 +286,7 @@ TEST_CASE("batch: a signal while --resume waits for the records that were answer
 
 TEST_CASE("batch: a second batch does not write to the same file") {
     scratch_folder();
-    const std::string whole = answers_to(quick_requests(3));
+    const std::string whole = text_answered_to(quick_requests(3));
     Process first({"batch", "-o", results});
     first.write(quick_requests(3));
     REQUIRE(first.wait_for_size(results, whole.size()));
@@ -302,7 +302,7 @@ TEST_CASE("batch: a second batch does not write to the same file") {
 }
 
 TEST_CASE("batch: a place that cannot be written is one line of error") {
-    answers_to(quick_requests(100));
+    text_answered_to(quick_requests(100));
     for (const std::string& line :
          {std::string("attn batch requests.ndjson -o /dev/full"),
           std::string("attn batch requests.ndjson --jobs 2 >/dev/full"),
@@ -319,7 +319,7 @@ TEST_CASE("batch: a place that cannot be written is one line of error") {
 TEST_CASE("batch: a file that may not grow further keeps whole lines, and --resume completes") {
     make_operands(scratch_folder());
     // Long and short answers in turn: after a long one that did not fit, a short one would.
-    const std::string whole = answers_to(mixed_requests(330));
+    const std::string whole = text_answered_to(mixed_requests(330));
     REQUIRE(whole.size() > 100 * 1024);
     std::filesystem::remove(results);
     Sample sample;
@@ -343,7 +343,7 @@ TEST_CASE("batch: a file that may not grow further keeps whole lines, and --resu
 
 TEST_CASE("batch: a full disk keeps whole lines, and --resume completes once there is space") {
     make_operands(scratch_folder());
-    const std::string whole = answers_to(mixed_requests(330));
+    const std::string whole = text_answered_to(mixed_requests(330));
     // A mount of its own that ends with the shell.
     const std::string mount =
         "mkdir -p full && mount -t tmpfs -o size=64k attn_test full 2>/dev/null";
@@ -370,7 +370,7 @@ TEST_CASE("batch: a full disk keeps whole lines, and --resume completes once the
 }
 
 TEST_CASE("batch: a reader that has seen enough ends the batch without an error") {
-    const std::string whole = answers_to(quick_requests(5000));
+    const std::string whole = text_answered_to(quick_requests(5000));
     for (const std::string jobs : {"1", "2"}) {
         CAPTURE(jobs);
         const Outcome outcome = run_shell(std::string("{ attn batch requests.ndjson --jobs ") +

@@ -3,22 +3,16 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <csignal>
 #include <filesystem>
-#include <functional>
-#include <thread>
 
 #include "cli/request/options.hpp"
-#include "io/file/line_output.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace attn;
 using namespace attn::test;
@@ -231,113 +225,6 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
     CHECK(run_shell("cd f; mkfifo p; (echo '[[1]]' >p &) ; echo '[[1]]' | "
                     "attn cross --context p --emit inputs")
               .code == 0);
-}
-
-TEST_CASE("batch: one signal ends any wait") {
-    scratch_folder();
-    fs::remove("fifo");
-    REQUIRE(::mkfifo("fifo", 0600) == 0);
-    write_text("many.ndjson", quick_requests(20000));
-    for (const std::vector<std::string>& words : {std::vector<std::string>{"batch", "fifo"},
-                                                  {"batch", "-", "--jobs", "3"},
-                                                  {"batch", "fifo", "--jobs", "3"},
-                                                  {"batch", "many.ndjson", "-o", "fifo"},
-                                                  {"batch", "many.ndjson", "--jobs", "1"},
-                                                  {"batch", "many.ndjson", "--jobs", "3"}}) {
-        CAPTURE(words);
-        Process attn(words);
-        std::this_thread::sleep_for(200ms);  // its output is full, or its input waited for
-        attn.send(SIGTERM);
-        CHECK(attn.wait().signal == SIGTERM);
-    }
-}
-
-TEST_CASE("batch: a pipe that gets its writer late is read to its end") {
-    scratch_folder();
-    fs::remove("late");
-    REQUIRE(::mkfifo("late", 0600) == 0);
-    Process attn({"batch", "late"});
-    std::this_thread::sleep_for(50ms);
-    write_text("late", good_lines);
-    CHECK(attn.read_line().has_value());
-    CHECK(attn.read_line().has_value());
-    CHECK_FALSE(attn.read_line().has_value());
-    CHECK(attn.wait().code == 0);
-}
-
-TEST_CASE("a standard input that does not wait is read to its end by every command") {
-    scratch_folder();
-    std::string big = "[";
-    for (int row = 0; row < 8; ++row) {
-        big += row == 0 ? "[0" : ",[0";
-        for (int i = 0; i < 40000; ++i) big += ",0." + std::to_string(i);
-        big += "]";
-    }
-    big += "]";
-    write_text("one.json", "[[1, 2]]");
-    const std::string sdpa = R"({"query": [[1]], "key": [[1]], "value": [[2]]})";
-    for (const std::vector<std::string>& words :
-         {std::vector<std::string>{"self", "--d-out", "1"},
-          {"causal", "-", "--d-out", "1"},
-          {"multihead", "--d-out", "1"},
-          {"cross", "one.json", "--context", "-", "--d-out", "1"},
-          {"sdpa"},
-          {"explain", "self", "--d-out", "1", "--token", "0"},
-          {"compare", "-", "one.json"},
-          {"plot"},
-          {"inspect"},
-          {"batch"},
-          {"batch", "--mode", "self", "--d-out", "1"}})
-        for (const std::string& text :
-             {std::string(), std::string("[[1, 2]]\n"), sdpa, good_lines, big}) {
-            CAPTURE(words);
-            CAPTURE(text.substr(0, 40));
-            const Outcome usual = run_attn(words, text);
-            Process attn(words, false);
-            std::thread writer([&] {
-                for (std::size_t part = 0; part < 3; ++part) {
-                    std::this_thread::sleep_for(5ms);
-                    attn.write(text.substr(part * text.size() / 3,
-                                           (part + 1) * text.size() / 3 - part * text.size() / 3));
-                }
-                attn.close_input();
-            });
-            std::string out;
-            while (const auto line = attn.read_line()) out += *line + "\n";
-            writer.join();
-            const Ending ending = attn.wait();
-            CHECK(ending.code == usual.code);
-            CHECK(ending.err == usual.err);
-            CHECK((out == usual.out || out == usual.out + "\n"));
-        }
-}
-
-TEST_CASE("line output: what has taken the file's place before it was locked is what is written") {
-    scratch_folder();
-    write_text("turned", "");
-    std::atomic<bool> done{false};
-    std::thread turner([&] {  // another batch, which puts a new file there while it has the lock
-        while (!done) {
-            const int fd = ::open("turned", O_WRONLY);
-            ::flock(fd, LOCK_EX);
-            write_text("turned.new", "");
-            if (io::file_id(fd) == io::file_id("turned")) fs::rename("turned.new", "turned");
-            ::close(fd);
-        }
-    });
-    int opened = 0;
-    for (int i = 0; i < 3000; ++i) {
-        try {
-            io::LineOutput out("turned");
-            ++opened;
-            REQUIRE(out.id() == io::file_id("turned"));
-        } catch (const Error& error) {
-            CHECK(error.kind() == ErrorKind::io);
-        }
-    }
-    done = true;
-    turner.join();
-    CHECK(opened > 0);
 }
 
 TEST_CASE("batch: --no-files refuses every key that names a file, whatever is there") {

@@ -31,35 +31,14 @@ constexpr std::array<std::string_view, 4> axes{"batch", "heads", "q_len", "kv_le
 template <class T>
 std::vector<T> awkward_numbers() {
     using Limits = std::numeric_limits<T>;
-    std::vector<T> numbers{0,
-                           1,
-                           T(0.1),
-                           T(1) / 3,
-                           T(1e-5),
-                           Limits::denorm_min(),
-                           Limits::min(),
-                           T(5),
-                           T(1e7),
-                           T(16777216),
-                           T(123456789),
-                           T(1e14),
-                           Limits::max(),
-                           Limits::epsilon(),
-                           T(0x1p53),
-                           T(0x1p62),
-                           T(0x1p63),
-                           T(0x1p64),
-                           T(1e18),
-                           T(1e19),
-                           T(1e21),
-                           T(1e22),
-                           T(1e23),
-                           T(12345678901234567890.0),
-                           T(0.5),
-                           T(0.49),
-                           std::nextafter(Limits::min(), T(0)),
-                           Limits::infinity(),
-                           Limits::quiet_NaN()};
+    // clang-format off
+    std::vector<T> numbers{
+        0, 1, T(0.1), T(1) / 3, T(1e-5), Limits::denorm_min(), Limits::min(), T(5),
+        T(1e7), T(16777216), T(123456789), T(1e14), Limits::max(), Limits::epsilon(),
+        T(0x1p53), T(0x1p62), T(0x1p63), T(0x1p64), T(1e18), T(1e19), T(1e21), T(1e22),
+        T(1e23), T(12345678901234567890.0), T(0.5), T(0.49),
+        std::nextafter(Limits::min(), T(0)), Limits::infinity(), Limits::quiet_NaN()};
+    // clang-format on
     for (std::size_t i = 0, count = numbers.size(); i < count; ++i) numbers.push_back(-numbers[i]);
     return numbers;
 }
