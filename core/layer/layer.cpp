@@ -44,11 +44,21 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
+/// Where the weights' draws begin. Seeding takes time, so it is left out if nothing is drawn.
+TorchGenerator generator_of(const Plan& plan) {
+    static const TorchGenerator unused(0);
+    const bool draws = plan.parameters.source == Parameters::Source::drawn || plan.dropout.p != 0;
+    if (!draws || is_dry_run()) return unused;
+    TorchGenerator generator(plan.parameters.seed.bits);
+    generator.skip(plan.parameters.skip);
+    return generator;
+}
+
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
 Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     Dropout dropout{plan.dropout.p, plan.dropout.stream, plan.independent_heads(), plan.q_len};
-    if (plan.dropout.p == 0) return dropout;
+    if (plan.dropout.p == 0 || is_dry_run()) return dropout;
     dropout.generator = weights_generator;
     if (plan.dropout.has_own_generator) {
         dropout.generator = TorchGenerator(plan.dropout.seed.bits);
@@ -104,7 +114,8 @@ Tensor3<T> tokens_of(const Work<T>& work, Operands& operands) {
     Tensor3<T> x = as_batch(operands.inputs.take<T>());
     work.recorder.record("inputs", x);
     if (!operands.norm) return x;
-    for (std::size_t at = 0; at < x.size(); at += work.plan.d_in)
+    const std::size_t size = is_dry_run() ? 0 : x.size();
+    for (std::size_t at = 0; at < size; at += work.plan.d_in)
         normalise(*operands.norm, std::span<T>(x.data() + at, work.plan.d_in));
     work.recorder.record("normed_inputs", x);
     return x;
@@ -178,11 +189,8 @@ void finish_call(const Work<T>& work, Operands& operands, AttentionCall<T>& call
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);
     // New tokens follow the cached ones, whose keys were rotated when they were new.
-    if (!plan.rope.frequencies.empty()) {
-        rotate(call.query, plan.rope.pairs, plan.rope.frequencies,
-               plan.past_len + plan.first_query);
-        rotate(call.key, plan.rope.pairs, plan.rope.frequencies, plan.past_len);
-    }
+    rotate(call.query, plan.rope, plan.past_len + plan.first_query);
+    rotate(call.key, plan.rope, plan.past_len);
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
     recorder.record("values", call.value);
@@ -259,24 +267,23 @@ Tensor3<T> run_layer(const Work<T>& work, Operands& operands, const LayerWeights
     return weights != nullptr && weights->out ? project_out(work, joined, *weights->out) : joined;
 }
 
-void keep_token_ids(const std::vector<std::int64_t>& token_ids, Recorder& recorder) {
-    if (token_ids.empty()) return;
-    Array<std::int64_t> ids = Array<std::int64_t>::from_shape({token_ids.size()});
-    std::copy(token_ids.begin(), token_ids.end(), ids.begin());
+void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
+    if (!recorder.records("token_ids")) return;
+    Array<std::int64_t> ids = Array<std::int64_t>::from_shape({plan.q_len});
+    std::copy(operands.token_ids.begin(), operands.token_ids.end(), ids.begin());
     recorder.keep_as_is("token_ids", std::move(ids));
 }
 
 template <class T>
 Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder recorder(plan.emit, plan.shown);
-    TorchGenerator generator(plan.parameters.seed.bits);
-    generator.skip(plan.parameters.skip);
+    TorchGenerator generator = generator_of(plan);
     const Work<T> work{plan, pool, recorder, generator};
     if (!row_of(plan.mode).projects) {
         run_operator(work, operands);
         return {recorder.take(), std::nullopt};
     }
-    keep_token_ids(operands.token_ids, recorder);
+    keep_token_ids(plan, operands, recorder);
     const std::shared_ptr<const LayerWeights<T>> weights = weights_of(work, operands);
     if (weights != nullptr) keep_weights(*weights, recorder);
     recorder.record("context_vectors", run_layer(work, operands, weights.get()));
