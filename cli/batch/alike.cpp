@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "cli/request/answer_cost.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/operands.hpp"
 #include "cli/request/output.hpp"
@@ -46,9 +45,10 @@ std::vector<std::string> cut(
 }  // namespace
 
 bool AlikeRecords::may_be(const io::InputFile& line, const Request& request, const Plan& plan,
-                          const OperandShapes& shapes) {
-    const bool is_small = line.source->text.size() <= longest_alike &&
-                          answer_cost(request, plan).memory <= static_cast<double>(longest_alike);
+                          double memory) {
+    const bool is_small =
+        line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
+    const OperandShapes& shapes = plan.operands;
     return is_small && request.operand_files.empty() && !request.example && !request.text &&
            !request.is_next_layer && !shapes.weights && !shapes.norm && !shapes.has_token_ids;
 }
@@ -73,9 +73,9 @@ AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
     }
 }
 
-void AlikeRecords::add(Plan plan, OperandShapes shapes) {
+void AlikeRecords::add(Plan plan) {
     constexpr std::size_t max_plans = 64;
-    Planned planned{std::move(shapes), std::move(plan), {}, 0};
+    Planned planned{std::move(plan), {}, 0};
     if (planned_.size() < max_plans)
         planned_.push_back(std::move(planned));
     else
@@ -126,7 +126,7 @@ std::optional<io::TextBuffer> AlikeRecords::answer(const io::InputFile& line, co
     Operands operands = read_operands(request_, {.input = &input}, runtime.pool).operands;
     const OperandShapes shapes = shapes_of(operands);
     const auto planned = std::find_if(planned_.begin(), planned_.end(),
-                                      [&](const Planned& p) { return p.shapes == shapes; });
+                                      [&](const Planned& p) { return p.plan.operands == shapes; });
     if (planned == planned_.end()) return {};
     request_.id = id;
     std::string_view seed;

@@ -10,7 +10,6 @@
 #include "cli/request/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/plan/operand_shapes.hpp"
 #include "core/plan/plan.hpp"
 #include "io/read/input_file.hpp"
 
@@ -19,8 +18,9 @@ namespace attn::cli {
 class AlikeRecords {
 public:
     /// Whether a record's answer depends only on its line, not on files or on available memory.
+    /// `memory` is what the answer takes, in bytes.
     static bool may_be(const io::InputFile& line, const Request& request, const Plan& plan,
-                       const OperandShapes& shapes);
+                       double memory);
 
     /// The records like the one on `line`, whose request is `request`.
     AlikeRecords(const io::InputFile& line, Request request);
@@ -29,8 +29,8 @@ public:
     /// shapes.
     bool hold(const io::InputFile& line) const;
 
-    /// Adds a plan for records whose arrays have these shapes.
-    void add(Plan plan, OperandShapes shapes);
+    /// Adds a plan for records whose arrays have the shapes of its operands.
+    void add(Plan plan);
 
     /// The answer to a record like these; `id` is its id if the line has none. Empty if no plan has
     /// its shapes. Errors: the problem of the record, without its location.
@@ -48,7 +48,6 @@ private:
     };
 
     struct Planned {
-        OperandShapes shapes;
         Plan plan;
         std::vector<std::string> head;  // of an answer, split around id, id and seed
         std::size_t longest = 0;        // answer, in bytes

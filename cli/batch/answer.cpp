@@ -86,9 +86,11 @@ RecordOutcome Answerer::answer(const Record& record) {
     keep_memory_aside();
     try {
         const Line line = line_of(record);
-        if (line && !dry_run_)
-            if (auto known = answer_as_before(record, *line)) return {std::move(*known), {}};
-        return {answer_line(record, line), {}};
+        AlikeRecords* const alike = line && !dry_run_ ? alike_to(*line) : nullptr;
+        if (alike != nullptr)
+            if (auto known = answer_as_before(record, *line, *alike))
+                return {std::move(*known), {}};
+        return {answer_line(record, line, alike), {}};
     } catch (const io::WrittenFile&) {
         return {{}, {}, std::current_exception()};
     } catch (const BeyondShare&) {
@@ -136,40 +138,38 @@ AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
 /// Answers with what is known from an earlier record. After an error, the full evaluation reports
 /// the problem.
 std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
-                                                         const io::InputFile& line) {
-    AlikeRecords* const alike = alike_to(line);
-    if (alike == nullptr) return {};
+                                                         const io::InputFile& line,
+                                                         AlikeRecords& alike) {
     workers_.set_threads(threads_);
     try {
-        return alike->answer(line, record.id, {workers_, models_});
+        return alike.answer(line, record.id, {workers_, models_});
     } catch (const Error&) {
         return {};
     }
 }
 
-void Answerer::remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes) {
+void Answerer::remember(const io::InputFile& line, Answer&& answered, double memory,
+                        AlikeRecords* kind) {
     constexpr std::size_t max_kinds = 8;
-    if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, shapes)) return;
-    AlikeRecords* kind = alike_to(line);
+    if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, memory)) return;
     if (kind == nullptr) {
         AlikeRecords alike(line, std::move(answered.question.request));
         kind = alike_.size() < max_kinds ? &alike_.emplace_back(std::move(alike))
-                                          : &(alike_[oldest_++ % max_kinds] = std::move(alike));
+                                         : &(alike_[oldest_++ % max_kinds] = std::move(alike));
     }
-    kind->add(std::move(answered.plan), std::move(shapes));
+    kind->add(std::move(answered.plan));
 }
 
-io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
+io::TextBuffer Answerer::answer_line(const Record& record, const Line& line, AlikeRecords* alike) {
     PlannedQuestion planned = plan(record, line);
     const Request& request = planned.question.request;
-    if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan));
-    const AnswerCost cost = answer_cost(request, planned.plan);
+    if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan, planned.cost));
+    const AnswerCost cost = answer_cost(request, planned.plan, planned.cost);
     at_places(request,
               [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });
     // A step of a large question passes on only its result, so the rest of its memory is returned.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;
-    OperandShapes shapes = shapes_of(planned.question.operands);
     if (is_large) return_free_memory();
     Answer answered = cli::answer(std::move(planned), {workers_, models_});
     answered.result.weights.reset();
@@ -181,7 +181,7 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line) {
         write_result(out, answered.question.request, answered.plan, std::move(answered.result),
                      workers_);
     });
-    if (line) remember(*line, std::move(answered), std::move(shapes));
+    if (line) remember(*line, std::move(answered), cost.memory, alike);
     return std::move(out.text());
 }
 

@@ -47,9 +47,11 @@ private:
     using Line = std::optional<io::InputFile>;
     RequestWithInput open(const Record& record, Line line) const;
     PlannedQuestion plan(const Record& record, Line line);
-    std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line);
-    io::TextBuffer answer_line(const Record& record, const Line& line);
-    void remember(const io::InputFile& line, Answer&& answered, OperandShapes shapes);
+    std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line,
+                                                   AlikeRecords& alike);
+    /// `alike`: the records like this one, if any.
+    io::TextBuffer answer_line(const Record& record, const Line& line, AlikeRecords* alike);
+    void remember(const io::InputFile& line, Answer&& answered, double memory, AlikeRecords* kind);
     AlikeRecords* alike_to(const io::InputFile& line);
 
     const Request& defaults_;

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
+#include "core/operator/attention.hpp"
 
 namespace attn::cli {
 namespace {
@@ -178,7 +179,7 @@ private:
         for (std::size_t row = 0; row < rows_; ++row) {
             const std::size_t first = row * plan_.kv_len, end = first + plan_.kv_len;
             double logit = lowest;
-            if (!plan_.sink.empty()) logit = plan_.sink[row % plan_.heads];
+            if (!plan_.sink.empty()) logit = sink_of(plan_.sink, row % plan_.heads);
             shift[row] = logit;
             for (std::size_t i = first; i < end; ++i)
                 if (is_seen(i)) shift[row] = std::max(shift[row], scores.data()[i]);

@@ -114,7 +114,7 @@ private:
     /// "queries[2][0] = 0.4*cos(2.0) - 1.4*sin(2.0) = ...".
     std::string turned_in_full(const Row& before, const Row& after, std::size_t position) const {
         const std::size_t partner = *s_.rope == Rope::half ? *s_.rope_dims / 2 : 1;
-        const double angle = static_cast<double>(position) * g_.rope.frequencies.front();
+        const double angle = static_cast<double>(position) * g_.rope.frequencies().front();
         const std::string written = words_.factor(angle);
         return element("queries", 0) + " = " + words_.factor(before[0]) + "*cos(" + written +
                ") - " + words_.factor(before[partner]) + "*sin(" + written +

@@ -13,9 +13,9 @@ namespace {
 
 /// The fraction of (query, key) pairs that neither causal attention nor the window masks. It is
 /// estimated from at most 64 evenly spaced queries; it is 1 for small answers.
-double part_seen(const Plan& plan) {
+double part_seen(const Plan& plan, const Cost& cost) {
     constexpr std::size_t most = 64, few = std::size_t{1} << 16;
-    if ((!plan.causal && plan.window.empty()) || plan.cost.numbers < few) return 1;
+    if ((!plan.causal && plan.window.empty()) || cost.numbers < few) return 1;
     Mask mask;
     if (plan.causal) mask.add(BandRule(-1, 0, plan.offset));
     if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
@@ -73,8 +73,8 @@ double head_size(const Request& request) {
 
 }  // namespace
 
-AnswerCost answer_cost(const Request& request, const Plan& plan) {
-    const double seen = part_seen(plan);
+AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost) {
+    const double seen = part_seen(plan, cost);
     double bytes = 0, pieces = 0;
     plan.emit.for_each([&](ArrayId array) {
         const TextSize text = text_size(request, plan, array, seen);
@@ -84,7 +84,7 @@ AnswerCost answer_cost(const Request& request, const Plan& plan) {
     });
     const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),
-            std::max(plan.cost.memory, plan.cost.answer_memory + bytes + pieces + head)};
+            std::max(cost.memory, cost.answer_memory + bytes + pieces + head)};
 }
 
 }  // namespace attn::cli

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cli/request/request.hpp"
-#include "core/plan/plan.hpp"
+#include "core/layer/cost.hpp"
 
 namespace attn::cli {
 
@@ -14,6 +14,6 @@ struct AnswerCost {
 };
 
 /// The cost of an answer in a batch. The whole answer is in memory before it is written.
-AnswerCost answer_cost(const Request& request, const Plan& plan);
+AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost);
 
 }  // namespace attn::cli

@@ -295,9 +295,9 @@ void append_whole(std::string& line, std::string_view name, double number) {
 
 }  // namespace
 
-std::string cost_line(const Request& request, const Plan& plan) {
-    const AnswerCost cost = answer_cost(request, plan);
-    std::uint64_t bytes = cost.bytes;
+std::string cost_line(const Request& request, const Plan& plan, const Cost& cost) {
+    const AnswerCost answer = answer_cost(request, plan, cost);
+    std::uint64_t bytes = answer.bytes;
     for (const auto& [name, value] : head_of(request, plan))
         bytes += name.size() + value.size() + 4;
     plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
@@ -306,9 +306,9 @@ std::string cost_line(const Request& request, const Plan& plan) {
     io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", row_of(plan.mode).name);
     ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
-    append_whole(line, "flops", plan.cost.flops);
-    append_whole(line, "memory_bytes", cost.memory);
-    io::append_member(line, "output_numbers", plan.cost.numbers);
+    append_whole(line, "flops", cost.flops);
+    append_whole(line, "memory_bytes", answer.memory);
+    io::append_member(line, "output_numbers", cost.numbers);
     io::append_member(line, "output_bytes", bytes);
     return line + "}\n";
 }

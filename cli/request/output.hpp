@@ -51,7 +51,7 @@ void write_behind_head(io::Output& out, const Request& request,
                        const std::vector<NamedArray>& arrays, ThreadPool& workers);
 
 /// The cost of an answer in a batch as a line of JSON; see AnswerCost.
-std::string cost_line(const Request& request, const Plan& plan);
+std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
 
 /// Writes the result to the request's output, the parameters to the file of --save-weights, and the
 /// requested pictures. Each file is written completely or not at all.

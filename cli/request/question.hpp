@@ -7,6 +7,7 @@
 
 #include "cli/request/input.hpp"
 #include "cli/request/request.hpp"
+#include "core/layer/cost.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/operands.hpp"
 #include "core/plan/plan.hpp"
@@ -33,6 +34,7 @@ struct Question {
 struct PlannedQuestion {
     Question question;
     Plan plan;
+    Cost cost;  ///< its memory includes the question's text
 };
 
 struct Answer {
@@ -46,8 +48,8 @@ struct Answer {
 /// shape and io.
 Question read_question(RequestWithInput&& asked, const Runtime& runtime);
 
-/// Errors: those of make_plan, at their locations in the request.
-PlannedQuestion plan_question(Question question, PlanOptions options = {});
+/// Errors: those of make_plan and of memory, at their locations in the request.
+PlannedQuestion plan_question(Question question, const PlanOptions& options = {});
 
 /// Errors: those of compute.
 Answer answer(PlannedQuestion&& planned, const Runtime& runtime);

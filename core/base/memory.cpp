@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <new>
 
 #include "core/base/error.hpp"
@@ -58,13 +60,39 @@ constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 /// Below this size alignment gains nothing, and an aligned allocation costs more than the work.
 constexpr std::size_t small = 1024;
 
+/// Aligned sizes above this overflow.
+constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max() - large_page;
+
+thread_local constinit MemoryMeter* meter = nullptr;
+
+/// The address of every array of a dry run. It is not null, which means that an array is absent.
+void* no_memory() {
+    return reinterpret_cast<void*>(std::uintptr_t{cache_line});
+}
+
 std::align_val_t alignment_of(std::size_t bytes) {
     return std::align_val_t{bytes >= 2 * large_page ? large_page : cache_line};
 }
 
 }  // namespace
 
-void* allocate_numbers(std::size_t bytes) {
+MemoryMeter::MemoryMeter(Run run) : run_(run) {
+    meter = this;
+}
+
+MemoryMeter::~MemoryMeter() {
+    meter = nullptr;
+}
+
+MemoryMeter* MemoryMeter::active() {
+    return meter;
+}
+
+void* allocate_numbers(std::size_t count, std::size_t size) {
+    if (meter != nullptr) meter->add(static_cast<double>(count) * static_cast<double>(size));
+    if (is_dry_run()) return no_memory();
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > largest) throw std::bad_alloc();
     if (bytes <= small) return ::operator new(bytes);
     void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)
@@ -75,9 +103,12 @@ void* allocate_numbers(std::size_t bytes) {
     return data;
 }
 
-void free_numbers(void* data, std::size_t bytes) noexcept {
-    if (bytes <= small) return ::operator delete(data);
-    ::operator delete(data, alignment_of(bytes));
+void free_numbers(void* data, std::size_t count, std::size_t size) noexcept {
+    if (data == nullptr) return;
+    if (meter != nullptr) meter->add(-static_cast<double>(count) * static_cast<double>(size));
+    if (data == no_memory()) return;
+    if (count * size <= small) return ::operator delete(data);
+    ::operator delete(data, alignment_of(count * size));
 }
 
 }  // namespace attn

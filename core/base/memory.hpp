@@ -1,7 +1,8 @@
 // Large memory: requests beyond the limit are refused before the work starts; others use large
-// pages.
+// pages. What work needs is known from a dry run, which allocates nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -28,22 +29,47 @@ public:
     static bool is_part();
 };
 
-/// Memory aligned to 64 bytes, and from a few MiB on to a large page, which is requested: touching
-/// fresh memory is then several times as fast.
-void* allocate_numbers(std::size_t bytes);
-void free_numbers(void* data, std::size_t bytes) noexcept;
+/// Counts the bytes of the arrays that this thread allocates and frees during its lifetime. Not
+/// nested.
+class MemoryMeter {
+public:
+    /// In a dry run arrays have no memory. Whoever fills or reads one checks is_dry_run() first:
+    /// a forgotten check crashes.
+    enum class Run { dry, real };
 
-/// The same as an allocator of containers.
-template <class T>
-struct NumberAllocator {
-    using value_type = T;
-    NumberAllocator() = default;
-    template <class U>
-    NumberAllocator(const NumberAllocator<U>&) {}
-    T* allocate(std::size_t count) { return static_cast<T*>(allocate_numbers(count * sizeof(T))); }
-    void deallocate(T* data, std::size_t count) noexcept { free_numbers(data, count * sizeof(T)); }
-    friend bool operator==(const NumberAllocator&, const NumberAllocator&) { return true; }
+    explicit MemoryMeter(Run run);
+    MemoryMeter(const MemoryMeter&) = delete;
+    MemoryMeter& operator=(const MemoryMeter&) = delete;
+    ~MemoryMeter();
+
+    /// That of this thread; null if there is none.
+    static MemoryMeter* active();
+
+    bool is_dry() const { return run_ == Run::dry; }
+    double bytes() const { return bytes_; }  ///< of all arrays at this time
+    double peak() const { return peak_; }    ///< the most at any time
+
+    /// An allocation, or, if negative, a release.
+    void add(double bytes) {
+        bytes_ += bytes;
+        peak_ = std::max(peak_, bytes_);
+    }
+
+private:
+    Run run_;
+    double bytes_ = 0, peak_ = 0;
 };
+
+/// Whether arrays of this thread have no memory at present.
+inline bool is_dry_run() {
+    const MemoryMeter* meter = MemoryMeter::active();
+    return meter != nullptr && meter->is_dry();
+}
+
+/// Memory for `count` elements of `size` bytes, aligned to 64 bytes, and from a few MiB on to a
+/// large page, which is requested: touching fresh memory is then several times as fast.
+void* allocate_numbers(std::size_t count, std::size_t size);
+void free_numbers(void* data, std::size_t count, std::size_t size) noexcept;
 
 /// Uninitialised numbers in such memory.
 template <class T>
@@ -52,13 +78,13 @@ public:
     AlignedArray() = default;
     AlignedArray(const AlignedArray&) = delete;
     AlignedArray& operator=(const AlignedArray&) = delete;
-    ~AlignedArray() { free_numbers(data_, count_ * sizeof(T)); }
+    ~AlignedArray() { free_numbers(data_, count_, sizeof(T)); }
 
     /// Makes space for at least `count` numbers; growing discards the contents.
     void reserve(std::size_t count) {
         if (count <= count_) return;
-        free_numbers(std::exchange(data_, nullptr), std::exchange(count_, 0) * sizeof(T));
-        data_ = NumberAllocator<T>().allocate(count);
+        free_numbers(std::exchange(data_, nullptr), std::exchange(count_, 0), sizeof(T));
+        data_ = static_cast<T*>(allocate_numbers(count, sizeof(T)));
         count_ = count;
     }
     T* data() const { return data_; }

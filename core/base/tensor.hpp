@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -25,7 +26,7 @@ public:
 
     ShapedArray() = default;
     ShapedArray(const ShapedArray& other) : ShapedArray(other.shape_, other.size_) {
-        std::copy_n(other.data(), size_, data());
+        if (!is_dry_run()) std::copy_n(other.data(), size_, data());
     }
     ShapedArray(ShapedArray&& other) noexcept { swap(other); }
     ShapedArray& operator=(ShapedArray other) noexcept {
@@ -34,10 +35,13 @@ public:
     }
     ~ShapedArray() = default;
 
-    /// The elements are uninitialised: large memory is touched once, by the code that fills it.
+    /// The elements are uninitialised: large memory is touched once, by the code that fills it. In
+    /// a dry run the size may exceed every machine's memory.
     static ShapedArray from_shape(const Shape& shape) {
         std::size_t size = 1;
-        for (std::size_t length : shape) size *= length;
+        for (std::size_t length : shape)
+            if (__builtin_mul_overflow(size, length, &size))
+                size = std::numeric_limits<std::size_t>::max();
         return ShapedArray(shape, size);
     }
 
@@ -45,6 +49,7 @@ public:
     template <class U, class OtherShape>
     explicit ShapedArray(const ShapedArray<U, OtherShape>& other)
         : ShapedArray(shape_as(other.shape()), other.size()) {
+        if (is_dry_run()) return;
         std::transform(other.begin(), other.end(), begin(),
                        [](U value) { return static_cast<T>(value); });
     }
@@ -79,7 +84,9 @@ public:
         return data()[place(index...)];
     }
 
-    void fill(T value) { std::fill_n(data(), size_, value); }
+    void fill(T value) {
+        if (!is_dry_run()) std::fill_n(data(), size_, value);
+    }
 
     /// Changes the axes, keeping the elements.
     void reshape(Shape shape) { shape_ = std::move(shape); }

@@ -14,19 +14,18 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 namespace attn {
 
 /// One row of a product: sums[j] = sum_i row[i] * matrix[i, j], matrix being row-major with
-/// sums.size() columns. Every product and every sum is rounded to T, in the order i = 0, 1, ...
+/// `columns` columns. Every product and every sum is rounded to T, in the order i = 0, 1, ...
 template <class T>
-void multiply_row(const T* row, std::size_t length, const T* matrix, std::vector<T>& sums) {
-    std::fill(sums.begin(), sums.end(), T{0});
+void multiply_row(const T* row, std::size_t length, const T* matrix, std::size_t columns, T* sums) {
+    std::fill_n(sums, columns, T{0});
     for (std::size_t i = 0; i < length; ++i) {
         const T factor = row[i];
-        const T* from = matrix + i * sums.size();
-        for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += factor * from[j];
+        const T* from = matrix + i * columns;
+        for (std::size_t j = 0; j < columns; ++j) sums[j] += factor * from[j];
     }
 }
 

@@ -25,33 +25,34 @@ class FusedRun {
 public:
     /// `rows_in_order`: tiles are in the order of the rows of (batch, heads, q_len).
     FusedRun(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-             const FusedOutputs<T>& out, ThreadPool& workers, bool rows_in_order)
+             const FusedOutputs<T>& out, ThreadPool& workers, bool rows_in_order, bool weights)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), workers_(workers),
-          all_(sizes_of(kernel, call, out, workers, rows_in_order)), sizes_(all_.sizes),
+          all_(sizes_of(kernel, call, out, workers, rows_in_order, weights)), sizes_(all_.sizes),
           group_(all_.group()), by_rows_(all_.by_rows()), grid_(all_.grid()),
           dropout_(call.dropout, sizes_, call.first_query, *kernel.draws),
-          steps_(steps_taken(call, call.biases.size())), folds_scale_(!queries_leave_range()),
-          biases_(call.biases.size()), states_(workers.threads()) {
+          steps_(steps_taken(call, call.biases.size())),
+          states_(std::min(workers.threads(), grid_.items())) {
         if (!step_beyond_kernels(call).empty())
             throw std::logic_error("a step of the scores that fused kernels do not have");
-        for (std::size_t i = 0; i < biases_.size(); ++i)
-            biases_[i].assign(call.biases[i].values().begin(), call.biases[i].values().end());
-        for (WorkerState& state : states_) {
-            dropout_.reserve(state.keep);
-            state.discarded.reserve(d_v());
-        }
+        for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
+        for (WorkerState& state : states_) allocate(state);
+        if (grid_.parts > 1)
+            parts_.reserve(sizes_.batch * sizes_.heads * sizes_.queries, grid_.parts, d_v());
+        if (!is_dry_run()) folds_scale_ = !queries_leave_range();
     }
 
     void run() {
-        if (grid_.parts > 1)
-            parts_.reserve(sizes_.batch * sizes_.heads * sizes_.queries, grid_.parts, d_v());
+        if (is_dry_run()) return;
         run_items(0, grid_.items());
         if (grid_.parts > 1) join_parts();
     }
 
     void run_items(std::size_t first, std::size_t count) {
+        if (is_dry_run()) return;
         const std::vector<std::size_t> ends = dropout_.runs(count, workers_.threads());
-        workers_.run(ends.size(), [&](std::size_t run, std::size_t worker) {
+        WorkerSlots slots(workers_.threads());
+        workers_.run(ends.size(), [&](std::size_t run, std::size_t of_pool) {
+            const std::size_t worker = slots.of(of_pool);
             for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item) {
                 const bool is_last = item + 1 == ends[run];
                 const std::size_t next = item + (is_last ? workers_.threads() : 1);
@@ -78,9 +79,20 @@ private:
         TileKeep keep;
     };
 
+    void allocate(WorkerState& state) const {
+        for (std::size_t i = 0; i < grid_.tiles_per_item; ++i)
+            state.plans[i].reserve(call_.mask, keys_per_tile(), entries_.vector_lanes, by_rows_);
+        state.scratch.reserve(all_.scratch() * grid_.tiles_per_item);
+        state.weights.reserve(all_.weights_space());
+        state.discarded.reserve(d_v());
+        dropout_.reserve(state.keep);
+    }
+
+    std::size_t keys_per_tile() const { return grid_.parts == 1 ? sizes_.keys : part_keys; }
+
     static FusedSizes sizes_of(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                                const FusedOutputs<T>& out, const ThreadPool& workers,
-                               bool rows_in_order) {
+                               bool rows_in_order, bool weights) {
         const kernels::Entries<T>& entries = kernels::entries_of<T>(kernel);
         const auto& query = call.query.shape();
         return {{query[0], query[1], query[2], call.key.shape(2)},
@@ -94,7 +106,7 @@ private:
                 call.dropout.p != 0,
                 call.dropout.head_by_head,
                 rows_in_order,
-                out.weights != nullptr,
+                weights,
                 out.scores != nullptr};
     }
 
@@ -197,18 +209,13 @@ private:
         for (std::size_t l = 0; l < kernels::max_lanes; ++l)
             fill_lane(place, std::min(l, tile.lanes - 1), l, tile, steps, state.discarded.data());
 
-        const std::size_t scratch = all_.scratch();
-        state.scratch.reserve(scratch * grid_.tiles_per_item);
-        state.weights.reserve(all_.weights_space(out_.weights != nullptr));
-        tile.scratch = state.scratch.data() + scratch * i;
+        tile.scratch = state.scratch.data() + all_.scratch() * i;
         tile.weights_buffer = state.weights.data();
     }
 
     void fill_keys(const TilePlace& place, kernels::Tile<T>& tile, TilePlan& plan) const {
-        const KeyRange keys = grid_.parts == 1
-                                  ? KeyRange{0, sizes_.keys}
-                                  : KeyRange{place.part * part_keys,
-                                             std::min((place.part + 1) * part_keys, sizes_.keys)};
+        const std::size_t first = place.part * keys_per_tile();
+        const KeyRange keys{first, std::min(first + keys_per_tile(), sizes_.keys)};
         plan.make(call_.mask, place, call_.first_query, keys, entries_.vector_lanes, by_rows_);
         tile.strips = plan.strips().data();
         tile.strip_count = plan.strips().size();
@@ -223,7 +230,7 @@ private:
         const std::size_t at = row_of(place, row);
         tile.query[l] = call_.query.data() + at * d_k();
         tile.position[l] = static_cast<std::ptrdiff_t>(asked) + call_.offset.of(place.batch);
-        if (tile.has_sink) tile.sink[l] = static_cast<T>(call_.sink[head]);
+        if (tile.has_sink) tile.sink[l] = static_cast<T>(sink_of(call_.sink, head));
         const ScoreRow scores{call_,        call_.scale, call_.biases.data(),
                               sizes_.heads, d_k(),       place.batch,
                               head,         asked,       tile.position[l]};
@@ -270,7 +277,7 @@ private:
                     const std::size_t row = (b * sizes_.heads + h) * sizes_.queries + q;
                     const HeadRows<T>& to = out_.context;
                     const double sink =
-                        call_.sink.empty() ? no_sink : static_cast<T>(call_.sink[h]);
+                        call_.sink.empty() ? no_sink : static_cast<T>(sink_of(call_.sink, h));
                     const T logsumexp =
                         parts_.merge(row, sink, to.data + b * to.batch + h * to.head + q * to.row);
                     if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp;
@@ -288,8 +295,8 @@ private:
     TileGrid grid_;
     TileDropout dropout_;
     std::vector<StepUse> steps_;
-    bool folds_scale_;
-    std::vector<std::vector<T>> biases_;
+    bool folds_scale_ = false;
+    std::vector<Array<T>> biases_;
     std::vector<WorkerState> states_;
     KeySplits<T> parts_;
 };
@@ -300,7 +307,8 @@ class StreamedWeights {
 public:
     StreamedWeights(const kernels::Kernel& kernel, std::shared_ptr<const AttentionCall<T>> call,
                     bool scores, ThreadPool& workers)
-        : call_(std::move(call)), scores_(scores), run_(kernel, *call_, out_, workers, true) {
+        : call_(std::move(call)), scores_(scores),
+          run_(kernel, *call_, out_, workers, true, !scores) {
         constexpr std::size_t bytes = std::size_t{16} << 20;
         const std::size_t tile = run_.grid().lanes * call_->key.shape(2) * sizeof(T);
         at_once_ = std::max(2 * workers.threads(), bytes / tile);
@@ -351,7 +359,7 @@ RowStream<T> stream_weights(const kernels::Kernel& kernel,
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, ThreadPool& workers) {
-    FusedRun<T>(kernel, call, outputs, workers, false).run();
+    FusedRun<T>(kernel, call, outputs, workers, false, outputs.weights != nullptr).run();
 }
 
 template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "core/fused/row_parts.hpp"
-#include "core/fused/tile_dropout.hpp"
-
 namespace attn {
 namespace {
 
@@ -50,25 +47,8 @@ std::size_t FusedSizes::scratch() const {
     return by_rows() ? kernels::row_scratch_size(d_k) : kernels::scratch_size(lanes, d_k, d_v);
 }
 
-std::size_t FusedSizes::weights_space(bool writes_weights) const {
-    return by_rows() ? kernels::block_keys
-                     : kernels::weights_size(lanes, sizes.keys, writes_weights);
-}
-
-double FusedSizes::working_bytes(bool masked) const {
-    const auto number = [](std::size_t count) { return static_cast<double>(count); };
-    const TileGrid grid = this->grid();
-    const double of_tiles =
-        number(element) * number(scratch()) + TilePlan::bytes(sizes.keys, vector_lanes, masked);
-    const double of_worker = number(grid.tiles_per_item) * of_tiles +
-                             number(element) * (number(weights_space(weights)) + number(d_v));
-    const double of_parts =
-        grid.parts == 1
-            ? 0
-            : KeySplits<char>::numbers(sizes.batch * sizes.heads * sizes.queries, grid.parts, d_v) *
-                  number(element);
-    const double of_draws = drops ? number(threads) * TileDropout::bytes(sizes.keys) : 0;
-    return number(std::min(threads, grid.items())) * of_worker + of_parts + of_draws;
+std::size_t FusedSizes::weights_space() const {
+    return by_rows() ? kernels::block_keys : kernels::weights_size(lanes, sizes.keys, weights);
 }
 
 }  // namespace attn

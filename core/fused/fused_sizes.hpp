@@ -1,8 +1,9 @@
-// The sizes of a fused run, known in advance: its division into tiles and its working memory. The
-// run allocates by these functions, and the estimate of a plan adds them up.
+// The sizes of a fused run, known in advance: its division into tiles and its working memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <vector>
 
 #include "core/fused/tile_plan.hpp"
 
@@ -32,10 +33,24 @@ struct FusedSizes {
     /// Elements that a worker needs for each tile that it computes, and for the weights of those
     /// that it computes together.
     std::size_t scratch() const;
-    std::size_t weights_space(bool writes_weights) const;
+    std::size_t weights_space() const;
+};
 
-    /// Bytes of all workers while they compute. `masked`: a mask decides key by key.
-    double working_bytes(bool masked) const;
+/// Numbers the workers of one run of a pool in the order in which they begin: there are never more
+/// than items.
+class WorkerSlots {
+public:
+    explicit WorkerSlots(std::size_t threads) : slots_(threads, none) {}
+
+    std::size_t of(std::size_t worker) {
+        if (slots_[worker] == none) slots_[worker] = next_.fetch_add(1, std::memory_order_relaxed);
+        return slots_[worker];
+    }
+
+private:
+    static constexpr std::size_t none = ~std::size_t{0};
+    std::vector<std::size_t> slots_;
+    std::atomic<std::size_t> next_{0};
 };
 
 }  // namespace attn

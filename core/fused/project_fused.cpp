@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/memory.hpp"
+#include "core/fused/fused_sizes.hpp"
 #include "core/kernels/dispatch.hpp"
 
 namespace attn {
@@ -22,25 +23,34 @@ class ProjectionRun {
 public:
     ProjectionRun(const kernels::Kernel& kernel, const Tensor3<T>& x,
                   std::span<const ProjectionTo<T>> projections, ThreadPool& workers)
-        : entries_(kernels::entries_of<T>(kernel)), x_(x), d_in_(x.shape(2)), workers_(workers),
-          buffers_(workers.threads()) {
+        : entries_(kernels::entries_of<T>(kernel)), x_(x), d_in_(x.shape(2)),
+          rows_(rows_at_once<T>(d_in_)), workers_(workers) {
+        std::size_t count = 0;
+        bool crosses_heads = false;
+        for (const ProjectionTo<T>& to : projections) {
+            count += (columns_of(to) + lanes() - 1) / lanes();
+            crosses_heads |= to.heads > 1 && columns_of(to) / to.heads % lanes() != 0;
+        }
+        packed_.reserve(count * panel_size());
+        if (crosses_heads)
+            buffers_.reserve(std::min(workers.threads(), items(count)) * rows_ * lanes());
+        if (is_dry_run()) return;
+        panels_.reserve(count);
         for (const ProjectionTo<T>& to : projections)
-            for (std::size_t i = 0; i < panels_of(columns_of(to), lanes()); ++i)
-                panels_.push_back(
-                    {&to, i * lanes(), std::min(lanes(), columns_of(to) - i * lanes())});
-        packed_.reserve(panels_.size() * panel_size());
+            for (std::size_t first = 0; first < columns_of(to); first += lanes())
+                panels_.push_back({&to, first, std::min(lanes(), columns_of(to) - first)});
     }
 
     void run() {
+        if (is_dry_run()) return;
         workers_.run(panels_.size(), [&](std::size_t item, std::size_t) { pack(item); });
-        const std::size_t rows = rows_at_once<T>(d_in_);
-        const std::size_t blocks = (x_.shape(1) + rows - 1) / rows;
-        workers_.run(
-            x_.shape(0) * blocks * panels_.size(), [&](std::size_t item, std::size_t worker) {
-                const std::size_t panel = item % panels_.size(), block = item / panels_.size();
-                const std::size_t first = block % blocks * rows;
-                multiply(panel, block / blocks, first, std::min(rows, x_.shape(1) - first), worker);
-            });
+        WorkerSlots slots(workers_.threads());
+        workers_.run(items(panels_.size()), [&](std::size_t item, std::size_t worker) {
+            const std::size_t panel = item % panels_.size(), block = item / panels_.size();
+            const std::size_t first = block % blocks() * rows_;
+            multiply(panel, block / blocks(), first, std::min(rows_, x_.shape(1) - first),
+                     slots.of(worker));
+        });
     }
 
 private:
@@ -51,10 +61,11 @@ private:
     };
 
     std::size_t lanes() const { return entries_.lanes; }
-    std::size_t panel_size() const { return attn::panel_size(d_in_, lanes()); }
+    std::size_t panel_size() const { return (d_in_ + 1) * lanes(); }
+    std::size_t blocks() const { return (x_.shape(1) + rows_ - 1) / rows_; }
+    std::size_t items(std::size_t panels) const { return x_.shape(0) * blocks() * panels; }
     static std::size_t columns_of(const ProjectionTo<T>& to) {
-        return to.projection.weight.size() /
-               to.projection.weight.shape(to.projection.in_out ? 1 : 2);
+        return to.projection.groups() * to.projection.d_out();
     }
     /// (d_in, lanes), then the bias.
     T* packed(std::size_t panel) const { return packed_.data() + panel * panel_size(); }
@@ -83,7 +94,7 @@ private:
     }
 
     void multiply(std::size_t panel, std::size_t batch, std::size_t first_row, std::size_t rows,
-                  std::size_t worker) {
+                  std::size_t slot) {
         const auto& [to, first, columns] = panels_[panel];
         const std::size_t width = columns_of(*to) / to->heads;
         const HeadRows<T>& result = to->result;
@@ -102,23 +113,22 @@ private:
                                result.row};
         const bool in_one_head = first / width == (first + columns - 1) / width;
         if (in_one_head) return entries_.project(work);
-        AlignedArray<T>& buffer = buffers_[worker];
-        buffer.reserve(rows * columns);
-        work.out = buffer.data();
+        T* buffer = buffers_.data() + slot * rows_ * lanes();
+        work.out = buffer;
         work.out_stride = columns;
         entries_.project(work);
         for (std::size_t row = 0; row < rows; ++row)
             for (std::size_t c = 0; c < columns; ++c)
-                *at(row, first + c) = buffer.data()[row * columns + c];
+                *at(row, first + c) = buffer[row * columns + c];
     }
 
     const kernels::Entries<T>& entries_;
     const Tensor3<T>& x_;
-    std::size_t d_in_;
+    std::size_t d_in_, rows_;  // rows that one piece of work multiplies
     ThreadPool& workers_;
     std::vector<PanelPlace> panels_;
     AlignedArray<T> packed_;
-    std::vector<AlignedArray<T>> buffers_;
+    AlignedArray<T> buffers_;  // (slot, rows_, lanes), for panels that lie in several heads
 };
 
 }  // namespace

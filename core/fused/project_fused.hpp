@@ -10,16 +10,6 @@
 
 namespace attn {
 
-/// Elements of one projection's parameters as kernels read them: in panels of `lanes` columns, the
-/// last one filled up, each of `d_in` rows and the bias.
-constexpr std::size_t panels_of(std::size_t columns, std::size_t lanes) {
-    return (columns + lanes - 1) / lanes;
-}
-template <class Number>
-constexpr Number panel_size(Number d_in, Number lanes) {
-    return (d_in + 1) * lanes;
-}
-
 /// x W^T + b for each projection, x being (batch, rows, d_in). x is read once for all of them.
 /// Products are fused multiply-adds in the order of the inner dimension, starting from the bias;
 /// the answer does not depend on the number of threads.

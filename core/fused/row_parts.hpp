@@ -5,7 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <vector>
+
+#include "core/base/memory.hpp"
 
 namespace attn {
 
@@ -25,16 +26,10 @@ public:
     void reserve(std::size_t rows, std::size_t parts, std::size_t d_v) {
         parts_ = parts;
         d_v_ = d_v;
-        contexts_.resize(rows * parts * d_v);
-        shifts_.resize(rows * parts);
-        sums_.resize(rows * parts);
-        context_.resize(d_v);
-    }
-
-    /// The elements that are reserved.
-    static double numbers(std::size_t rows, std::size_t parts, std::size_t d_v) {
-        return static_cast<double>(rows) * static_cast<double>(parts) *
-               static_cast<double>(d_v + 2);
+        contexts_.reserve(rows * parts * d_v);
+        shifts_.reserve(rows * parts);
+        sums_.reserve(rows * parts);
+        context_.reserve(d_v);
     }
 
     T* context(std::size_t row, std::size_t part) {
@@ -42,19 +37,20 @@ public:
     }
 
     void set_sum(std::size_t row, std::size_t part, T shift, T sum) {
-        shifts_[row * parts_ + part] = shift;
-        sums_[row * parts_ + part] = sum;
+        shifts_.data()[row * parts_ + part] = shift;
+        sums_.data()[row * parts_ + part] = sum;
     }
 
     /// Writes the context of the whole row, d_v elements; returns the row's logsumexp.
     T merge(std::size_t row, double sink, T* to) {
         const T* shifts = shifts_.data() + row * parts_;
         const T* sums = sums_.data() + row * parts_;
+        double* whole = context_.data();
         double shift = sink;
         for (std::size_t part = 0; part < parts_; ++part)
             if (sums[part] != 0) shift = std::max(shift, static_cast<double>(shifts[part]));
         double sum = sink == no_sink ? 0 : std::exp(sink - shift);
-        std::fill(context_.begin(), context_.end(), 0.0);
+        std::fill_n(whole, d_v_, 0.0);
         for (std::size_t part = 0; part < parts_; ++part) {
             if (sums[part] == 0) continue;
             const double part_sum = static_cast<double>(sums[part]) *
@@ -62,17 +58,17 @@ public:
             sum += part_sum;
             const T* of_part = context(row, part);
             for (std::size_t c = 0; c < d_v_; ++c)
-                context_[c] += part_sum * static_cast<double>(of_part[c]);
+                whole[c] += part_sum * static_cast<double>(of_part[c]);
         }
         for (std::size_t c = 0; c < d_v_; ++c)
-            to[c] = static_cast<T>(sum == 0 ? 0 : context_[c] / sum);
+            to[c] = static_cast<T>(sum == 0 ? 0 : whole[c] / sum);
         return logsumexp_of<T>(shift, sum);
     }
 
 private:
     std::size_t parts_ = 1, d_v_ = 0;
-    std::vector<T> contexts_, shifts_, sums_;
-    std::vector<double> context_;  // of the current row
+    AlignedArray<T> contexts_, shifts_, sums_;
+    AlignedArray<double> context_;  // of the current row
 };
 
 }  // namespace attn

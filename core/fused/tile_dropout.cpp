@@ -7,7 +7,7 @@ namespace attn {
 TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::size_t first_query,
                          const kernels::Draws& draws)
     : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
-    if (!drops() || dropout.p == 1) return;
+    if (!drops() || dropout.p == 1 || is_dry_run()) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
     streams_.emplace_back(dropout.p, dropout.stream, *dropout.generator, draws);
     while (one_a_head && streams_.size() < sizes.heads)
@@ -23,8 +23,9 @@ std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
 
 void TileDropout::reserve(TileKeep& buffer) const {
     if (!drops()) return;
-    buffer.keys.resize(words() * 64);
-    buffer.rows.resize(kernels::max_lanes * words());
+    buffer.keys.reserve(words() * 64);
+    buffer.rows.reserve(kernels::max_lanes * words());
+    if (streams_.empty() && !is_dry_run()) std::fill_n(buffer.keys.data(), words() * 64, 0);
 }
 
 std::vector<std::size_t> TileDropout::runs(std::size_t tiles, std::size_t threads) const {
@@ -59,7 +60,7 @@ const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
     for (std::size_t w = first_word; w < end_word; ++w) {
         std::uint64_t* block = buffer.keys.data() + w * 64;
         for (std::size_t row = 0; row < 64; ++row)
-            block[row] = row < place.queries ? buffer.rows[row * words() + w] : 0;
+            block[row] = row < place.queries ? buffer.rows.data()[row * words() + w] : 0;
         transpose_bits(block);
     }
     return buffer.keys.data();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/memory.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/operator/dropout.hpp"
 
@@ -12,7 +13,7 @@ namespace attn {
 
 /// One worker's buffer for the decisions of a tile, and the stream that it draws them from.
 struct TileKeep {
-    std::vector<std::uint64_t> rows, keys;
+    AlignedArray<std::uint64_t> rows, keys;
     std::optional<KeepBits> stream;
     std::size_t first_head = 0;   ///< where each head has a stream
     std::uint64_t decisions = 0;  ///< drawn or skipped in the stream
@@ -28,10 +29,6 @@ public:
 
     /// Reserves the buffer that `keep` needs.
     void reserve(TileKeep& buffer) const;
-    static double bytes(std::size_t keys) {
-        constexpr std::size_t words_a_key = 1 + kernels::max_lanes / 64;
-        return static_cast<double>(keys) * words_a_key * sizeof(std::uint64_t);
-    }
 
     /// The ends of runs of `tiles` that are best given to one worker each, in order, since skipping
     /// the draws of others takes time. Long runs come first, so that all workers end together.

@@ -46,15 +46,24 @@ TilePlace TileGrid::place(std::size_t tile) const {
             part};
 }
 
+void TilePlan::reserve(const Mask& mask, std::size_t keys, std::size_t vector_lanes, bool by_rows) {
+    const bool has_rules = !mask.rules().empty();
+    const std::size_t blocks = keys / block_keys + 2;
+    strips_.reserve(blocks * (has_rules && !by_rows ? block_keys / vector_lanes : 1));
+    if (has_rules) seen_.reserve(keys);
+}
+
 void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_query,
                     KeyRange keys, std::size_t vector_lanes, bool by_rows) {
     const std::size_t lanes = place.heads * place.queries;
+    reserve(mask, keys.end - keys.first, vector_lanes, by_rows);
+    first_key_ = keys.first;
     first_index_ = first_query + place.first_query;
     vector_lanes_ = vector_lanes;
     by_rows_ = by_rows;
     vectors_ = (lanes + vector_lanes - 1) / vector_lanes;
     lanes_ = ~std::uint64_t{0} >> (64 - lanes);
-    strips_.clear();
+    count_ = 0;
 
     KeyRange hull{keys.end, keys.first};
     for (std::size_t h = 0; h < place.heads; ++h) {
@@ -67,14 +76,12 @@ void TilePlan::make(const Mask& mask, const TilePlace& place, std::size_t first_
     for (std::size_t first = hull.first; first < hull.end;) {
         const std::size_t end = std::min((first / block_keys + 1) * block_keys, hull.end);
         add_block(mask, place,
-                  {place.batch, place.first_head, first_index_, place.queries, first, end - first},
-                  keys.end);
+                  {place.batch, place.first_head, first_index_, place.queries, first, end - first});
         first = end;
     }
 }
 
-/// `end`: of all keys of the tile.
-void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block, std::size_t end) {
+void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block) {
     bool all = true, none = true;
     for (std::size_t h = 0; h < place.heads; ++h) {
         block.head = place.first_head + h;
@@ -83,31 +90,33 @@ void TilePlan::add_block(const Mask& mask, const TilePlace& place, Block block, 
         none = none && cover == Coverage::none;
     }
     if (none) return;
-    if (all) return strips_.push_back({block.first_key, block.keys, 0, vectors_, nullptr, true});
-    // Allocated for all keys at once, since strips point into it.
-    if (seen_.size() < end) seen_.resize(end);
-    std::uint64_t* seen = seen_.data() + block.first_key;
+    const auto add_whole = [&](const std::uint64_t* visible) {
+        strips_.data()[count_++] = {block.first_key, block.keys, 0, vectors_, visible, true};
+    };
+    if (all) return add_whole(nullptr);
+    std::uint64_t* seen = seen_.data() + (block.first_key - first_key_);
     std::fill_n(seen, block.keys, lanes_);
     for (std::size_t h = 0; h < place.heads; ++h) {
         block.head = place.first_head + h;
         mask.block_unseen(block, h * place.queries, seen);
     }
-    if (by_rows_) return strips_.push_back({block.first_key, block.keys, 0, vectors_, seen, true});
+    if (by_rows_) return add_whole(seen);
     cut_block(block);
 }
 
 /// Strips of the block, with the vectors of lanes that have visible keys in them. Along a diagonal,
 /// each strip of as many keys as a vector has lanes drops one vector.
 void TilePlan::cut_block(const Block& block) {
-    const std::size_t before = strips_.size();
+    const std::size_t before = count_;
     const std::size_t end = block.first_key + block.keys;
     const std::uint64_t vector = ~std::uint64_t{0} >> (64 - vector_lanes_);
     for (std::size_t key = block.first_key; key < end; key += vector_lanes_) {
         const std::size_t keys = std::min(vector_lanes_, end - key);
         std::uint64_t any = 0, every = ~std::uint64_t{0};
-        for (std::size_t k = key; k < key + keys; ++k) {
-            any |= seen_[k];
-            every &= seen_[k];
+        const std::uint64_t* seen = seen_.data() + (key - first_key_);
+        for (std::size_t k = 0; k < keys; ++k) {
+            any |= seen[k];
+            every &= seen[k];
         }
         if (any == 0) continue;
         Strip strip{key, keys, 0, vectors_, nullptr, false};
@@ -116,15 +125,15 @@ void TilePlan::cut_block(const Block& block) {
         const std::size_t first_lane = strip.first_vector * vector_lanes_;
         const std::size_t lanes = strip.end_vector * vector_lanes_ - first_lane;
         const std::uint64_t wanted = ~std::uint64_t{0} >> (64 - lanes) << first_lane & lanes_;
-        if ((every & wanted) != wanted) strip.visible = seen_.data() + key;
-        add_strip(strip, strips_.size() > before);
+        if ((every & wanted) != wanted) strip.visible = seen;
+        add_strip(strip, count_ > before);
     }
-    if (strips_.size() > before) strips_.back().ends_block = true;
+    if (count_ > before) strips_.data()[count_ - 1].ends_block = true;
 }
 
 void TilePlan::add_strip(const Strip& strip, bool may_join) {
     if (may_join) {
-        Strip& last = strips_.back();
+        Strip& last = strips_.data()[count_ - 1];
         const bool alike = last.first_vector == strip.first_vector &&
                            last.end_vector == strip.end_vector &&
                            (last.visible == nullptr) == (strip.visible == nullptr) &&
@@ -134,7 +143,7 @@ void TilePlan::add_strip(const Strip& strip, bool may_join) {
             return;
         }
     }
-    strips_.push_back(strip);
+    strips_.data()[count_++] = strip;
 }
 
 }  // namespace attn

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
+#include "core/base/memory.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/operator/mask.hpp"
 
@@ -64,33 +65,29 @@ public:
     void make(const Mask& mask, const TilePlace& place, std::size_t first_query, KeyRange keys,
               std::size_t vector_lanes, bool by_rows);
 
-    const std::vector<kernels::Strip>& strips() const { return strips_; }
+    /// Allocates what `make` needs for so many keys.
+    void reserve(const Mask& mask, std::size_t keys, std::size_t vector_lanes, bool by_rows);
 
-    /// The approximate memory of a plan for so many keys. `masked`: a mask decides key by key, and
-    /// divides every block.
-    static double bytes(std::size_t keys, std::size_t vector_lanes, bool masked) {
-        const auto count = static_cast<double>(keys);
-        const double strips =
-            1 + count / static_cast<double>(masked ? vector_lanes : kernels::block_keys);
-        return strips * sizeof(kernels::Strip) + (masked ? count * sizeof(std::uint64_t) : 0);
-    }
+    std::span<const kernels::Strip> strips() const { return {strips_.data(), count_}; }
 
     /// From the first key of the strips to the last.
     KeyRange seen() const {
-        if (strips_.empty()) return {0, 0};
-        return {strips_.front().first_key, strips_.back().first_key + strips_.back().keys};
+        if (count_ == 0) return {0, 0};
+        const kernels::Strip& last = strips().back();
+        return {strips().front().first_key, last.first_key + last.keys};
     }
 
 private:
-    void add_block(const Mask& mask, const TilePlace& place, Block block, std::size_t end);
+    void add_block(const Mask& mask, const TilePlace& place, Block block);
     void cut_block(const Block& block);
     void add_strip(const kernels::Strip& strip, bool may_join);
 
-    std::size_t first_index_ = 0, vector_lanes_ = 0, vectors_ = 0;
+    std::size_t first_key_ = 0, first_index_ = 0, vector_lanes_ = 0, vectors_ = 0;
     bool by_rows_ = false;
     std::uint64_t lanes_ = 0;  // a bit for each
-    std::vector<kernels::Strip> strips_;
-    std::vector<std::uint64_t> seen_;  // per key, if its block is not visible to all lanes
+    AlignedArray<kernels::Strip> strips_;
+    std::size_t count_ = 0;
+    AlignedArray<std::uint64_t> seen_;  // from first_key_, in blocks not visible to all lanes
 };
 
 }  // namespace attn

@@ -22,6 +22,7 @@ template <class T>
 Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
     const std::size_t rows = x.shape(1), d = x.shape(2) / heads;
     Tensor4<T> split = Tensor4<T>::from_shape({x.shape(0), heads, rows, d});
+    if (is_dry_run()) return split;
     const T* from = x.data();
     for (std::size_t batch = 0; batch < x.shape(0); ++batch)
         for (std::size_t row = 0; row < rows; ++row)
@@ -35,6 +36,7 @@ template <class T>
 Tensor3<T> join_heads(const Tensor4<T>& x) {
     const std::size_t heads = x.shape(1), rows = x.shape(2), d = x.shape(3);
     Tensor3<T> joined = Tensor3<T>::from_shape({x.shape(0), rows, heads * d});
+    if (is_dry_run()) return joined;
     T* to = joined.data();
     for (std::size_t batch = 0; batch < x.shape(0); ++batch)
         for (std::size_t row = 0; row < rows; ++row)
@@ -47,6 +49,7 @@ Tensor3<T> join_heads(const Tensor4<T>& x) {
 template <class T>
 Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {
     Tensor4<T> copies = Tensor4<T>::from_shape({x.shape(0), heads, x.shape(1), x.shape(2)});
+    if (is_dry_run()) return copies;
     const std::size_t matrix = x.shape(1) * x.shape(2);
     T* to = copies.data();
     for (std::size_t batch = 0; batch < x.shape(0); ++batch)
@@ -60,6 +63,7 @@ template <class T>
 Tensor4<T> row_of_heads(const Tensor4<T>& x, std::size_t row) {
     const std::size_t rows = x.shape(2), d = x.shape(3);
     Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), 1, d});
+    if (is_dry_run()) return picked;
     for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
         std::copy_n(x.data() + (matrix * rows + row) * d, d, picked.data() + matrix * d);
     return picked;
@@ -71,6 +75,7 @@ Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {
     const std::size_t d = first.shape(3);
     Tensor4<T> joined = Tensor4<T>::from_shape(
         {first.shape(0), first.shape(1), first.shape(2) + second.shape(2), d});
+    if (is_dry_run()) return joined;
     T* to = joined.data();
     for (std::size_t matrix = 0; matrix < first.shape(0) * first.shape(1); ++matrix)
         for (const Tensor4<T>* x : {&first, &second}) {

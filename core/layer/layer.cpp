@@ -1,20 +1,17 @@
-// Attention layers: projections, heads, operator, output projection. Every function follows the
+// A layer: its stages in order, its parameters, its masks and draws. Every function follows the
 // plan, so that a model can use one plan per block.
 #include "core/layer/layer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/heads.hpp"
 #include "core/layer/mask_rows.hpp"
+#include "core/layer/stages.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
-#include "core/operator/rope.hpp"
-#include "core/plan/backend.hpp"
 
 namespace attn {
 namespace {
@@ -44,11 +41,21 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
     if (weights.out) record("W_out", "b_out", *weights.out);
 }
 
+/// Where the weights' draws begin. Seeding takes time, so it is left out if nothing is drawn.
+TorchGenerator generator_of(const Plan& plan) {
+    static const TorchGenerator unused(0);
+    const bool draws = plan.parameters.source == Parameters::Source::drawn || plan.dropout.p != 0;
+    if (!draws || is_dry_run()) return unused;
+    TorchGenerator generator(plan.parameters.seed.bits);
+    generator.skip(plan.parameters.skip);
+    return generator;
+}
+
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
 Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
     Dropout dropout{plan.dropout.p, plan.dropout.stream, plan.independent_heads(), plan.q_len};
-    if (plan.dropout.p == 0) return dropout;
+    if (plan.dropout.p == 0 || is_dry_run()) return dropout;
     dropout.generator = weights_generator;
     if (plan.dropout.has_own_generator) {
         dropout.generator = TorchGenerator(plan.dropout.seed.bits);
@@ -73,46 +80,9 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.biases = std::move(masks.biases);
 }
 
-/// The state that the steps of a layer share.
 template <class T>
-struct Work {
-    const Plan& plan;
-    ThreadPool& pool;
-    Recorder& recorder;
-    TorchGenerator& generator;
-
-    void project(const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) const {
-        plan.backend->entries<T>().project(plan, x, to, pool);
-    }
-};
-
-template <class T>
-HeadRows<T> rows_of(Tensor4<T>& x) {
-    const std::size_t row = x.shape(3), head = x.shape(2) * row;
-    return {x.data(), x.shape(1) * head, head, row};
-}
-
-/// Only the query rows that are computed.
-template <class T>
-Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
-    return plan.rows == plan.q_len ? std::move(queries) : row_of_heads(queries, plan.first_query);
-}
-
-/// (batch, tokens, d_in), after the norm if there is one.
-template <class T>
-Tensor3<T> tokens_of(const Work<T>& work, Operands& operands) {
-    Tensor3<T> x = as_batch(operands.inputs.take<T>());
-    work.recorder.record("inputs", x);
-    if (!operands.norm) return x;
-    for (std::size_t at = 0; at < x.size(); at += work.plan.d_in)
-        normalise(*operands.norm, std::span<T>(x.data() + at, work.plan.d_in));
-    work.recorder.record("normed_inputs", x);
-    return x;
-}
-
-template <class T>
-std::shared_ptr<const LayerWeights<T>> weights_of(const Work<T>& work, const Operands& operands) {
-    const Plan& plan = work.plan;
+std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operands& operands,
+                                                  TorchGenerator& generator) {
     if (plan.parameters.source == Parameters::Source::none) return nullptr;
     if (operands.weights)
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
@@ -128,161 +98,49 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Work<T>& work, const Ope
                             plan.d_out,
                             size(Axis::groups)};
     return std::make_shared<const LayerWeights<T>>(
-        draw_weights<T>(plan.parameters, sizes, work.generator));
+        draw_weights<T>(plan.parameters, sizes, generator));
 }
 
-/// Without projections each head takes its own columns of the input; each independent head is a
-/// separate layer and takes all of them.
-template <class T>
-Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
-    return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
-}
-
-/// Queries of x, keys and values of the source, which may be x. Null weights: no projections.
-template <class T>
-void make_heads(const Work<T>& work, const Tensor3<T>& x, const Tensor3<T>& source,
-                const LayerWeights<T>* weights, AttentionCall<T>& call) {
-    const Plan& plan = work.plan;
-    if (weights == nullptr) {
-        call.query = query_rows(plan, heads_of_tokens(plan, x));
-        call.key = call.value = heads_of_tokens(plan, source);
-        return;
-    }
-    const std::size_t heads = plan.heads, kv_heads = plan.kv_heads;
-    const auto allocate = [](const Tensor3<T>& tokens, std::size_t count, std::size_t width) {
-        return Tensor4<T>::from_shape({tokens.shape(0), count, tokens.shape(1), width});
-    };
-    call.query = allocate(x, heads, plan.d_k);
-    call.key = allocate(source, kv_heads, plan.d_k);
-    call.value = allocate(source, kv_heads, plan.d_v);
-    const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
-                                   {weights->key, kv_heads, rows_of(call.key)},
-                                   {weights->value, kv_heads, rows_of(call.value)}};
-    const std::span<const ProjectionTo<T>> to(all);
-    const std::size_t of_x = &x == &source ? 3 : 1;
-    work.project(x, to.first(of_x));
-    if (of_x == 1) work.project(source, to.last(2));
-    call.query = query_rows(plan, std::move(call.query));
-}
-
-template <class T>
-void prepend(const Plan& plan, Array<T> past, Tensor4<T>& fresh) {
-    fresh = join_rows(unpack(std::move(past), plan, plan.kv_heads, false), fresh);
-}
-
-/// Everything of the call except the queries, keys and values, which are set.
-template <class T>
-void finish_call(const Work<T>& work, Operands& operands, AttentionCall<T>& call) {
-    const Plan& plan = work.plan;
-    Recorder& recorder = work.recorder;
-    recorder.record("unrotated_queries", call.query);
-    recorder.record("unrotated_keys", call.key);
-    // New tokens follow the cached ones, whose keys were rotated when they were new.
-    if (!plan.rope.frequencies.empty()) {
-        rotate(call.query, plan.rope.pairs, plan.rope.frequencies,
-               plan.past_len + plan.first_query);
-        rotate(call.key, plan.rope.pairs, plan.rope.frequencies, plan.past_len);
-    }
-    recorder.record("queries", call.query);
-    recorder.record("keys", call.key);
-    recorder.record("values", call.value);
-    if (plan.past_len != 0) {
-        prepend(plan, operands.past_key.take<T>(), call.key);
-        prepend(plan, operands.past_value.take<T>(), call.value);
-    }
-    recorder.record("present_key", call.key);
-    recorder.record("present_value", call.value);
-    add_rules(call, plan, operands);
-    call.dropout = dropout_of(plan, work.generator);
-}
-
-/// (batch, heads, q_len, d_v). Consumes the call.
-template <class T>
-Tensor4<T> attend_apart(const Work<T>& work, AttentionCall<T>& call) {
-    const Plan& plan = work.plan;
-    Tensor4<T> context = Tensor4<T>::from_shape({plan.batch, plan.heads, plan.rows, plan.d_v});
-    plan.backend->entries<T>().attend(plan, std::move(call), rows_of(context), work.recorder,
-                                      work.pool);
-    return context;
-}
-
-/// (batch, q_len, heads * d_v). Consumes the call.
-template <class T>
-Tensor3<T> attend_joined(const Work<T>& work, AttentionCall<T>& call) {
-    const Plan& plan = work.plan;
-    const std::size_t row = plan.heads * plan.d_v;
-    Tensor3<T> joined = Tensor3<T>::from_shape({plan.batch, plan.rows, row});
-    plan.backend->entries<T>().attend(plan, std::move(call),
-                                      {joined.data(), plan.rows * row, plan.d_v, row},
-                                      work.recorder, work.pool);
-    return joined;
-}
-
-template <class T>
-Tensor3<T> project_out(const Work<T>& work, const Tensor3<T>& joined,
-                       const Projection<T>& projection) {
-    Tensor3<T> context =
-        Tensor3<T>::from_shape({joined.shape(0), joined.shape(1), projection.d_out()});
-    const std::size_t row = context.shape(2);
-    const ProjectionTo<T> to{projection, 1, {context.data(), context.shape(1) * row, 0, row}};
-    work.project(joined, std::span(&to, 1));
-    return context;
-}
-
-template <class T>
-void run_operator(const Work<T>& work, Operands& operands) {
-    const Plan& plan = work.plan;
-    AttentionCall<T> call;
-    call.query = query_rows(plan, unpack(operands.query.take<T>(), plan, plan.heads, plan.packed));
-    call.key = unpack(operands.key.take<T>(), plan, plan.kv_heads, plan.packed);
-    call.value = unpack(operands.value.take<T>(), plan, plan.kv_heads, plan.packed);
-    finish_call(work, operands, call);
-    if (plan.packed)
-        work.recorder.record("context_vectors", attend_joined(work, call));
-    else
-        work.recorder.record("context_vectors", attend_apart(work, call));
-}
-
-/// From tokens to context vectors, (batch, q_len, d_out).
-template <class T>
-Tensor3<T> run_layer(const Work<T>& work, Operands& operands, const LayerWeights<T>* weights) {
-    AttentionCall<T> call;
-    {
-        const Tensor3<T> x = tokens_of(work, operands);
-        Tensor3<T> context;
-        const bool has_context = row_of(work.plan.mode).context;
-        if (has_context) context = as_batch(operands.context.take<T>());
-        make_heads(work, x, has_context ? context : x, weights, call);
-    }
-    finish_call(work, operands, call);
-    const Tensor3<T> joined = attend_joined(work, call);
-    return weights != nullptr && weights->out ? project_out(work, joined, *weights->out) : joined;
-}
-
-void keep_token_ids(const std::vector<std::int64_t>& token_ids, Recorder& recorder) {
-    if (token_ids.empty()) return;
-    Array<std::int64_t> ids = Array<std::int64_t>::from_shape({token_ids.size()});
-    std::copy(token_ids.begin(), token_ids.end(), ids.begin());
+void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
+    if (!recorder.records("token_ids")) return;
+    Array<std::int64_t> ids = Array<std::int64_t>::from_shape({plan.q_len});
+    std::copy(operands.token_ids.begin(), operands.token_ids.end(), ids.begin());
     recorder.keep_as_is("token_ids", std::move(ids));
+}
+
+/// Queries, keys and values of the tokens, which are freed.
+template <class T>
+AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
+                                const LayerWeights<T>* weights) {
+    Tensor3<T> x = as_batch(operands.inputs.take<T>());
+    stage.recorder.record("inputs", x);
+    x = norm(stage, operands.norm, std::move(x));
+    if (!row_of(stage.plan.mode).context) return project(stage, weights, x, x);
+    return project(stage, weights, x, as_batch(operands.context.take<T>()));
 }
 
 template <class T>
 Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder recorder(plan.emit, plan.shown);
-    TorchGenerator generator(plan.parameters.seed.bits);
-    generator.skip(plan.parameters.skip);
-    const Work<T> work{plan, pool, recorder, generator};
-    if (!row_of(plan.mode).projects) {
-        run_operator(work, operands);
-        return {recorder.take(), std::nullopt};
-    }
-    keep_token_ids(operands.token_ids, recorder);
-    const std::shared_ptr<const LayerWeights<T>> weights = weights_of(work, operands);
+    const Stage stage{plan, pool, recorder};
+    TorchGenerator generator = generator_of(plan);
+
+    keep_token_ids(plan, operands, recorder);
+    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
     if (weights != nullptr) keep_weights(*weights, recorder);
-    recorder.record("context_vectors", run_layer(work, operands, weights.get()));
-    Result result{recorder.take(), std::nullopt};
-    if (weights != nullptr) result.weights = weights;
-    return result;
+    AttentionCall<T> call = row_of(plan.mode).projects
+                                ? project_tokens(stage, operands, weights.get())
+                                : split(stage, operands.query.take<T>(), operands.key.take<T>(),
+                                        operands.value.take<T>());
+    rotate_and_append(stage, call, operands.past_key.take<T>(), operands.past_value.take<T>());
+    add_rules(call, plan, operands);
+    call.dropout = dropout_of(plan, generator);
+    Tensor4<T> context = attend(stage, std::move(call));
+    if (weights != nullptr && weights->out)
+        context = project_out(stage, *weights->out, std::move(context));
+    recorder.record("context_vectors", context);
+    return {recorder.take(),
+            weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
 }
 
 }  // namespace

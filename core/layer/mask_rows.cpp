@@ -40,12 +40,12 @@ template <std::size_t index>
 void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
     constexpr OperandMask mask = operand_masks[index];
     if ((operands.*mask.values).dimension() == 0) return;
-    const Array<double> values =
+    Array<double> values =
         as_mask(std::move(operands.*mask.values), mask.key == "key_padding_mask");
     if (operands.*mask.is_boolean)
-        masks.rules.add(BooleanRule(values, plan.keeps_true), row.allowed);
+        masks.rules.add(BooleanRule(std::move(values), plan.keeps_true), row.allowed);
     else
-        masks.biases.emplace_back(values, 0);
+        masks.biases.emplace_back(std::move(values), 0);
 }
 
 std::string boolean_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {

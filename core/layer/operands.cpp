@@ -1,5 +1,8 @@
 #include "core/layer/operands.hpp"
 
+#include <memory>
+#include <utility>
+
 namespace attn {
 namespace {
 
@@ -16,18 +19,37 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
     return shapes;
 }
 
+constexpr std::pair<Shape OperandShapes::*, RealArray Operands::*> real_operands[] = {
+    {&OperandShapes::inputs, &Operands::inputs},
+    {&OperandShapes::context, &Operands::context},
+    {&OperandShapes::query, &Operands::query},
+    {&OperandShapes::key, &Operands::key},
+    {&OperandShapes::value, &Operands::value},
+    {&OperandShapes::past_key, &Operands::past_key},
+    {&OperandShapes::past_value, &Operands::past_value}};
+
+template <class T>
+Projection<T> allocated(const ProjectionShape& s) {
+    Projection<T> p;
+    p.in_out = s.in_out;
+    p.weight = Tensor3<T>::from_shape(
+        {s.groups, s.in_out ? s.d_in : s.d_out, s.in_out ? s.d_out : s.d_in});
+    p.bias = Tensor2<T>::from_shape({s.has_bias ? s.groups : 0, s.d_out});
+    return p;
+}
+
+template <class T>
+AnyLayerWeights allocated(const WeightShapes& s) {
+    LayerWeights<T> weights{allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}};
+    if (s.out) weights.out = allocated<T>(*s.out);
+    return std::make_shared<const LayerWeights<T>>(std::move(weights));
+}
+
 }  // namespace
 
 OperandShapes shapes_of(const Operands& operands) {
     OperandShapes shapes;
-    for (const auto& [shape, array] : {std::pair(&shapes.inputs, &operands.inputs),
-                                       {&shapes.context, &operands.context},
-                                       {&shapes.query, &operands.query},
-                                       {&shapes.key, &operands.key},
-                                       {&shapes.value, &operands.value},
-                                       {&shapes.past_key, &operands.past_key},
-                                       {&shapes.past_value, &operands.past_value}})
-        *shape = array->shape();
+    for (const auto& [shape, array] : real_operands) shapes.*shape = (operands.*array).shape();
     shapes.mask = operands.mask.shape();
     shapes.key_padding_mask = operands.key_padding_mask.shape();
     shapes.mask_is_boolean = operands.mask_is_boolean;
@@ -38,6 +60,22 @@ OperandShapes shapes_of(const Operands& operands) {
                                     *operands.weights);
     if (operands.norm) shapes.norm = operands.norm->weight.size();
     return shapes;
+}
+
+Operands allocate_operands(const OperandShapes& shapes, Dtype dtype) {
+    Operands operands;
+    for_dtype(dtype, [&]<class T>(T) {
+        for (const auto& [shape, array] : real_operands)
+            if (!(shapes.*shape).empty()) operands.*array = Array<T>::from_shape(shapes.*shape);
+        if (shapes.weights) operands.weights = allocated<T>(*shapes.weights);
+    });
+    if (!shapes.mask.empty()) operands.mask = Array<double>::from_shape(shapes.mask);
+    if (!shapes.key_padding_mask.empty())
+        operands.key_padding_mask = Array<double>::from_shape(shapes.key_padding_mask);
+    operands.mask_is_boolean = shapes.mask_is_boolean;
+    operands.key_padding_mask_is_boolean = shapes.key_padding_mask_is_boolean;
+    if (shapes.norm) operands.norm.emplace();
+    return operands;
 }
 
 }  // namespace attn

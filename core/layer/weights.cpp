@@ -79,6 +79,7 @@ LayerWeights<T> draw_weights(const Parameters& parameters, const WeightSizes& si
     if (parameters.out_proj)
         weights.out =
             make_projection<T>(parameters, 1, sizes.joined, sizes.d_out, parameters.out_bias);
+    if (is_dry_run()) return weights;
     if (parameters.init == Init::mha) {
         draw_mha(weights, generator);
         return weights;

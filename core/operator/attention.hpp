@@ -13,6 +13,11 @@
 
 namespace attn {
 
+/// A head's sink; `sink` holds one for all heads, or one each.
+inline double sink_of(const std::vector<double>& sink, std::size_t head) {
+    return sink[sink.size() == 1 ? 0 : head];
+}
+
 /// One call of the operator, per batch entry and head:
 /// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
 /// score_steps.hpp.
@@ -25,7 +30,7 @@ struct AttentionCall : ScoreSettings {
     std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity blocks
     Mask mask;                      ///< all other masks
     MaskMethod mask_method = MaskMethod::neg_inf;
-    std::vector<double> sink;     ///< (heads), a logit in the denominator; empty: none
+    std::vector<double> sink;     ///< a logit in the denominator, see sink_of; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
     PositionOffset offset;
     Dropout dropout;

@@ -128,6 +128,7 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
         mask.fill(p == 0 ? T{1} : T{0});
         return mask;
     }
+    if (is_dry_run()) return mask;
     // PyTorch divides the mask of ones by 1 - p in the tensor's type.
     const T values[] = {T{0}, T{1} / static_cast<T>(1 - p)};
     const std::size_t kept = extent.kept_rows * extent.columns;
@@ -153,7 +154,8 @@ template <class T>
 Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape) {
     const auto [batch, heads, rows, keys] = shape;
-    TorchGenerator generator = d.generator.value_or(TorchGenerator(0));
+    static const TorchGenerator unused(0);  // if p is 0, and in a dry run
+    TorchGenerator generator = d.generator ? *d.generator : unused;
     DropoutExtent extent{batch, heads, d.q_len, keys, first_query, rows};
     if (!d.head_by_head) return dropout_mask<T>(d.p, d.stream, extent, generator);
     Tensor4<T> mask = Tensor4<T>::from_shape(shape);
@@ -161,6 +163,7 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
     const std::size_t matrix = rows * keys;
     for (std::size_t head = 0; head < heads; ++head) {
         const Tensor4<T> one = dropout_mask<T>(d.p, d.stream, extent, generator);
+        if (is_dry_run()) break;
         for (std::size_t b = 0; b < batch; ++b)
             std::copy_n(one.data() + b * matrix, matrix, mask.data() + (b * heads + head) * matrix);
     }

@@ -95,9 +95,9 @@ KeyRange LengthRule::range(const Block& b) const {
     return {b.first_key, std::max(b.first_key, end)};
 }
 
-Broadcast::Broadcast(const Array<double>& array, double beyond)
-    : values_(array.begin(), array.end()), shape_{1, 1, 1, 1}, beyond_(beyond) {
-    std::copy_backward(array.shape().begin(), array.shape().end(), std::end(shape_));
+Broadcast::Broadcast(Array<double> array, double beyond)
+    : values_(std::move(array)), shape_{1, 1, 1, 1}, beyond_(beyond) {
+    std::copy_backward(values_.shape().begin(), values_.shape().end(), std::end(shape_));
 }
 
 std::size_t Broadcast::row(std::size_t batch, std::size_t head, std::size_t query) const {
@@ -110,7 +110,7 @@ std::size_t Broadcast::row(std::size_t batch, std::size_t head, std::size_t quer
 double Broadcast::at(std::size_t batch, std::size_t head, std::size_t query,
                      std::size_t key) const {
     if (shape_[3] != 1 && key >= shape_[3]) return beyond_;
-    return values_[row(batch, head, query) + key * key_step()];
+    return values_.data()[row(batch, head, query) + key * key_step()];
 }
 
 bool BiasRule::allows(std::size_t batch, std::size_t head, std::size_t query,

@@ -118,21 +118,22 @@ private:
 class Broadcast {
 public:
     /// `array` has rank 1 to 4.
-    Broadcast(const Array<double>& array, double beyond);
+    Broadcast(Array<double> array, double beyond);
     double at(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
 
-    /// The row of one query: its keys are at values()[row(...) + key * key_step()].
+    /// The row of one query: its keys are at values().data()[row(...) + key * key_step()].
     std::size_t row(std::size_t batch, std::size_t head, std::size_t query) const;
     std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
-    const std::vector<double>& values() const { return values_; }
+    const Array<double>& values() const { return values_; }
 
     template <class T>
     void round_to() {
+        if (is_dry_run()) return;
         for (double& value : values_) value = static_cast<double>(static_cast<T>(value));
     }
 
 private:
-    std::vector<double> values_;
+    Array<double> values_;
     std::size_t shape_[4];
     double beyond_;
 };
@@ -140,8 +141,8 @@ private:
 /// Where the array holds anything but 0, or, inverted, where it holds 0.
 class BooleanRule : public MaskRule {
 public:
-    BooleanRule(const Array<double>& array, bool true_keeps)
-        : values_(array, true_keeps ? 0 : 1), true_keeps_(true_keeps) {}
+    BooleanRule(Array<double> array, bool true_keeps)
+        : values_(std::move(array), true_keeps ? 0 : 1), true_keeps_(true_keeps) {}
     bool allows(std::size_t batch, std::size_t head, std::size_t query,
                 std::size_t key) const override;
 

@@ -9,15 +9,13 @@
 namespace attn {
 namespace {
 
-/// (batch, heads, rows, columns) to x.mean(dim=1), (batch, 1, rows, columns).
+/// (batch, heads, rows, columns) to x.mean(dim=1), (batch, rows, columns).
 template <class T>
-Tensor4<T> mean_over_heads(const Tensor4<T>& x) {
-    Tensor4<T> mean = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(2), x.shape(3)});
+void mean_over_heads(const Tensor4<T>& x, T* mean) {
     const std::size_t heads = x.shape(1), matrix = x.shape(2) * x.shape(3);
     for (std::size_t b = 0; b < x.shape(0); ++b)
-        sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean.data() + b * matrix);
-    for (T& value : mean) value /= static_cast<T>(heads);
-    return mean;
+        sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean + b * matrix);
+    for (std::size_t i = 0; i < x.shape(0) * matrix; ++i) mean[i] /= static_cast<T>(heads);
 }
 
 }  // namespace
@@ -43,19 +41,17 @@ T* Recorder::allocate(ArrayId array, const std::array<std::size_t, 4>& shape) {
 template <class T>
 void Recorder::record(ArrayId array, const Tensor4<T>& values) {
     T* buffer = allocate<T>(array, values.shape());
-    if (buffer == nullptr) return;
-    if (shown_.averages(array)) {
-        const Tensor4<T> mean = mean_over_heads(values);
-        std::copy(mean.begin(), mean.end(), buffer);
-    } else {
+    if (buffer == nullptr || is_dry_run()) return;
+    if (shown_.averages(array))
+        mean_over_heads(values, buffer);
+    else
         std::copy(values.begin(), values.end(), buffer);
-    }
 }
 
 template <class T>
 void Recorder::record(ArrayId array, const Tensor3<T>& values) {
     T* buffer = allocate<T>(array, {values.shape(0), 1, values.shape(1), values.shape(2)});
-    if (buffer != nullptr) std::copy(values.begin(), values.end(), buffer);
+    if (buffer != nullptr && !is_dry_run()) std::copy(values.begin(), values.end(), buffer);
 }
 
 template float* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);

@@ -30,6 +30,7 @@ template <class Expression, class T = typename Expression::value_type>
 Tensor4<T> evaluated(const Expression& expression) {
     const auto& shape = expression.shape();
     Tensor4<T> x = Tensor4<T>::from_shape({shape[0], shape[1], shape[2], shape[3]});
+    if (is_dry_run()) return x;
     auto to = xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
     xt::noalias(to) = expression;
     return x;
@@ -41,11 +42,10 @@ Tensor4<T> matmul(const Tensor4<T>& a, const Tensor4<T>& b) {
     const std::size_t m = a.shape(2), k = a.shape(3), n = b.shape(3);
     const std::size_t group = a.shape(1) / b.shape(1);
     Tensor4<T> product = Tensor4<T>::from_shape({a.shape(0), a.shape(1), m, n});
-    std::vector<T> sums(n);
-    for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row) {
-        multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, sums);
-        std::copy(sums.begin(), sums.end(), product.data() + row * n);
-    }
+    if (is_dry_run()) return product;
+    for (std::size_t row = 0; row < a.shape(0) * a.shape(1) * m; ++row)
+        multiply_row(a.data() + row * k, k, b.data() + row / m / group * k * n, n,
+                     product.data() + row * n);
     return product;
 }
 
@@ -54,6 +54,7 @@ template <class T>
 Tensor4<T> transposed(const Tensor4<T>& x) {
     const std::size_t rows = x.shape(2), columns = x.shape(3);
     Tensor4<T> turned = Tensor4<T>::from_shape({x.shape(0), x.shape(1), columns, rows});
+    if (is_dry_run()) return turned;
     for (std::size_t first = 0; first < x.size(); first += rows * columns)
         for (std::size_t row = 0; row < rows; ++row)
             for (std::size_t column = 0; column < columns; ++column)
@@ -70,6 +71,7 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
     const std::size_t rows = weights.shape(2), keys = weights.shape(3), d_v = values.shape(3);
     const std::size_t group = weights.shape(1) / values.shape(1);
     Tensor4<T> context = Tensor4<T>::from_shape({weights.shape(0), weights.shape(1), rows, d_v});
+    if (is_dry_run()) return context;
     context.fill(T{0});
     for (std::size_t row = 0; row < weights.shape(0) * weights.shape(1) * rows; ++row)
         for (std::size_t k = 0; k < keys; ++k) {
@@ -86,6 +88,7 @@ Tensor4<T> multiply_values(const Tensor4<T>& weights, const Tensor4<T>& mask,
 template <class T>
 Tensor4<T> row_sums(const Tensor4<T>& x) {
     Tensor4<T> sums = Tensor4<T>::from_shape({x.shape(0), x.shape(1), x.shape(2), 1});
+    if (is_dry_run()) return sums;
     for (std::size_t row = 0; row < sums.size(); ++row)
         sums.data()[row] = tensor_sum(x.data() + row * x.shape(3), x.shape(3));
     return sums;
@@ -142,12 +145,13 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
     Tensor4<T> weights = Tensor4<T>::from_shape(scores.shape());
     Tensor4<T> logsumexp = Tensor4<T>::from_shape({scores.shape(0), heads, rows, 1});
     SoftmaxSteps<T> steps(scores, recorder);
-    for (std::size_t row = 0; row < logsumexp.size(); ++row) {
+    const std::size_t count = is_dry_run() ? 0 : logsumexp.size();
+    for (std::size_t row = 0; row < count; ++row) {
         const T* score = scores.data() + row * keys;
         const T* allowed = mask.data() + row * keys;
         T* weight = weights.data() + row * keys;
         const bool has_sink = !sink.empty();
-        const T sink_logit = has_sink ? static_cast<T>(sink[row / rows % heads]) : T{0};
+        const T sink_logit = has_sink ? static_cast<T>(sink_of(sink, row / rows % heads)) : T{0};
         if (std::all_of(allowed, allowed + keys, [](T x) { return x == T{0}; })) {
             std::fill_n(weight, keys, T{0});
             logsumexp.data()[row] = has_sink ? sink_logit : -std::numeric_limits<T>::infinity();
@@ -172,6 +176,7 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
 /// Applies one step to every row of scores, in place.
 template <class T>
 void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& call) {
+    if (is_dry_run()) return;
     const std::size_t keys = scores.shape(3), d_k = call.query.shape(3);
     T* row = scores.data();
     for (std::size_t b = 0; b < scores.shape(0); ++b)
@@ -218,6 +223,7 @@ bool allows(const AttentionCall<T>& call, std::size_t b, std::size_t h, std::siz
 template <class T, class Allows>
 Tensor4<T> mask_where(const AttentionCall<T>& call, const Tensor4<T>& scores, Allows allows) {
     Tensor4<T> mask = Tensor4<T>::from_shape(scores.shape());
+    if (is_dry_run()) return mask;
     for (std::size_t b = 0; b < mask.shape(0); ++b)
         for (std::size_t h = 0; h < mask.shape(1); ++h)
             for (std::size_t q = 0; q < mask.shape(2); ++q)
@@ -284,7 +290,8 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
     const Tensor4<T> mask = mask_of(call, scores);
     record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
-        for (std::size_t i = 0; i < values.size(); ++i)
+        const std::size_t count = is_dry_run() ? 0 : values.size();
+        for (std::size_t i = 0; i < count; ++i)
             if (mask.data()[i] == T{0}) values.data()[i] = otherwise;
         return values;
     };

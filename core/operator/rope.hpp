@@ -15,13 +15,21 @@ namespace attn {
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling);
 
-/// Rotates the first columns of each row of x, (batch, heads, rows, d), in place, two for each
-/// frequency. Row r has position first_position + r; pair i turns by position * frequencies[i].
-/// Pairs are (i, i + dims/2) for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in
-/// float64 and each result is rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX
-/// RotaryEmbedding.
+/// The rotary embedding of a head's first `dims` columns; 0: none.
+struct RopeSettings {
+    Rope pairs = Rope::half;
+    double base = 0;
+    std::size_t dims = 0;
+    std::vector<double> scaling;
+
+    std::vector<double> frequencies() const { return rope_frequencies(base, dims, scaling); }
+};
+
+/// Rotates the first columns of each row of x, (batch, heads, rows, d), in place. Row r has
+/// position first_position + r; pair i turns by position * frequency i. Pairs are (i, i + dims/2)
+/// for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in float64 and each result is
+/// rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX RotaryEmbedding.
 template <class T>
-void rotate(Tensor4<T>& x, Rope rope, const std::vector<double>& frequencies,
-            std::size_t first_position);
+void rotate(Tensor4<T>& x, const RopeSettings& rope, std::size_t first_position);
 
 }  // namespace attn

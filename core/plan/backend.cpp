@@ -24,6 +24,7 @@ HeadRows<T> rows_of_heads(T* data, const std::array<std::size_t, 4>& shape) {
 
 template <class T>
 void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const HeadRows<T>& to) {
+    if (is_dry_run()) return;
     for (std::size_t b = 0; b < shape[0]; ++b)
         for (std::size_t h = 0; h < shape[1]; ++h)
             for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
@@ -42,6 +43,7 @@ void project_by_reference(const Plan&, const Tensor3<T>& x,
                           std::span<const ProjectionTo<T>> projections, ThreadPool&) {
     for (const ProjectionTo<T>& to : projections) {
         const Tensor3<T> result = project(x, to.projection);
+        if (is_dry_run()) continue;
         const std::size_t width = result.shape(2) / to.heads;
         const T* from = result.data();
         for (std::size_t b = 0; b < result.shape(0); ++b)

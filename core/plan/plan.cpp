@@ -6,11 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/memory.hpp"
 #include "core/operator/array_names.hpp"
-#include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"
-#include "core/plan/cost.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
 #include "core/plan/widths.hpp"
@@ -125,8 +122,8 @@ void resolve_draws(Settings& s) {
 }
 
 /// The key to report if a layer is too wide: the largest given width.
-std::string widest_given(const Settings& s) {
-    std::string name = "inputs";
+std::string_view widest_given(const Settings& s) {
+    std::string_view name = "inputs";
     std::uint64_t widest = 0;
     for (const auto& [key, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(0) > widest) {
@@ -134,27 +131,6 @@ std::string widest_given(const Settings& s) {
             widest = *width;
         }
     return name;
-}
-
-/// Questions whose arrays all have fewer than a million elements, whatever they emit.
-bool is_small(const Settings& s, const Plan& plan) {
-    const double longest = static_cast<double>(std::max(
-        {plan.q_len, plan.kv_len, plan.d_in, plan.d_context, plan.heads * (plan.d_k + plan.d_v),
-         static_cast<std::size_t>(s.d_out.value_or(0))}));
-    return static_cast<double>(plan.batch) * static_cast<double>(plan.heads) * longest * longest <
-           1e6;
-}
-
-/// Reports the operand that takes the larger part.
-void check_memory(const Plan& plan, const MemoryNeed& need, const std::string& widest) {
-    const bool is_layer = row_of(plan.mode).projects;
-    if (is_layer && need.layer > need.steps)
-        require_memory(need.total(), widest, "a layer of this width");
-    else
-        require_memory(need.total(), is_layer ? "inputs" : "query",
-                       "the weights (" + std::to_string(plan.batch) + ", " +
-                           std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
-                           std::to_string(plan.kv_len) + ")");
 }
 
 unsigned needs_met(const Settings& s, const OperandShapes& operands) {
@@ -208,7 +184,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     Plan plan;
     plan.mode = s.mode;
     plan.dtype = s.dtype;
-    const std::string widest = widest_given(s);
+    plan.widest = widest_given(s);
     s.causal = s.causal.value_or(row_of(s.mode).causal);
     if (row_of(s.mode).projects)
         resolve_widths(s, operands);
@@ -241,12 +217,8 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     take_settings(plan, s, operands.weights.has_value());
     plan.backend = &choose_backend(s.kernel, plan);
     plan.streams = options.stream && streams_weights(plan);
-    const MemoryNeed need = memory_need(plan, operands, options);
-    if (!is_small(s, plan)) check_memory(plan, need, widest);
-    plan.cost = cost_of(plan, need, options);
-    // Steps that allocate, once there is enough memory.
-    plan.sink = s.sink.size() == 1 ? std::vector<double>(plan.heads, s.sink[0]) : s.sink;
-    if (s.rope) plan.rope = {*s.rope, rope_frequencies(*s.rope_base, *s.rope_dims, s.rope_scaling)};
+    plan.sink = s.sink;
+    if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};
     if (options.trace)
         plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::walk; }));
     plan.config = std::move(s);

@@ -9,6 +9,7 @@
 
 #include "core/operator/arrays.hpp"
 #include "core/operator/mask.hpp"
+#include "core/operator/rope.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "core/plan/settings.hpp"
 
@@ -22,16 +23,6 @@ struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };
 
-/// The cost of a question, before it is computed.
-struct Cost {
-    /// Floating-point operations of the projections, the scores and the products with the values,
-    /// two per multiply-add. Masked keys are counted, biases and the softmax are not.
-    double flops = 0;
-    double memory = 0;          ///< approximate bytes that core needs at its peak
-    double answer_memory = 0;   ///< bytes still in use while the result is written
-    std::uint64_t numbers = 0;  ///< in all emitted arrays
-};
-
 /// The source of a layer's parameters, and which of them exist.
 struct Parameters {
     enum class Source { none, drawn, given };
@@ -41,12 +32,6 @@ struct Parameters {
     Seed seed;
     std::uint64_t skip = 0;  ///< 32-bit draws skipped before the first weight
     bool qkv_bias = false, out_proj = false, out_bias = false;
-};
-
-/// The rotary embedding; off without frequencies.
-struct RopePlan {
-    Rope pairs = Rope::half;
-    std::vector<double> frequencies;  ///< of each pair, in radians per position
 };
 
 struct DropoutPlan {
@@ -86,15 +71,15 @@ struct Plan : ScoreSettings, MaskSettings {
     bool causal = false;
     bool keeps_true = true;  ///< true in a boolean mask means attend
     MaskMethod mask_method = MaskMethod::neg_inf;
-    std::vector<double> sink;  ///< a logit per head; empty: none
-    RopePlan rope;
+    std::vector<double> sink;  ///< a logit for all heads, or one each; empty: none
+    RopeSettings rope;
     DropoutPlan dropout;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
     ArraySet emit;
     const Backend* backend = nullptr;  ///< never null in a finished plan
     bool streams = false;              ///< weights and scores are recomputed while they are written
-    Cost cost;
+    std::string_view widest;           ///< the key of the largest width that was set
 
     Shapes shapes() const { return {batch, heads, kv_heads, rows, kv_len, d_in, d_k, d_v, d_out}; }
 
@@ -124,11 +109,8 @@ struct Plan : ScoreSettings, MaskSettings {
 
 /// Inputs of a plan besides its settings.
 struct PlanOptions {
-    bool stream = false;      ///< large arrays of weights may be computed while they are read
-    bool trace = false;       ///< every step of one query, one in the middle by default
-    std::size_t threads = 1;  ///< that share the work
-    double text_bytes = 0;    ///< the question's text that stays in memory
-    double text_bytes_while_reading = 0;  ///< text that is freed once it is read
+    bool stream = false;  ///< large arrays of weights may be computed while they are read
+    bool trace = false;   ///< every step of one query, one in the middle by default
 
     /// Replace the settings' own, where given; `Plan::config` keeps the settings' emit.
     std::optional<std::vector<std::string>> emit = {};

@@ -1,11 +1,12 @@
 // The estimated cost of a question, against its result and against sums by hand.
-#include "core/plan/cost.hpp"
+#include "core/layer/cost.hpp"
 
 #include <doctest/doctest.h>
 
 #include <memory>
 
 #include "tests/support/planned.hpp"
+#include "tests/support/support.hpp"
 
 using namespace attn;
 
@@ -28,7 +29,7 @@ std::uint64_t size_of(const NamedArray& array) {
 }
 
 double flops_of(const Settings& question, const Operands& operands) {
-    return test::plan_of(question, operands).cost.flops;
+    return measure(test::plan_of(question, operands)).flops;
 }
 
 /// Each emitted array separately, so that no two errors cancel.
@@ -37,7 +38,9 @@ void check_cost(const Settings& question, const Operands& operands, bool may_str
     const PlanOptions options{may_stream};
     const test::Answered result = test::answer_of(question, operands, workers, options);
     Settings settings = result.settings;
-    const auto numbers_of = [&] { return test::plan_of(settings, operands, options).cost.numbers; };
+    const auto numbers_of = [&] {
+        return measure(test::plan_of(settings, operands, options)).numbers;
+    };
     std::uint64_t numbers = 0;
     REQUIRE(result.arrays.size() == settings.emit.size());
     for (const NamedArray& array : result.arrays) {
@@ -243,10 +246,33 @@ TEST_CASE("cost: streams count as the arrays that they replace and need no memor
     question.kernel = "generic";
     check_cost(question, operands, true);
     const double array = 4.0 * 4200 * 4200;
-    const double kept = test::plan_of(question, operands).cost.memory;
-    const double streamed = test::plan_of(question, operands, {true}).cost.memory;
+    const double kept = measure(test::plan_of(question, operands)).memory;
+    const double streamed = measure(test::plan_of(question, operands, {true})).memory;
     CHECK(kept - streamed > array);
     CHECK(streamed < array);
+}
+
+TEST_CASE("cost: what no machine has memory for names the key that takes the most") {
+    const auto error_of = [](const Settings& question, const Operands& operands) {
+        return test::error_of([&] {
+            const Plan plan = test::plan_of(question, operands);
+            require_memory(plan, measure(plan));
+        });
+    };
+    const auto begins = [](const std::string& text, const std::string& start) {
+        return text.starts_with(start) && text.find("of memory; this machine has") != text.npos;
+    };
+    Settings question = question_of(Mode::self);
+    question.emit = {"context_vectors"};
+    question.d_k = std::uint64_t{1} << 40;
+    Operands operands;
+    operands.inputs = ones({6, 3});
+    CHECK(begins(error_of(question, operands), "d_k: a layer of this width needs about "));
+    question.d_k = 2;
+    operands.inputs = ones({1U << 21, 1});
+    question.kernel = "reference";
+    CHECK(begins(error_of(question, operands),
+                 "inputs: the weights (1, 1, 2097152, 2097152) needs about "));
 }
 
 TEST_CASE("cost: the arithmetic of one head is the sum by hand") {

@@ -38,9 +38,8 @@ void refuse_large(const Request& request) {
     refuse(request.threads, 4);
 }
 
-void refuse_costly(const Plan& plan) {
-    if (plan.cost.flops > 1e7 || plan.cost.memory > 1e7 || plan.cost.numbers > 100000)
-        throw TooLarge();
+void refuse_costly(const Cost& cost) {
+    if (cost.flops > 1e7 || cost.memory > 1e7 || cost.numbers > 100000) throw TooLarge();
 }
 
 /// Names of other folders, which lead to devices and whatever else the machine has.
@@ -70,7 +69,7 @@ std::string answer_of(RequestWithInput asked, const PlanOptions& options) {
     try {
         refuse_large(asked.request);
         PlannedQuestion planned = plan_question(read_question(std::move(asked), runtime), options);
-        refuse_costly(planned.plan);
+        refuse_costly(planned.cost);
         Answer answered = answer(std::move(planned), runtime);
         return test::written([&](io::Output& out) {
             write_result(out, answered.question.request, answered.plan, std::move(answered.result),

@@ -1,0 +1,73 @@
+#include "core/layer/cost.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/memory.hpp"
+#include "core/layer/layer.hpp"
+#include "core/plan/product.hpp"
+
+namespace attn {
+namespace {
+
+double flops_of(const Plan& plan) {
+    const auto numbers = [&](ArrayId array) { return plan.numbers<double>(array); };
+    const auto times = [&](std::size_t rows, double parameters) {
+        return product({plan.batch, rows}) * parameters;
+    };
+    // All queries are projected before the row of `token` is selected.
+    const double projections =
+        times(plan.q_len, numbers("W_query")) +
+        times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +
+        times(plan.rows, numbers("W_out"));
+    return 2 * (projections + numbers("scores") * product({plan.d_k + plan.d_v}));
+}
+
+/// Reads two pieces: the first is freed once the second is there.
+void read_some(const AnyStream& stream) {
+    std::visit(
+        [](const auto& rows) {
+            auto piece = rows.next();
+            piece = rows.next();
+        },
+        stream);
+}
+
+}  // namespace
+
+Cost measure(const Plan& plan, std::size_t threads) {
+    Cost cost;
+    cost.flops = flops_of(plan);
+    plan.emit.for_each([&](ArrayId id) { cost.numbers += plan.numbers<std::uint64_t>(id); });
+    ThreadPool pool(threads);
+    MemoryMeter meter(MemoryMeter::Run::dry);
+    Operands operands = allocate_operands(plan.operands, plan.dtype);
+    cost.operand_bytes = meter.bytes();
+    Result result = compute(plan, std::move(operands), pool);
+    result.weights.reset();
+    cost.answer_memory = meter.bytes();
+    for (const NamedArray& array : result.arrays)
+        if (array.stream) read_some(*array.stream);
+    cost.memory = meter.peak();
+    return cost;
+}
+
+void require_memory(const Plan& plan, const Cost& cost) {
+    double largest = 0;  // of the other arrays
+    ArraySet::of([&](const ArrayRow& row) {
+        return !row.counts_queries_and_keys();
+    }).for_each([&](ArrayId id) { largest = std::max(largest, plan.numbers<double>(id)); });
+    const double weights = plan.numbers<double>("scores");
+    const auto element = static_cast<double>(row_of(plan.dtype).size);
+    const bool are_stored = weights * element <= cost.memory;  // kernels may not store them
+    const bool is_layer = row_of(plan.mode).projects;
+    if (is_layer && !(are_stored && weights > largest))
+        require_memory(cost.memory, std::string(plan.widest), "a layer of this width");
+    else
+        require_memory(cost.memory, is_layer ? "inputs" : "query",
+                       "the weights (" + std::to_string(plan.batch) + ", " +
+                           std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
+                           std::to_string(plan.kv_len) + ")");
+}
+
+}  // namespace attn

@@ -1,0 +1,148 @@
+#include "core/layer/stages.hpp"
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "core/layer/heads.hpp"
+#include "core/operator/rope.hpp"
+#include "core/plan/backend.hpp"
+
+namespace attn {
+namespace {
+
+template <class T>
+HeadRows<T> rows_of(Tensor4<T>& x) {
+    const std::size_t row = x.shape(3), head = x.shape(2) * row;
+    return {x.data(), x.shape(1) * head, head, row};
+}
+
+/// Only the query rows that are computed.
+template <class T>
+Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
+    return plan.rows == plan.q_len ? std::move(queries) : row_of_heads(queries, plan.first_query);
+}
+
+template <class T>
+Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
+    return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
+}
+
+template <class T>
+void run_projections(const Stage& stage, const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) {
+    stage.plan.backend->entries<T>().project(stage.plan, x, to, stage.pool);
+}
+
+}  // namespace
+
+template <class T>
+Tensor3<T> norm(const Stage& stage, const std::optional<InputNorm>& norm, Tensor3<T> x) {
+    if (!norm) return x;
+    const std::size_t size = is_dry_run() ? 0 : x.size(), row = x.shape(2);
+    for (std::size_t at = 0; at < size; at += row)
+        normalise(*norm, std::span<T>(x.data() + at, row));
+    stage.recorder.record("normed_inputs", x);
+    return x;
+}
+
+template <class T>
+AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, const Tensor3<T>& x,
+                         const Tensor3<T>& source) {
+    const Plan& plan = stage.plan;
+    AttentionCall<T> call;
+    if (weights == nullptr) {
+        call.query = query_rows(plan, heads_of_tokens(plan, x));
+        call.key = call.value = heads_of_tokens(plan, source);
+        return call;
+    }
+    const std::size_t heads = plan.heads, kv_heads = plan.kv_heads;
+    const auto allocate = [](const Tensor3<T>& tokens, std::size_t count, std::size_t width) {
+        return Tensor4<T>::from_shape({tokens.shape(0), count, tokens.shape(1), width});
+    };
+    call.query = allocate(x, heads, plan.d_k);
+    call.key = allocate(source, kv_heads, plan.d_k);
+    call.value = allocate(source, kv_heads, plan.d_v);
+    const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
+                                   {weights->key, kv_heads, rows_of(call.key)},
+                                   {weights->value, kv_heads, rows_of(call.value)}};
+    const std::span<const ProjectionTo<T>> to(all);
+    const std::size_t of_x = &x == &source ? 3 : 1;
+    run_projections(stage, x, to.first(of_x));
+    if (of_x == 1) run_projections(stage, source, to.last(2));
+    call.query = query_rows(plan, std::move(call.query));
+    return call;
+}
+
+template <class T>
+AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value) {
+    const Plan& plan = stage.plan;
+    AttentionCall<T> call;
+    call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
+    call.key = unpack(std::move(key), plan, plan.kv_heads, plan.packed);
+    call.value = unpack(std::move(value), plan, plan.kv_heads, plan.packed);
+    return call;
+}
+
+template <class T>
+void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past_key,
+                       Array<T> past_value) {
+    const Plan& plan = stage.plan;
+    Recorder& recorder = stage.recorder;
+    recorder.record("unrotated_queries", call.query);
+    recorder.record("unrotated_keys", call.key);
+    rotate(call.query, plan.rope, plan.past_len + plan.first_query);
+    rotate(call.key, plan.rope, plan.past_len);
+    recorder.record("queries", call.query);
+    recorder.record("keys", call.key);
+    recorder.record("values", call.value);
+    const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
+        fresh = join_rows(unpack(std::move(past), plan, plan.kv_heads, false), fresh);
+    };
+    if (plan.past_len != 0) {
+        prepend(std::move(past_key), call.key);
+        prepend(std::move(past_value), call.value);
+    }
+    recorder.record("present_key", call.key);
+    recorder.record("present_value", call.value);
+}
+
+template <class T>
+Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
+    const Plan& plan = stage.plan;
+    const bool separate = plan.shown.separate_heads;
+    const std::size_t row = plan.heads * plan.d_v;
+    Tensor4<T> context =
+        Tensor4<T>::from_shape(separate ? std::array{plan.batch, plan.heads, plan.rows, plan.d_v}
+                                        : std::array{plan.batch, std::size_t{1}, plan.rows, row});
+    HeadRows<T> rows = rows_of(context);
+    if (!separate) rows.head = plan.d_v;
+    plan.backend->entries<T>().attend(plan, std::move(call), rows, stage.recorder, stage.pool);
+    return context;
+}
+
+template <class T>
+Tensor4<T> project_out(const Stage& stage, const Projection<T>& projection, Tensor4<T> heads) {
+    const std::array shape{heads.shape(0), heads.shape(2), heads.shape(3)};
+    const Tensor3<T> x(std::move(heads), shape);
+    Tensor4<T> out = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(1), projection.d_out()});
+    const ProjectionTo<T> to{projection, 1, rows_of(out)};
+    run_projections(stage, x, std::span(&to, 1));
+    return out;
+}
+
+template Tensor3<float> norm(const Stage&, const std::optional<InputNorm>&, Tensor3<float>);
+template AttentionCall<float> project(const Stage&, const LayerWeights<float>*,
+                                      const Tensor3<float>&, const Tensor3<float>&);
+template AttentionCall<float> split(const Stage&, Array<float>, Array<float>, Array<float>);
+template void rotate_and_append(const Stage&, AttentionCall<float>&, Array<float>, Array<float>);
+template Tensor4<float> attend(const Stage&, AttentionCall<float>);
+template Tensor4<float> project_out(const Stage&, const Projection<float>&, Tensor4<float>);
+template Tensor3<double> norm(const Stage&, const std::optional<InputNorm>&, Tensor3<double>);
+template AttentionCall<double> project(const Stage&, const LayerWeights<double>*,
+                                       const Tensor3<double>&, const Tensor3<double>&);
+template AttentionCall<double> split(const Stage&, Array<double>, Array<double>, Array<double>);
+template void rotate_and_append(const Stage&, AttentionCall<double>&, Array<double>, Array<double>);
+template Tensor4<double> attend(const Stage&, AttentionCall<double>);
+template Tensor4<double> project_out(const Stage&, const Projection<double>&, Tensor4<double>);
+
+}  // namespace attn

@@ -1,0 +1,53 @@
+// The stages of a layer: functions on tensors that follow the plan. `layer.cpp` is their order.
+#pragma once
+
+#include <optional>
+
+#include "core/base/tensor.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/layer/norm.hpp"
+#include "core/layer/weights.hpp"
+#include "core/operator/attention.hpp"
+#include "core/operator/recorder.hpp"
+#include "core/plan/plan.hpp"
+
+namespace attn {
+
+/// What every stage works with. Each stage records the arrays that it makes.
+struct Stage {
+    const Plan& plan;
+    ThreadPool& pool;
+    Recorder& recorder;
+};
+
+/// x, (batch, tokens, d_in), normed if there is a norm.
+template <class T>
+Tensor3<T> norm(const Stage& stage, const std::optional<InputNorm>& norm, Tensor3<T> x);
+
+/// A call with the queries of x and the keys and values of the source, which may be x. Without
+/// weights each head has its own columns of x; each independent head has all of them.
+template <class T>
+AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, const Tensor3<T>& x,
+                         const Tensor3<T>& source);
+
+/// The same of queries, keys and values that are given, in any rank that the plan admits.
+template <class T>
+AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value);
+
+/// Rotates queries and keys by their positions, then prepends the cached keys and values, which are
+/// of any rank that the plan admits. New tokens follow the cached ones, whose keys were rotated
+/// when they were new.
+template <class T>
+void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past_key,
+                       Array<T> past_value);
+
+/// The context of each query: (batch, 1, rows, heads * d_v), or (batch, heads, rows, d_v) if the
+/// plan shows separate heads.
+template <class T>
+Tensor4<T> attend(const Stage& stage, AttentionCall<T> call);
+
+/// (batch, 1, rows, heads * d_v) to (batch, 1, rows, d_out).
+template <class T>
+Tensor4<T> project_out(const Stage& stage, const Projection<T>& projection, Tensor4<T> heads);
+
+}  // namespace attn
