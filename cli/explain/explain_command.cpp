@@ -80,22 +80,22 @@ Request with_query(Request request, const Args& args) {
 }
 
 int run_explain(const Args& args) {
-    ExplainRequest walk;
-    if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
-    walk.head = args.whole("head");
-    walk.batch = args.whole("batch");
-    walk.full = args.has("full");
+    ExplainRequest request;
+    if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
+    request.head = args.whole("head");
+    request.batch = args.whole("batch");
+    request.full = args.has("full");
     if (const auto token = args.text("token"); token && !is_index(*token))
-        walk.token_label = *token;
+        request.token_label = *token;
     const std::optional<std::string> result = result_in(args.names());
     if (result) {
         check_result_flags(args, *result);
-        return explain_result(walk, *result, with_query(with_flags({}, args), args)), 0;
+        return explain_result(request, *result, with_query(with_flags({}, args), args)), 0;
     }
     const Request flags = with_query(with_flags(request_of_words(args), args), args);
     check_defaults(flags);
     require_input(flags, "attn explain");
-    show_notes(explain(walk, flags));
+    show_notes(explain(request, flags));
     return 0;
 }
 
@@ -140,8 +140,8 @@ constexpr CommandRow explain_command{
     .summary = "one query of a question, step by step, in words and numbers",
     .examples =
         "  attn explain self --example journey --d-out 2 --seed 123 --token 1\n"
-        "  attn explain multihead tokens.csv --heads 2 --head 1 -o walk.md\n"
-        "  attn causal tokens.csv --emit all | attn explain --token 3 -o walk.html\n"
+        "  attn explain multihead tokens.csv --heads 2 --head 1 -o explained.md\n"
+        "  attn causal tokens.csv --emit all | attn explain --token 3 -o explained.html\n"
         "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
     .usage =
         "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "

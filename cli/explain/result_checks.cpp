@@ -17,7 +17,7 @@ constexpr double off_by = 0.01;
 
 class Checks {
 public:
-    explicit Checks(const WalkSource& source)
+    explicit Checks(const ExplanationSource& source)
         : source_(source), plan_(source.plan), digit_(last_digit(source)) {}
 
     void run() const {
@@ -158,14 +158,14 @@ private:
         }
     }
 
-    const WalkSource& source_;
+    const ExplanationSource& source_;
     const Plan& plan_;
     double digit_;  // a unit in the last decimal if numbers were rounded, otherwise 0
 };
 
 }  // namespace
 
-void check_agreement(const WalkSource& source) {
+void check_agreement(const ExplanationSource& source) {
     Checks(source).run();
 }
 

@@ -21,7 +21,7 @@ constexpr double least_total = 1e-30;
 
 class Steps {
 public:
-    explicit Steps(WalkSource& source)
+    explicit Steps(ExplanationSource& source)
         : source_(source), plan_(source.plan), rows_(plan_.batch * plan_.heads) {}
 
     void add() {
@@ -275,7 +275,7 @@ private:
         add_by_row("masked_total", total);
     }
 
-    WalkSource& source_;
+    ExplanationSource& source_;
     const Plan& plan_;
     std::size_t rows_;  // of all batch entries and heads
     bool has_additive_ = false;
@@ -294,16 +294,16 @@ std::vector<double> stepped_in(const StepUse& use, const ScoreRow& row, const do
 
 }  // namespace
 
-void add_steps(WalkSource& source) {
+void add_steps(ExplanationSource& source) {
     Steps(source).add();
 }
 
-double last_digit(const WalkSource& source) {
+double last_digit(const ExplanationSource& source) {
     return source.digits ? std::pow(10, -static_cast<double>(*source.digits)) : 0;
 }
 
-std::vector<double> stepped(const WalkSource& source, const StepUse& use, const double* scores,
-                            std::size_t row) {
+std::vector<double> stepped(const ExplanationSource& source, const StepUse& use,
+                            const double* scores, std::size_t row) {
     const Plan& plan = source.plan;
     const std::size_t batch = row / plan.heads;
     const auto position = static_cast<std::int64_t>(plan.first_query) + plan.offset.of(batch);
@@ -313,7 +313,7 @@ std::vector<double> stepped(const WalkSource& source, const StepUse& use, const 
                      [&]<class T>(T) { return stepped_in<T>(use, of, scores, plan.kv_len); });
 }
 
-const Array<double>* array_of(const WalkSource& source, std::string_view name) {
+const Array<double>* array_of(const ExplanationSource& source, std::string_view name) {
     for (const NamedArray& array : source.result.arrays)
         if (array.name == name) return &std::get<Array<double>>(array.values);
     return nullptr;

@@ -11,7 +11,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t most_listed = 12, widest_listed = 24;
+constexpr std::size_t max_listed = 12, max_listed_columns = 24;
 
 std::string_view trimmed(std::string_view label) {
     constexpr std::string_view blanks = " \t\r\n\f\v";
@@ -24,9 +24,9 @@ std::string_view trimmed(std::string_view label) {
 template <class Item>
 std::string list_of(std::size_t count, Item item) {
     std::string list;
-    for (std::size_t i = 0; i < std::min(count, most_listed); ++i)
+    for (std::size_t i = 0; i < std::min(count, max_listed); ++i)
         list += (i == 0 ? "" : ", ") + item(i);
-    return list + (count > most_listed ? ", ..." : "");
+    return list + (count > max_listed ? ", ..." : "");
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ std::size_t token_called(const std::string& label, const Request& request) {
                     "no token is called that; expected " +
                         list_of(tokens.size(),
                                 [&](std::size_t i) {
-                                    return io::one_line(shown_label(tokens[i], widest_listed));
+                                    return io::one_line(shown_label(tokens[i], max_listed_columns));
                                 }) +
                         ", or a whole number from 0 to " + std::to_string(tokens.size() - 1));
     throw Error(ErrorKind::usage, place,

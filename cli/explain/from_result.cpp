@@ -1,4 +1,4 @@
-#include "cli/explain/walk_result.hpp"
+#include "cli/explain/from_result.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -45,14 +45,14 @@ public:
         file_ = read_result(file, workers, true);
     }
 
-    ComputedWalk read() {
-        return at_places(request_, [this] { return read_walk(); });
+    ReadExplanation read() {
+        return at_places(request_, [this] { return read_checked(); });
     }
 
 private:
-    ComputedWalk read_walk() {
+    ReadExplanation read_checked() {
         choose_query();
-        WalkSource computed{plan_, {}};
+        ExplanationSource computed{plan_, {}};
         computed.file = file_.place;
         computed.digits = digits_;
         computed.has_one_query = given_token_.has_value();
@@ -78,7 +78,7 @@ private:
                                            : std::nullopt;
     }
 
-    void require_weights(const WalkSource& computed) const {
+    void require_weights(const ExplanationSource& computed) const {
         if (plan_.shown.average_heads)
             fail(
                 "has attention_weights averaged over the heads; expected each head's own, as "
@@ -133,7 +133,7 @@ private:
     }
 
     /// Takes the chosen query's row of an array with one row per query; pictures keep all rows.
-    void take(WalkSource& computed, NamedArray array) const {
+    void take(ExplanationSource& computed, NamedArray array) const {
         const bool is_drawn = array.name == "mask" || array.name == "attention_weights";
         if (is_drawn && !given_token_) computed.maps.arrays.push_back(array);
         const auto axis = std::find(array.axes.begin(), array.axes.end(), "q_len");
@@ -167,8 +167,8 @@ private:
 
 }  // namespace
 
-ComputedWalk read_computed(const std::string& path, const std::string& token_label,
-                           const Request& request, ThreadPool& workers) {
+ReadExplanation read_computed(const std::string& path, const std::string& token_label,
+                              const Request& request, ThreadPool& workers) {
     return ResultReader(path, token_label, request, workers).read();
 }
 

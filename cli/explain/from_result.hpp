@@ -4,21 +4,21 @@
 
 #include <string>
 
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 
 namespace attn::cli {
 
-struct ComputedWalk {
+struct ReadExplanation {
     Request request;  ///< with the result's settings and labels
-    WalkSource source;
+    ExplanationSource source;
 };
 
 /// Reads a result with its mode and config. The query is the one labelled `token_label`; if that is
 /// empty, the request's token, or one in the middle. Errors: kinds io and usage; kind input for a
 /// file that is not a result, has no attention_weights of each head, or contradicts its config.
-ComputedWalk read_computed(const std::string& path, const std::string& token_label,
-                           const Request& request, ThreadPool& workers);
+ReadExplanation read_computed(const std::string& path, const std::string& token_label,
+                              const Request& request, ThreadPool& workers);
 
 }  // namespace attn::cli
