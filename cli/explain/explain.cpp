@@ -26,7 +26,7 @@ constexpr std::size_t max_heads = 4;
 
 const PageFormat& format_of(const PageFormat* given, const Request& request) {
     const OutputName name{request.output, place_of(request, "output"),
-                          "an explanation is text, Markdown or HTML", ", or --format beside it"};
+                          "an explanation is text, Markdown or HTML", ", or --format with it"};
     const PageFormat* promised = given == nullptr ? named_format(page_formats, name)
                                                   : promised_format(page_formats, name.path);
     if (given == nullptr) return promised == nullptr ? page_formats.front() : *promised;
@@ -42,7 +42,7 @@ void check_kernel(const Request& request) {
     const std::string_view kernel = request.settings.kernel;
     if (kernel != "auto" && kernel != tracing_kernel)
         throw Error(ErrorKind::usage, place_of(request, "kernel"),
-                    "a fused kernel writes no steps down; expected auto or reference");
+                    "a fused kernel records no steps; expected auto or reference");
 }
 
 /// Output to the screen fits it, with text no wider than in a book. Numbers in a file are not
@@ -115,23 +115,23 @@ int decimals_of(const Request& request) {
 }
 
 /// Writes the page.
-void tell(const Selection& told, const Request& request, const ExplanationSource& source,
-          std::unique_ptr<Page> page) {
+void write_page(const Selection& shown, const Request& request, const ExplanationSource& source,
+                std::unique_ptr<Page> page) {
     const Plan& plan = source.plan;
     Explanation e{
         request,
         source,
         plan,
         axis_labels(request, plan),
-        told.batch,
-        told.first_head,
-        told.end_head,
-        TraceArrays(source.result.arrays, plan.first_query, told.batch, plan.heads),
-        TraceArrays(source.maps.arrays, plan.first_query, told.batch, plan.heads),
-        NumberFormat(decimals_of(request), plan.dtype, told.most, source.file, source.digits),
+        shown.batch,
+        shown.first_head,
+        shown.end_head,
+        TraceArrays(source.result.arrays, plan.first_query, shown.batch, plan.heads),
+        TraceArrays(source.maps.arrays, plan.first_query, shown.batch, plan.heads),
+        NumberFormat(decimals_of(request), plan.dtype, shown.most, source.file, source.digits),
         std::move(page)};
     write_before_heads(e);
-    for (std::size_t shown = e.first_head; shown < e.end_head; ++shown) write_head(e, shown);
+    for (std::size_t head = e.first_head; head < e.end_head; ++head) write_head(e, head);
     write_after_heads(e);
     io::OutputFile out(request.output);
     out.fill([&](io::Output& to) { to << e.page->text(); });
@@ -150,10 +150,10 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
     Question question = read_question(std::move(asked), runtime);
     PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
     if (!explain.token_label.empty())
-        options.token = token_called(explain.token_label, question.request);
+        options.token = token_labelled(explain.token_label, question.request);
     PlannedQuestion planned = plan_question(std::move(question), options);
     const Request& request = planned.question.request;
-    const Selection told = selection_of(explain, planned.plan);
+    const Selection shown = selection_of(explain, planned.plan);
     std::unique_ptr<Page> page = page_of(format, request);
     ExplanationSource source;
     source.additive_masks = additive_masks(planned.question.operands);
@@ -162,7 +162,7 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
     Answer answered = answer(std::move(planned), runtime);
     source.plan = std::move(answered.plan);
     source.result = std::move(answered.result);
-    tell(told, answered.question.request, source, std::move(page));
+    write_page(shown, answered.question.request, source, std::move(page));
     return std::move(answered.question.notes);
 }
 
@@ -170,7 +170,7 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
     const PageFormat& format = format_of(explain.format, flags);
     ThreadPool workers;
     const auto [request, source] = read_computed(path, explain.token_label, flags, workers);
-    tell(selection_of(explain, source.plan), request, source, page_of(format, request));
+    write_page(selection_of(explain, source.plan), request, source, page_of(format, request));
 }
 
 }  // namespace attn::cli

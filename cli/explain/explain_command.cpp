@@ -46,10 +46,10 @@ void check_result_flags(const Args& args, const std::string& result) {
     if (args.names().size() > 1)
         throw Error(
             ErrorKind::usage, io::shortened(args.names()[0]),
-            "no mode of attn; expected " + listed_modes() + ", then INPUT; or one result alone");
+            "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(result))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "no mode of attn, and no file; expected " + listed_modes() +
+                    "is neither a mode nor a file; expected " + listed_modes() +
                         ", then INPUT; or a result");
 }
 
@@ -101,16 +101,16 @@ int run_explain(const Args& args) {
 
 constexpr Option explain_options[] = {
     {.key = "token",
-     .limits = {.expected = "a whole number from 0, or the label of a token"},
+     .limits = {.expected = "an integer from 0, or the label of a token"},
      .argument = "N|LABEL",
-     .help = "the query to walk through, from 0 or by its label (default one in the middle)",
+     .help = "the query to explain, from 0 or by its label (default one in the middle)",
      .letter = 't'},
     {.key = "head",
-     .limits = {.expected = "a whole number from 0"},
+     .limits = {.expected = "an integer from 0"},
      .argument = "N",
      .help = "one head, from 0 (default all where there are at most 4, else 0)"},
     {.key = "batch",
-     .limits = {.expected = "a whole number from 0"},
+     .limits = {.expected = "an integer from 0"},
      .argument = "N",
      .help = "the batch entry, from 0 (default 0)"},
     {.key = "full",
@@ -146,9 +146,9 @@ constexpr CommandRow explain_command{
     .usage =
         "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
         "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
-        "it is for the mode; alone,\nwithout a MODE, it is walked through as it is. Flags that "
-        "shape arrays have no place here: --emit,\n--format of arrays, --nonfinite, --pretty, "
-        "--average-heads, --save-weights; as keys of a request\nthey are passed over.",
+        "it is for the mode; alone,\nwithout a MODE, it is explained as it is. Flags that "
+        "shape arrays are not accepted: --emit,\n--format of arrays, --nonfinite, --pretty, "
+        "--average-heads, --save-weights; as keys of a request\nthey are ignored.",
     .takes = in_explain,
     .told = explain_help,
     .own = explain_options,

@@ -30,8 +30,8 @@ struct ExplanationSource {
     Result maps{};  ///< mask and attention_weights of all queries, if there are pictures
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of addition
     std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
-    std::string file{};     ///< path of the result, or <stdin>; empty if it was computed
-    std::string missing{};  ///< arrays that a result lacks, as a list
+    std::string file{};  ///< path of the result, or <stdin>; empty if it was computed
+    std::string recomputed{}, missing{};    ///< arrays that a result lacks, as lists
     std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
     bool has_one_query = false;             ///< the result was computed with --token
     bool has_unknown_mask = false;          ///< a mask was given, but the result lacks its content

@@ -25,9 +25,7 @@ public:
         if (e_.is_result()) return "--" + e_.source.additive_masks[index];
         return e_.operand_source(e_.source.additive_masks[index]);
     }
-    bool is_given(std::string_view key) const override {
-        return e_.request.has(std::string(key));
-    }
+    bool is_given(std::string_view key) const override { return e_.request.has(std::string(key)); }
     bool has_projections() const override { return e_.settings().init != Init::none; }
     std::string command() const override { return e_.command(); }
     std::string position() const override { return e_.position_words(); }

@@ -48,13 +48,13 @@ struct LargestWeights {
         std::stable_sort(order.begin(), order.end(),
                          [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
         while (!order.empty() && weights[order.back()] == 0) order.pop_back();
-        double told = 0;
+        double named = 0;
         for (std::size_t key : order) {
-            const bool is_enough = keys.size() >= max_named || told >= nearly_all * total;
+            const bool is_enough = keys.size() >= max_named || named >= nearly_all * total;
             if (others == 0 && is_enough && order.size() - keys.size() > 1)
                 others = order.size() - keys.size();
             if (others == 0) keys.push_back(key);
-            (others == 0 ? told : rest) += weights[key];
+            (others == 0 ? named : rest) += weights[key];
         }
     }
 
@@ -72,7 +72,7 @@ double share_of_sink(const Explanation& e, std::size_t head, double total) {
 }
 
 /// "garden 86 %, it 5 % and 3 more 9 %".
-std::string looked_at(const Explanation& e, std::size_t head) {
+std::string shares_text(const Explanation& e, std::size_t head) {
     const Row weights = e.shares(head);
     const LargestWeights largest(weights);
     if (std::isnan(largest.total)) return "no key that can be named: its weights are nan";
@@ -131,22 +131,22 @@ void write_answer(Explanation& e) {
                              : e.has_only_kept() ? ", before dropout, of the keys that it kept"
                                                  : ", before dropout";
     const std::string start = who + " looks at" + when + ":";
-    if (g.heads == 1) return e.page->paragraph(start + " " + looked_at(e, 0) + ".");
+    if (g.heads == 1) return e.page->paragraph(start + " " + shares_text(e, 0) + ".");
     const bool all = g.heads <= max_listed;
     std::vector<std::string> items;
     for (std::size_t head = all ? 0 : e.first_head; head < (all ? g.heads : e.end_head); ++head)
-        items.push_back("head " + std::to_string(head) + ": " + looked_at(e, head));
+        items.push_back("head " + std::to_string(head) + ": " + shares_text(e, head));
     e.page->paragraph(start);
     e.page->list(items);
 }
 
 std::string ending_words(const Explanation& e) {
     const Plan& g = e.plan;
-    const bool is_joined = row_of(g.mode).projects || g.packed;
+    const bool is_concatenated = row_of(g.mode).projects || g.packed;
     const std::string heads = std::to_string(g.heads) + " heads";
-    const std::string made = g.heads == 1 ? mixed_of(e)
-                             : is_joined  ? "what its " + heads + " have made, side by side"
-                                          : "one for each of " + heads;
+    const std::string made = g.heads == 1      ? mixed_of(e)
+                             : is_concatenated ? "what its " + heads + " have made, side by side"
+                                               : "one for each of " + heads;
     return "This is the new vector of " + called(e) + ": " + made +
            (g.parameters.out_proj ? ", projected by W_out." : ".");
 }

@@ -14,7 +14,7 @@ bool is_yes_or_no(const std::string& name) {
     return name == "mask" || name.starts_with("allowed_by");
 }
 
-io::Cells turned(const io::Cells& cells) {
+io::Cells transposed(const io::Cells& cells) {
     io::Cells columns(cells[0].size());
     for (std::size_t i = 0; i < columns.size(); ++i)
         for (const auto& row : cells) columns[i].push_back(row[i]);
@@ -29,7 +29,7 @@ HeadView::HeadView(Explanation& e, std::size_t head)
 
 std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores unchanged.
-    if (blocks_before_softmax()) return "biased_scores";
+    if (masks_before_softmax()) return "biased_scores";
     std::string name = "scores";
     for (const StepUse& use : steps_taken(g_, e_.source.additive_masks.size()))
         name = use.step.emits[use.index].row().name;
@@ -48,12 +48,12 @@ std::size_t HeadView::key_in_full() const {
     return e_.own_key().value_or(static_cast<std::size_t>(largest));
 }
 
-ShownTerms HeadView::shown_terms(bool only_seen) const {
+ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
     std::copy_if(shown_.begin(), shown_.end(), std::back_inserter(terms.places),
-                 [&](std::size_t key) { return !only_seen || sees(key); });
+                 [&](std::size_t key) { return !only_visible || attends_to(key); });
     const auto blocked = std::count(mask_.begin(), mask_.end(), 0.0);
-    const std::size_t all = mask_.size() - (only_seen ? static_cast<std::size_t>(blocked) : 0);
+    const std::size_t all = mask_.size() - (only_visible ? static_cast<std::size_t>(blocked) : 0);
     terms.others = all - terms.places.size();
     return terms;
 }
@@ -80,7 +80,7 @@ void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows)
             table.cells.back().push_back(is_yes_or_no(name) ? io::fixed_text(values[key], 0)
                                                             : format_.number(values[key]));
     }
-    if (shown_.size() > max_shown) table = {turned(table.cells)};
+    if (shown_.size() > max_shown) table = {transposed(table.cells)};
     page_.table(table);
 }
 
@@ -90,7 +90,7 @@ void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& ro
         cells.push_back({name});
         for (std::size_t key : shown_) cells.back().push_back(format_.number(values[key]));
     }
-    PageTable table{turned(cells)};
+    PageTable table{transposed(cells)};
     table.may_split = true;
     double largest = 0;
     for (std::size_t key : shown_)
@@ -112,7 +112,7 @@ void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
         io::Cells cells = names;
         cells.push_back({vector_name + " " + shape});
         for (std::size_t key : shown_) cells.back().push_back(format_.row(vectors[key], most));
-        PageTable table{turned(cells)};
+        PageTable table{transposed(cells)};
         table.may_fold = true;
         return table;
     };

@@ -36,22 +36,22 @@ protected:
     /// masked.
     std::string name_of_last_scores() const;
 
-    bool sees(std::size_t key) const { return mask_[key] != 0; }
-    bool sees_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
-    bool sees_nothing() const {
+    bool attends_to(std::size_t key) const { return mask_[key] != 0; }
+    bool attends_to_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
+    bool attends_to_nothing() const {
         return std::count(mask_.begin(), mask_.end(), 0.0) == std::ssize(mask_);
     }
 
     /// Whether masked keys enter the softmax as -Infinity.
-    bool blocks_before_softmax() const {
-        return !sees_all() && s_.mask_method == MaskMethod::neg_inf;
+    bool masks_before_softmax() const {
+        return !attends_to_all() && s_.mask_method == MaskMethod::neg_inf;
     }
 
     /// The key whose score is written out: the query's own, or the one with the largest weight.
     std::size_t key_in_full() const;
 
     /// The keys of the tables as terms of a sum over all keys, or over the visible ones.
-    ShownTerms shown_terms(bool only_seen) const;
+    ShownTerms shown_terms(bool only_visible) const;
 
     /// Rows of one number per key, under the keys' names.
     void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);

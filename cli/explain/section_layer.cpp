@@ -35,11 +35,11 @@ void show_question(Explanation& e) {
                  " is shown (--head H shows another).";
     e.page->paragraph(words);
     if (!e.is_result()) return;
-    std::string file = "The numbers are those of " + io::one_line(e.source.file) +
-                       "; the page computes nothing again but the steps between scores and "
-                       "weights.";
+    std::string file = "The numbers are those of " + io::one_line(e.source.file) + ".";
+    if (!e.source.recomputed.empty()) file += " Recomputed from them: " + e.source.recomputed + ".";
     if (!e.source.missing.empty())
-        file += " It does not have " + e.source.missing + " (--emit all writes them).";
+        file += " Neither stored nor determined by them: " + e.source.missing +
+                " (--emit all stores every array).";
     e.page->paragraph(file);
 }
 
@@ -217,7 +217,7 @@ void show_projections(Explanation& e) {
     for (const auto& [name, from, to] : {std::tuple("query", x, "queries"),
                                          {"key", source, "keys"},
                                          {"value", source, "values"},
-                                         {"out", "the joined heads", "context_vectors"}})
+                                         {"out", "the concatenated heads", "context_vectors"}})
         for (const std::string start : {"W_", "b_"})
             if (const std::string parameter = start + name; arrays.has(parameter))
                 cells.push_back({parameter, arrays.shape(parameter),
@@ -242,18 +242,18 @@ void show_projections(Explanation& e) {
 }
 
 /// The outputs of all heads, concatenated.
-Row joined_heads(const Explanation& e) {
-    Row joined;
+Row concatenated_heads(const Explanation& e) {
+    Row concatenated;
     for (std::size_t head = 0; head < e.plan.heads; ++head)
-        for (double value : e.arrays.row("head_outputs", head)) joined.push_back(value);
-    return joined;
+        for (double value : e.arrays.row("head_outputs", head)) concatenated.push_back(value);
+    return concatenated;
 }
 
-void show_output_projection(Explanation& e, const Row& joined, const Row& context) {
+void show_output_projection(Explanation& e, const Row& concatenated, const Row& context) {
     const TraceArrays& arrays = e.arrays;
     e.page->heading(2, "Output projection");
-    e.page->paragraph("The joined row (" + sized("heads * d_v", joined.size()) + ") times W_out " +
-                      arrays.shape("W_out") +
+    e.page->paragraph("The concatenated row (" + sized("heads * d_v", concatenated.size()) +
+                      ") times W_out " + arrays.shape("W_out") +
                       (arrays.has("b_out") ? " plus b_out " + arrays.shape("b_out")
                                            : ", without a bias (" + e.source_of("out_bias") + ")") +
                       ". The first number in full:");
@@ -261,8 +261,8 @@ void show_output_projection(Explanation& e, const Row& joined, const Row& contex
     for (std::size_t out = 0; out < context.size(); ++out) {
         SumOfProducts sum;
         const Row column = arrays.weights_of("W_out", 0, out);
-        for (std::size_t i = 0; i < joined.size(); ++i)
-            sum.factors.emplace_back(joined[i], column[i]);
+        for (std::size_t i = 0; i < concatenated.size(); ++i)
+            sum.factors.emplace_back(concatenated[i], column[i]);
         if (arrays.has("b_out")) sum.bias = arrays.row("b_out")[out];
         const std::string written = e.format.sum(sum, context[out], "context_vectors");
         if (out == 0) lines.push_back(e.place("context_vectors") + "[0] = " + written);
@@ -292,52 +292,55 @@ void write_before_heads(Explanation& e) {
 namespace {
 
 /// The context vectors, without the sums that they consist of.
-std::vector<std::string> context_lines(const Explanation& e, bool is_joined) {
+std::vector<std::string> context_lines(const Explanation& e, bool is_concatenated) {
     std::vector<std::string> lines;
-    const std::size_t first = e.first_head, end = is_joined ? first + 1 : e.end_head;
+    const std::size_t first = e.first_head, end = is_concatenated ? first + 1 : e.end_head;
     lines.reserve(end - first);
     for (std::size_t head = first; head < end; ++head)
         lines.push_back(e.vector_line(e.place("context_vectors", head),
                                       e.arrays.row("context_vectors", head),
-                                      is_joined ? "d_out" : "d_v"));
+                                      is_concatenated ? "d_out" : "d_v"));
     return lines;
 }
 
 /// Shows the concatenated heads and their projection, and requires that they give the context
 /// vector.
-void show_joined(Explanation& e, bool is_joined) {
-    const Row joined = joined_heads(e);
-    const Row context = is_joined ? e.arrays.row("context_vectors") : joined;
+void show_concatenated(Explanation& e, bool is_concatenated) {
+    const Row concatenated = concatenated_heads(e);
+    const Row context = is_concatenated ? e.arrays.row("context_vectors") : concatenated;
     const bool projects =
         e.arrays.has("W_out") && (e.arrays.has("b_out") || !e.plan.parameters.out_bias);
-    if (is_joined && e.plan.heads > 1) {
-        e.page->heading(2, "Joined heads");
+    if (is_concatenated && e.plan.heads > 1) {
+        e.page->heading(2, "Concatenated heads");
         e.page->paragraph("The head_outputs of all " + std::to_string(e.plan.heads) +
                           " heads, each of " + sized("d_v", e.plan.d_v) + ", side by side:");
-        e.page->formula(
-            {e.vector_line("joined[" + std::to_string(e.query()) + "]", joined, "heads * d_v")});
+        e.page->formula({e.vector_line("concatenated[" + std::to_string(e.query()) + "]",
+                                       concatenated, "heads * d_v")});
     }
-    if (projects) show_output_projection(e, joined, context);
-    for (std::size_t head = e.first_head; !is_joined && head < e.end_head; ++head) {
+    if (projects) show_output_projection(e, concatenated, context);
+    // A kernel that computed the context vectors may have added in another order.
+    if (e.source.recomputed.ends_with("head_outputs")) return;
+    for (std::size_t head = e.first_head; !is_concatenated && head < e.end_head; ++head) {
         const Row of_head = e.arrays.row("context_vectors", head);
         if (of_head != e.arrays.row("head_outputs", head) && of_head == of_head)
             refuse_context(e, "the head's output");
     }
     // A file may lack W_out.
     const bool is_projected = projects || e.plan.parameters.out_proj;
-    if (is_joined && !is_projected && context != joined && context == context)
-        refuse_context(e, "the joined heads");
+    if (is_concatenated && !is_projected && context != concatenated && context == context)
+        refuse_context(e, "the concatenated heads");
 }
 
-void show_check(Explanation& e, bool is_joined) {
+void show_check(Explanation& e, bool is_concatenated) {
     if (e.is_result())
         return e.page->paragraph(
-            "Check: each sum above makes the number that the result has, about: it may be rounded, "
-            "and kernels add up in another order.");
-    const bool joins = is_joined && e.plan.heads > 1;
+            "Check: each sum above agrees with the result, but for rounding: numbers may be "
+            "rounded, "
+            "and kernels add in another order.");
+    const bool concatenates = is_concatenated && e.plan.heads > 1;
     e.page->paragraph(std::string("Check: the weighted sums of the values") +
-                      (e.arrays.has("W_out") ? ", joined and projected,"
-                       : joins               ? ", joined,"
+                      (e.arrays.has("W_out") ? ", concatenated and projected,"
+                       : concatenates        ? ", concatenated,"
                                              : "") +
                       " are the context_vectors that " + e.command() +
                       " computes, to the last bit. That command with --token " +
@@ -349,14 +352,14 @@ void show_check(Explanation& e, bool is_joined) {
 }  // namespace
 
 void write_after_heads(Explanation& e) {
-    const bool is_joined = row_of(e.settings().mode).projects || e.plan.packed;
+    const bool is_concatenated = row_of(e.settings().mode).projects || e.plan.packed;
     if (e.arrays.has("context_vectors")) {
         const bool has_heads = e.arrays.has("head_outputs");
-        if (has_heads) show_joined(e, is_joined);
+        if (has_heads) show_concatenated(e, is_concatenated);
         e.page->heading(2, "Context vector");
-        e.page->formula(context_lines(e, is_joined));
+        e.page->formula(context_lines(e, is_concatenated));
         e.page->paragraph(ending_words(e));
-        if (has_heads) show_check(e, is_joined);
+        if (has_heads) show_check(e, is_concatenated);
     }
     show_sizes(e);
 }

@@ -28,7 +28,7 @@ public:
         const bool is_known = std::count(zeros.begin(), zeros.end(), 0.0) == 0;
         if (e_.is_result()) show_masks_of_result(allowed);
         if (!is_known) show_zeros(zeros);
-        if (rows.empty() && sees_all()) {
+        if (rows.empty() && attends_to_all()) {
             if (is_known)
                 page_.paragraph("No rule blocks a key: the query may see all of " +
                                 sized("kv_len", g_.kv_len) + ".");
@@ -48,7 +48,7 @@ private:
     void show_masks_of_result(const Row& allowed) {
         Row others(g_.kv_len, 1);
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (allowed[key] != 0 && !sees(key)) others[key] = 0;
+            if (allowed[key] != 0 && !attends_to(key)) others[key] = 0;
         if (std::count(others.begin(), others.end(), 0.0) == 0) return;
         const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
         page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
@@ -61,7 +61,7 @@ private:
         Row zeros(g_.kv_len, 1);
         const Row weights = row("attention_weights");
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (e_.source.has_unknown_mask && sees(key) && weights[key] == 0) zeros[key] = 0;
+            if (e_.source.has_unknown_mask && attends_to(key) && weights[key] == 0) zeros[key] = 0;
         return zeros;
     }
 
@@ -93,7 +93,7 @@ private:
     }
 
     /// `2 "starts" to 5 "step"`.
-    std::string runs_of_blocked(const Row& allowed) const {
+    std::string runs_of_masked(const Row& allowed) const {
         std::string text;
         std::size_t runs = 0;
         for (std::size_t key = 0; key < g_.kv_len; ++key) {
@@ -117,7 +117,7 @@ private:
     /// "2 of 6 keys: 4 to 5".
     std::string counted_keys(const Row& allowed) const {
         return std::to_string(std::count(allowed.begin(), allowed.end(), 0.0)) + " of " +
-               std::to_string(g_.kv_len) + " keys: " + runs_of_blocked(allowed);
+               std::to_string(g_.kv_len) + " keys: " + runs_of_masked(allowed);
     }
 };
 

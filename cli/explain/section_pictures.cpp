@@ -45,7 +45,7 @@ double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
 
 /// Masked cells: by the mask of all queries, or else those of weight 0 that the rules of the
 /// settings mask.
-io::IsBlocked blocked_cells(const Explanation& e, const NamedArray& weights, std::size_t head) {
+io::IsBlocked masked_cells(const Explanation& e, const NamedArray& weights, std::size_t head) {
     if (const NamedArray* all = e.maps.find("mask")) {
         auto mask = std::make_shared<NamedArray>(matrix_of(*all, e.batch, head, e.plan.heads));
         return [mask](std::size_t, std::size_t, std::size_t query, std::size_t key) {
@@ -79,7 +79,7 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
     if (plan.dtype == Dtype::float32)
         if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
             matrix.values = Array<float>(*wide);
-    io::HeatMap map = io::make_heat_map(report, matrix, blocked_cells(*this, matrix, head),
+    io::HeatMap map = io::make_heat_map(report, matrix, masked_cells(*this, matrix, head),
                                         io::ColorScale::automatic, map_limits);
     if (known.is_parameter()) {  // whose axes may be in either order
         map.row_axis = matrix.axes.front();

@@ -31,12 +31,12 @@ private:
         heading("Query vector");
         // A result has the query only after the rotary embedding.
         const Row query = row(is_rotated() ? "unrotated_queries" : "queries");
-        const bool is_turned = s_.rope && !is_rotated();
-        if (e_.projects_query() && !is_turned) {
+        const bool has_only_rotated = s_.rope && !is_rotated();
+        if (e_.projects_query() && !has_only_rotated) {
             project_query(query);
         } else if (e_.is_result()) {
             page_.paragraph(std::string("The query as the result has it") +
-                            (is_turned ? ", turned by the rotary embedding:" : ":"));
+                            (has_only_rotated ? ", turned by the rotary embedding:" : ":"));
             page_.formula({query_line(query)});
         } else {
             const bool is_input = row_of(s_.mode).projects;
@@ -99,19 +99,19 @@ private:
             setting_text(*s_.rope_base) + " (" + e_.source_of("rope_base") + ")" +
             (is_slowed ? ", slowed down (" + e_.source_of("rope_scaling") + ")" : "") +
             (*s_.rope_dims < g_.d_k ? "; only the first " + dims + " of d_k are turned" : "") +
-            ". This query stands at position " + std::to_string(position) +
+            ". This query is at position " + std::to_string(position) +
             (g_.past_len != 0 ? ", after the cached keys" : "") +
             (position == 0 ? ", where nothing turns" : "") +
             ". The query before, its first number in full, and the query after:");
         const Row before = row("unrotated_queries"), after = row("queries");
         page_.formula({e_.vector_line(place("unrotated_queries"), before, "d_k"),
-                       turned_in_full(before, after, position),
+                       rotated_in_full(before, after, position),
                        e_.vector_line(place("queries"), after, "d_k")});
-        show_turned_key();
+        show_rotated_key();
     }
 
     /// "queries[2][0] = 0.4*cos(2.0) - 1.4*sin(2.0) = ...".
-    std::string turned_in_full(const Row& before, const Row& after, std::size_t position) const {
+    std::string rotated_in_full(const Row& before, const Row& after, std::size_t position) const {
         const std::size_t partner = *s_.rope == Rope::half ? *s_.rope_dims / 2 : 1;
         const double angle = static_cast<double>(position) * g_.rope.frequencies.front();
         const std::string written = format_.factor(angle);
@@ -121,7 +121,7 @@ private:
     }
 
     /// Shows one rotated key. Cached keys were rotated when they were new.
-    void show_turned_key() {
+    void show_rotated_key() {
         const std::size_t key = key_in_full();
         if (key < g_.past_len || !arrays_.has("unrotated_keys") || !arrays_.has("present_key"))
             return;

@@ -31,14 +31,14 @@ private:
     /// One exponential in full: of the key whose score is, or of another if that one is the
     /// maximum.
     std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
-        std::vector<std::size_t> keys = shown_terms(blocks_before_softmax()).places;
+        std::vector<std::size_t> keys = shown_terms(masks_before_softmax()).places;
         if (std::binary_search(keys.begin(), keys.end(), key_in_full()))
             keys.insert(keys.begin(), key_in_full());
         const auto less = std::find_if(keys.begin(), keys.end(),
                                        [&](std::size_t key) { return powers[key] != 1; });
-        const std::size_t told = less == keys.end() ? keys.front() : *less;
-        return element("softmax_powers", told) + " = e^(" + format_.number(scores[told]) + " - " +
-               format_.factor(shift) + ") = " + format_.number(powers[told]);
+        const std::size_t shown = less == keys.end() ? keys.front() : *less;
+        return element("softmax_powers", shown) + " = e^(" + format_.number(scores[shown]) + " - " +
+               format_.factor(shift) + ") = " + format_.number(powers[shown]);
     }
 
     /// Maximum, exponentials and denominator, which both mask methods have in common.
@@ -46,7 +46,7 @@ private:
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
         const Row powers = row("softmax_powers"), scores = row(last_scores());
-        const bool is_masked = blocks_before_softmax();
+        const bool is_masked = masks_before_softmax();
         std::string words =
             is_masked ? "The largest of the scores that are left" : "The largest score";
         std::optional<double> sink_power;
@@ -87,7 +87,7 @@ private:
 
     void show_softmax() {
         heading("Softmax");
-        if (sees_nothing()) {
+        if (attends_to_nothing()) {
             page_.paragraph(
                 "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
                 "context; logsumexp is " +
@@ -96,7 +96,7 @@ private:
                 ".");
             return show_weights();
         }
-        if (!sees_all())
+        if (!attends_to_all())
             page_.paragraph("Blocked keys get the score -Infinity (" + e_.source_of("mask_method") +
                             "), whose exponential is 0, so that they get no weight.");
         const std::string rest =
@@ -151,7 +151,7 @@ private:
                      {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
         const double least = row_of(s_.dtype).least;
-        if (sees_nothing())
+        if (attends_to_nothing())
             page_.paragraph("Every key is blocked: the weights stay 0.");
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
@@ -207,16 +207,16 @@ private:
         show_vectors("attention_weights", weights, e_.values_name(), values,
                      "(" + sized("d_v", g_.d_v) + ")");
         ShownTerms terms = shown_terms(true);
-        std::vector<std::size_t> seen;
+        std::vector<std::size_t> visible;
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (sees(key)) seen.push_back(key);
+            if (attends_to(key)) visible.push_back(key);
         for (std::size_t& key : terms.places)  // index among the visible keys
-            key = static_cast<std::size_t>(std::lower_bound(seen.begin(), seen.end(), key) -
-                                           seen.begin());
+            key = static_cast<std::size_t>(std::lower_bound(visible.begin(), visible.end(), key) -
+                                           visible.begin());
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {
             SumOfProducts sum;
-            for (std::size_t key : seen) sum.factors.emplace_back(weights[key], values[key][i]);
+            for (std::size_t key : visible) sum.factors.emplace_back(weights[key], values[key][i]);
             const std::string written = format_.sum(sum, context[i], "head_outputs", terms);
             if (i < max_written) lines.push_back(element("head_outputs", i) + " = " + written);
         }
