@@ -169,7 +169,7 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
 void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags) {
     const PageFormat& format = format_of(explain.format, flags);
     ThreadPool workers;
-    const auto [request, source] = read_computed(path, explain.token_label, flags, workers);
+    const auto [request, source] = read_explained(path, explain.token_label, flags, workers);
     write_page(selection_of(explain, source.plan), request, source, page_of(format, request));
 }
 

@@ -1,8 +1,8 @@
-// Reads an existing result for an explanation. Only the steps and sums that the page shows are
-// computed again.
+// Reads an existing result for an explanation.
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "cli/explain/explanation.hpp"
 #include "cli/request/request.hpp"
@@ -10,15 +10,12 @@
 
 namespace attn::cli {
 
-struct ReadExplanation {
-    Request request;  ///< with the result's settings and labels
-    ExplanationSource source;
-};
-
-/// Reads a result with its mode and config. The query is the one labelled `token_label`; if that is
-/// empty, the request's token, or one in the middle. Errors: kinds io and usage; kind input for a
-/// file that is not a result, has no attention_weights of each head, or contradicts its config.
-ReadExplanation read_computed(const std::string& path, const std::string& token_label,
-                              const Request& request, ThreadPool& workers);
+/// `flags` with the settings and labels of a result, and its arrays with the steps that follow from
+/// them. The query is the one labelled `token_label`; if that is empty, the token of `flags`, or
+/// one in the middle. Errors: kinds io and usage; kind input for a file that is not a result, has
+/// no attention_weights of each head, or contradicts its config.
+std::pair<Request, ExplanationSource> read_explained(const std::string& path,
+                                                     const std::string& token_label,
+                                                     const Request& flags, ThreadPool& workers);
 
 }  // namespace attn::cli

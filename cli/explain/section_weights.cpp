@@ -22,12 +22,6 @@ public:
     }
 
 private:
-    /// The logsumexp if every key is masked.
-    double logsumexp_of_sink() const {
-        if (s_.sink.empty()) return -std::numeric_limits<double>::infinity();
-        return s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
-    }
-
     /// One exponential in full: of the key whose score is, or of another if that one is the
     /// maximum.
     std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
@@ -74,8 +68,7 @@ private:
         page_.paragraph("Their sum is the denominator:");
         page_.formula({place("softmax_total") + " = " +
                        format_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});
-        const std::string log = format_.number(arrays_.has("logsumexp") ? number("logsumexp")
-                                                                        : shift + std::log(total));
+        const std::string log = format_.number(number("logsumexp"));
         page_.paragraph(
             "Maximum and denominator in one number: logsumexp = maximum + "
             "log(denominator) = " +
@@ -89,10 +82,11 @@ private:
         heading("Softmax");
         if (attends_to_nothing()) {
             page_.paragraph(
-                "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
-                "context; logsumexp is " +
-                format_.number(arrays_.has("logsumexp") ? number("logsumexp")
-                                                        : logsumexp_of_sink()) +
+                std::string(
+                    "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
+                    "context") +
+                (arrays_.has("logsumexp") ? "; logsumexp is " + format_.number(number("logsumexp"))
+                                          : "") +
                 ".");
             return show_weights();
         }
@@ -109,10 +103,7 @@ private:
         } else {
             page_.paragraph(
                 "A weight is e to the power of its score, divided by the sum of them all" + rest +
-                (arrays_.has("scores") || arrays_.has("scaled_scores")
-                     ? ". Whether a mask was added to the scores, the result does not say "
-                       "(biased_scores or logsumexp do)."
-                     : ". The result does not have the scores that they are made of.") +
+                ". The result does not determine the scores after the masks (biased_scores)." +
                 (e_.has_only_kept() ? " Of the weights it has those alone that dropout kept."
                                     : " The weights:"));
         }
@@ -144,8 +135,7 @@ private:
             return show_weights();
         }
         if (has_steps) show_powers();
-        if (!has_steps || !arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
-            return show_weights();
+        if (!has_steps) return show_weights();
         page_.paragraph("Each exponential divided by the denominator, then 0 for blocked keys:");
         show_by_key({{"unmasked_weights", row("unmasked_weights")},
                      {"masked_weights", row("masked_weights")}});

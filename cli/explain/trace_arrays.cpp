@@ -217,21 +217,18 @@ std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::stri
 
 std::string NumberFormat::softmax_total(const Row& powers, const ShownTerms& shown,
                                         std::optional<double> sink_power, double result) const {
-    if (file_.empty())
-        require_same(for_dtype(dtype_,
-                               [&]<class T>(T) -> double {
-                                   return softmax_total_of<T>(powers, sink_power);
-                               }),
-                     result);
+    require_same(
+        for_dtype(dtype_,
+                  [&]<class T>(T) -> double { return softmax_total_of<T>(powers, sink_power); }),
+        result);
     return total(powers, shown, sink_power, result);
 }
 
 std::string NumberFormat::masked_total(const Row& weights, const ShownTerms& shown,
                                        double result) const {
-    if (file_.empty())
-        require_same(
-            for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
-            result);
+    require_same(
+        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
+        result);
     return total(weights, shown, std::nullopt, result);
 }
 
