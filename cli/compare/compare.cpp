@@ -12,7 +12,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/result_file.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -20,7 +19,7 @@
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
@@ -30,98 +29,119 @@
 namespace attn::cli {
 namespace {
 
-/// 0.43 means the nearest float32, if float32 numbers were written.
-void round_text(ResultFile& side, const ResultFile& other) {
-    const std::optional<Dtype> other_dtype = other.is_text ? std::nullopt : other.dtype;
-    const std::optional<Dtype> dtype = side.dtype ? side.dtype : other_dtype;
-    if (!side.is_text || !dtype) return;
-    for (ResultArray& array : side.arrays)
-        for (double& value : array.values) value = row_of(*dtype).round(value);
-}
-
 struct Row {
     std::string name;
-    const ResultArray* a = nullptr;  // null if that side has no such array
-    const ResultArray* b = nullptr;
-    std::optional<Difference> difference;  // empty if the shapes differ
+    const io::ArrayView* a = nullptr;  // null if that side has no such array
+    const io::ArrayView* b = nullptr;
+    std::vector<std::size_t> shape_a{}, shape_b{};
+    std::optional<Difference> difference{};  // empty if the shapes differ
 
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-using ArraysByName = std::unordered_map<std::string_view, const ResultArray*>;
+using ArraysByName = std::unordered_map<std::string_view, const io::ArrayView*>;
 
-ArraysByName by_name(const ResultFile& side) {
+ArraysByName by_name(const io::ResultView& side) {
     ArraysByName arrays;
-    for (const ResultArray& array : side.arrays) arrays.emplace(array.name, &array);
+    for (const io::ArrayView& array : side.arrays()) arrays.emplace(array.name, &array);
     return arrays;
 }
 
-const ResultArray* find_in(const ArraysByName& arrays, const std::string& name) {
+const io::ArrayView* find_in(const ArraysByName& arrays, const std::string& name) {
     const auto found = arrays.find(name);
     return found == arrays.end() ? nullptr : found->second;
 }
 
-/// Text holds floats if the other side does: each number then means the nearest float.
-const Array<double>* rounding_errors_of(const ResultFile& side, const ResultArray& array,
-                                        const ResultFile& other_side, const ResultArray& other) {
-    if (!array.rounding_errors) return nullptr;
-    const bool beside_floats = other_side.is_text ? other_side.dtype.has_value() : !other.integers;
-    return side.is_text && beside_floats ? nullptr : &*array.rounding_errors;
-}
-
-std::vector<std::size_t> without_leading_ones(const ResultArray& array) {
-    const std::vector<std::size_t>& shape = array.values.shape();
+std::vector<std::size_t> without_leading_ones(const std::vector<std::size_t>& shape) {
     return {std::find_if(shape.begin(), shape.end(), [](std::size_t n) { return n != 1; }),
             shape.end()};
 }
 
-void compare_row(Row& row, const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
-    if (row.a == nullptr || row.b == nullptr ||
-        without_leading_ones(*row.a) != without_leading_ones(*row.b))
-        return;
-    row.difference =
-        difference({row.a->values, rounding_errors_of(a, *row.a, b, *row.b)},
-                   {row.b->values, rounding_errors_of(b, *row.b, a, *row.a)}, tolerance);
-}
+/// Reads the arrays of a row, compares them and frees them.
+class Comparison {
+public:
+    Comparison(const io::ResultView& a, const io::ResultView& b, const CompareRequest& request,
+               ThreadPool& workers, std::vector<std::string>& notes)
+        : a_(a), b_(b), csv_(request.csv), workers_(workers), notes_(notes) {}
 
-std::vector<Row> pair_up(const ResultFile& a, const ResultFile& b, const Tolerance& tolerance) {
-    std::vector<Row> rows;
-    if (a.is_one_array != b.is_one_array && (a.arrays.size() != 1 || b.arrays.size() != 1)) {
-        const ResultFile& several = a.is_one_array ? b : a;
+    void compare(Row& row, const Tolerance& tolerance) const {
+        const io::ViewedNumbers a = read(a_, row.a, b_), b = read(b_, row.b, a_);
+        row.shape_a = a.values.shape();
+        row.shape_b = b.values.shape();
+        if (row.a == nullptr || row.b == nullptr ||
+            without_leading_ones(row.shape_a) != without_leading_ones(row.shape_b))
+            return;
+        row.difference = difference({a.values, rounding_errors_of(a_, a, b_, b)},
+                                    {b.values, rounding_errors_of(b_, b, a_, a)}, tolerance);
+    }
+
+private:
+    /// 0.43 means the nearest float32, if float32 numbers were written.
+    io::ViewedNumbers read(const io::ResultView& side, const io::ArrayView* array,
+                           const io::ResultView& other) const {
+        if (array == nullptr) return {};
+        io::MatrixLabels labels;
+        io::ViewedNumbers numbers = side.read(*array, workers_, csv_, &labels);
+        notes_.push_back(std::move(labels.note));
+        const std::optional<Dtype> other_dtype = other.is_text() ? std::nullopt : other.dtype();
+        const std::optional<Dtype> dtype = side.dtype() ? side.dtype() : other_dtype;
+        if (side.is_text() && dtype)
+            for (double& value : numbers.values) value = row_of(*dtype).round(value);
+        return numbers;
+    }
+
+    /// Text holds floats if the other side does: each number then means the nearest float.
+    static const Array<double>* rounding_errors_of(const io::ResultView& side,
+                                                   const io::ViewedNumbers& numbers,
+                                                   const io::ResultView& other_side,
+                                                   const io::ViewedNumbers& other) {
+        if (!numbers.rounding_errors) return nullptr;
+        const bool has_floats =
+            other_side.is_text() ? other_side.dtype().has_value() : !other.integers;
+        return side.is_text() && has_floats ? nullptr : &*numbers.rounding_errors;
+    }
+
+    const io::ResultView &a_, &b_;
+    const io::CsvStyle& csv_;
+    ThreadPool& workers_;
+    std::vector<std::string>& notes_;
+};
+
+std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
+    const std::size_t of_a = a.arrays().size(), of_b = b.arrays().size();
+    if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1)) {
+        const io::ResultView& several = a.is_one_array() ? b : a;
         std::string list;
-        for (const ResultArray& array : several.arrays)
+        for (const io::ArrayView& array : several.arrays())
             list += (list.empty() ? "" : ", ") + array.name;
         constexpr std::size_t longest = 400;
-        throw Error(ErrorKind::usage, several.place,
+        throw Error(ErrorKind::usage, several.place(),
                     "several arrays compared with one: " + io::shortened(list, longest) +
-                        "; expected one, named as in " + several.place + ":NAME");
+                        "; expected one, named as in " + several.place() + ":NAME");
     }
-    if ((a.is_one_array || b.is_one_array) && a.arrays.size() == 1 && b.arrays.size() == 1) {
-        const std::string& name = a.is_one_array ? b.arrays[0].name : a.arrays[0].name;
-        rows.push_back({name, &a.arrays[0], &b.arrays[0], {}});
-    } else {
-        const ArraysByName of_a = by_name(a), of_b = by_name(b);
-        for (const ResultArray& array : a.arrays)
-            rows.push_back({array.name, &array, find_in(of_b, array.name), {}});
-        for (const ResultArray& array : b.arrays)
-            if (find_in(of_a, array.name) == nullptr)
-                rows.push_back({array.name, nullptr, &array, {}});
-    }
-    for (Row& row : rows) compare_row(row, a, b, tolerance);
+    if ((a.is_one_array() || b.is_one_array()) && of_a == 1 && of_b == 1)
+        return {{(a.is_one_array() ? b : a).arrays()[0].name, &a.arrays()[0], &b.arrays()[0]}};
+    std::vector<Row> rows;
+    const ArraysByName names_a = by_name(a), names_b = by_name(b);
+    for (const io::ArrayView& array : a.arrays())
+        rows.push_back({array.name, &array, find_in(names_b, array.name)});
+    for (const io::ArrayView& array : b.arrays())
+        if (find_in(names_a, array.name) == nullptr) rows.push_back({array.name, nullptr, &array});
     return rows;
 }
 
-std::string shape_of(const ResultArray* array) {
-    return array == nullptr ? "missing" : shape_text(array->values.shape());
+std::string shape_of(const io::ArrayView* array, const std::vector<std::size_t>& shape) {
+    return array == nullptr ? "missing" : shape_text(shape);
 }
 
 /// Shapes that are compared although leading axes of length 1 differ.
 void note_shapes(const std::vector<Row>& rows) {
     for (const Row& row : rows)
-        if (row.difference && row.a->values.shape() != row.b->values.shape())
+        if (row.difference && row.shape_a != row.shape_b)
             std::fprintf(stderr, "attn: note: %s: shapes %s and %s are compared as %s\n",
-                         io::one_line(io::shortened(row.name)).c_str(), shape_of(row.a).c_str(),
-                         shape_of(row.b).c_str(), shape_text(without_leading_ones(*row.a)).c_str());
+                         io::one_line(io::shortened(row.name)).c_str(),
+                         shape_text(row.shape_a).c_str(), shape_text(row.shape_b).c_str(),
+                         shape_text(without_leading_ones(row.shape_a)).c_str());
 }
 
 std::string brief(double value) {
@@ -137,7 +157,7 @@ std::string index_text(const std::vector<std::size_t>& index) {
 }
 
 std::string shapes_of(const Row& row) {
-    const std::string a = shape_of(row.a), b = shape_of(row.b);
+    const std::string a = shape_of(row.a, row.shape_a), b = shape_of(row.b, row.shape_b);
     return a == b ? a : a + " and " + b;
 }
 
@@ -192,9 +212,10 @@ std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
     return io::display_width(line) <= io::screen_columns(STDOUT_FILENO) ? wide : narrow_text(table);
 }
 
-nlohmann::ordered_json shape_json(const ResultArray* array) {
+nlohmann::ordered_json shape_json(const io::ArrayView* array,
+                                  const std::vector<std::size_t>& shape) {
     if (array == nullptr) return nullptr;
-    return array->values.shape();
+    return shape;
 }
 
 std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bool equal) {
@@ -209,8 +230,8 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
     for (const Row& row : rows) {
         nlohmann::ordered_json entry{{"name", row.name},
                                      {"equal", row.equal()},
-                                     {"shape_a", shape_json(row.a)},
-                                     {"shape_b", shape_json(row.b)}};
+                                     {"shape_a", shape_json(row.a, row.shape_a)},
+                                     {"shape_b", shape_json(row.b, row.shape_b)}};
         if (row.difference) {
             const Difference& d = *row.difference;
             entry["max_abs"] = d.max_abs;
@@ -228,33 +249,25 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 
 }  // namespace
 
-namespace {
-
-/// Both are opened, and their memory is added up, before either is read.
-std::pair<ResultFile, ResultFile> read_both(const CompareRequest& request, ThreadPool& workers) {
-    const io::InputFile a = io::open_input_file(request.a), b = io::open_input_file(request.b);
-    require_memory(bytes_to_read(a, false) + bytes_to_read(b, false), b.place,
-                   "reading its arrays with those of " + a.place);
-    ResultFile first = read_result(a, workers, false, request.csv);
-    return {std::move(first), read_result(b, workers, false, request.csv)};
-}
-
-}  // namespace
-
 bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     if (request.a == "-" && request.b == "-")
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     ThreadPool workers;
-    auto [a, b] = read_both(request, workers);
-    notes = {a.note, b.note};
-    round_text(a, b);
-    round_text(b, a);
+    using io::ResultView;
+    const ResultView a = ResultView::open(request.a, ResultView::Scope::named),
+                     b = ResultView::open(request.b, ResultView::Scope::named);
+    require_memory(a.bytes() + b.bytes(), b.place(),
+                   "reading its arrays with those of " + a.place());
     Tolerance tolerance = request.tolerance;
-    const bool both_wide = a.dtype == Dtype::float64 && b.dtype == Dtype::float64;
+    const bool both_wide = a.dtype() == Dtype::float64 && b.dtype() == Dtype::float64;
     tolerance.dtype = request.dtype.value_or(both_wide ? Dtype::float64 : Dtype::float32);
-    const std::vector<Row> rows = pair_up(a, b, tolerance);
+    std::vector<Row> rows = pair_up(a, b);
+    const Comparison comparison(a, b, request, workers, notes);
     bool equal = true;
-    for (const Row& row : rows) equal = equal && row.equal();
+    for (Row& row : rows) {
+        comparison.compare(row, tolerance);
+        equal = equal && row.equal();
+    }
     note_shapes(rows);
     io::show(request.json ? json_of(rows, tolerance, equal) : table_of(rows, tolerance.dtype));
     return equal;

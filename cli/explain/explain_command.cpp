@@ -46,10 +46,10 @@ void check_result_flags(const Args& args, const std::string& result) {
     if (args.names().size() > 1)
         throw Error(
             ErrorKind::usage, io::shortened(args.names()[0]),
-            "no mode of attn; expected " + listed_modes() + ", then INPUT; or one result alone");
+            "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(result))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "no mode of attn, and no file; expected " + listed_modes() +
+                    "is neither a mode nor a file; expected " + listed_modes() +
                         ", then INPUT; or a result");
 }
 
@@ -80,22 +80,22 @@ Request with_query(Request request, const Args& args) {
 }
 
 int run_explain(const Args& args) {
-    ExplainRequest walk;
-    if (const auto format = args.place("format")) walk.format = page_format_names[*format].first;
-    walk.head = args.whole("head");
-    walk.batch = args.whole("batch");
-    walk.full = args.has("full");
+    ExplainRequest request;
+    if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
+    request.head = args.whole("head");
+    request.batch = args.whole("batch");
+    request.full = args.has("full");
     if (const auto token = args.text("token"); token && !is_index(*token))
-        walk.token_label = *token;
+        request.token_label = *token;
     const std::optional<std::string> result = result_in(args.names());
     if (result) {
         check_result_flags(args, *result);
-        return explain_result(walk, *result, with_query(with_flags({}, args), args)), 0;
+        return explain_result(request, *result, with_query(with_flags({}, args), args)), 0;
     }
     const Request flags = with_query(with_flags(request_of_words(args), args), args);
     check_defaults(flags);
     require_input(flags, "attn explain");
-    show_notes(explain(walk, flags));
+    show_notes(explain(request, flags));
     return 0;
 }
 
@@ -103,7 +103,7 @@ constexpr Option explain_options[] = {
     {.key = "token",
      .limits = {.expected = "an integer from 0, or the label of a token"},
      .argument = "N|LABEL",
-     .help = "the query to walk through, from 0 or by its label (default one in the middle)",
+     .help = "the query to explain, from 0 or by its label (default one in the middle)",
      .letter = 't'},
     {.key = "head",
      .limits = {.expected = "an integer from 0"},
@@ -140,15 +140,15 @@ constexpr CommandRow explain_command{
     .summary = "one query of a question, step by step, in words and numbers",
     .examples =
         "  attn explain self --example journey --d-out 2 --seed 123 --token 1\n"
-        "  attn explain multihead tokens.csv --heads 2 --head 1 -o walk.md\n"
-        "  attn causal tokens.csv --emit all | attn explain --token 3 -o walk.html\n"
+        "  attn explain multihead tokens.csv --heads 2 --head 1 -o explained.md\n"
+        "  attn causal tokens.csv --emit all | attn explain --token 3 -o explained.html\n"
         "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
     .usage =
         "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
         "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
-        "it is for the mode; alone,\nwithout a MODE, it is walked through as it is. Flags that "
-        "shape arrays have no place here: --emit,\n--format of arrays, --nonfinite, --pretty, "
-        "--average-heads, --save-weights; as keys of a request\nthey are passed over.",
+        "it is for the mode; alone,\nwithout a MODE, it is explained as it is. Flags that "
+        "shape arrays are not accepted: --emit,\n--format of arrays, --nonfinite, --pretty, "
+        "--average-heads, --save-weights; as keys of a request\nthey are ignored.",
     .takes = in_explain,
     .told = explain_help,
     .own = explain_options,

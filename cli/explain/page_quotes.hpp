@@ -4,36 +4,34 @@
 #include <string>
 #include <string_view>
 
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 #include "core/operator/quotes.hpp"
 
 namespace attn::cli {
 
 class PageQuotes final : public Quotes {
 public:
-    explicit PageQuotes(const Walk& walk) : walk_(walk) {}
+    explicit PageQuotes(const Explanation& e) : e_(e) {}
 
-    std::string number(double value) const override { return walk_.words.number(value); }
+    std::string number(double value) const override { return e_.format.number(value); }
     std::string setting(double value) const override { return setting_text(value); }
     std::string source(std::string_view key) const override {
-        return walk_.source_of(std::string(key));
+        return e_.source_of(std::string(key));
     }
     std::string operand_source(std::string_view key) const override {
-        return walk_.operand_source(std::string(key));
+        return e_.operand_source(std::string(key));
     }
     std::string additive_mask_source(std::size_t index) const override {
-        if (walk_.is_result()) return "--" + walk_.source.additive_masks[index];
-        return walk_.operand_source(walk_.source.additive_masks[index]);
+        if (e_.is_result()) return "--" + e_.source.additive_masks[index];
+        return e_.operand_source(e_.source.additive_masks[index]);
     }
-    bool is_given(std::string_view key) const override {
-        return walk_.request.has(std::string(key));
-    }
-    bool has_projections() const override { return walk_.settings().init != Init::none; }
-    std::string command() const override { return walk_.command(); }
-    std::string position() const override { return walk_.position_words(); }
+    bool is_given(std::string_view key) const override { return e_.request.has(std::string(key)); }
+    bool has_projections() const override { return e_.settings().init != Init::none; }
+    std::string command() const override { return e_.command(); }
+    std::string position() const override { return e_.position_words(); }
 
 private:
-    const Walk& walk_;
+    const Explanation& e_;
 };
 
 }  // namespace attn::cli

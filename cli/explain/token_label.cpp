@@ -11,7 +11,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t most_listed = 12, widest_listed = 24;
+constexpr std::size_t max_listed = 12, max_listed_columns = 24;
 
 std::string_view trimmed(std::string_view label) {
     constexpr std::string_view blanks = " \t\r\n\f\v";
@@ -24,9 +24,9 @@ std::string_view trimmed(std::string_view label) {
 template <class Item>
 std::string list_of(std::size_t count, Item item) {
     std::string list;
-    for (std::size_t i = 0; i < std::min(count, most_listed); ++i)
+    for (std::size_t i = 0; i < std::min(count, max_listed); ++i)
         list += (i == 0 ? "" : ", ") + item(i);
-    return list + (count > most_listed ? ", ..." : "");
+    return list + (count > max_listed ? ", ..." : "");
 }
 
 }  // namespace
@@ -37,17 +37,18 @@ std::string shown_label(const std::string& label, std::size_t columns) {
                         : io::label_text(word, columns);
 }
 
-std::size_t token_called(const std::string& label, const Request& request) {
+std::size_t token_labelled(const std::string& label, const Request& request) {
     const std::vector<std::string>& tokens = request.tokens;
-    const auto called = [&](const auto& is_meant) {
+    const auto matching = [&](const auto& is_meant) {
         std::vector<std::size_t> found;
         for (std::size_t i = 0; i < tokens.size(); ++i)
             if (is_meant(tokens[i])) found.push_back(i);
         return found;
     };
-    std::vector<std::size_t> found = called([&](std::string_view token) { return token == label; });
+    std::vector<std::size_t> found =
+        matching([&](std::string_view token) { return token == label; });
     if (found.empty())
-        found = called([&](std::string_view token) { return trimmed(token) == trimmed(label); });
+        found = matching([&](std::string_view token) { return trimmed(token) == trimmed(label); });
     if (found.size() == 1) return found[0];
     const std::string place = place_of(request, "token");
     if (tokens.empty())
@@ -55,15 +56,15 @@ std::size_t token_called(const std::string& label, const Request& request) {
                     "the tokens have no labels; expected an integer from 0");
     if (found.empty())
         throw Error(ErrorKind::usage, place,
-                    "no token is called that; expected " +
+                    "no token has this label; expected " +
                         list_of(tokens.size(),
                                 [&](std::size_t i) {
-                                    return io::one_line(shown_label(tokens[i], widest_listed));
+                                    return io::one_line(shown_label(tokens[i], max_listed_columns));
                                 }) +
                         ", or an integer from 0 to " + std::to_string(tokens.size() - 1));
     throw Error(ErrorKind::usage, place,
                 std::to_string(found.size()) +
-                    " tokens are called that; expected the number of one: " +
+                    " tokens have this label; expected the index of one: " +
                     list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
 }
 

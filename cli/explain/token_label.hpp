@@ -14,6 +14,6 @@ std::string shown_label(const std::string& label, std::size_t columns);
 
 /// The token with exactly this label, or else the one with the same label without surrounding
 /// blanks. Errors: kind usage if none or more than one matches.
-std::size_t token_called(const std::string& label, const Request& request);
+std::size_t token_labelled(const std::string& label, const Request& request);
 
 }  // namespace attn::cli

@@ -18,7 +18,7 @@
 #include "io/model/find_layer.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/row_labels.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

@@ -20,11 +20,9 @@
 namespace attn::cli {
 namespace {
 
+using io::labels_in;
+using io::member;
 using nlohmann::json;
-
-json config_in(const ResultFile& result) {
-    return member(*result.head, "config");
-}
 
 /// The array of attn with this name if it can be drawn, or nothing.
 std::optional<ArrayId> drawn_array(std::string_view name) {
@@ -43,12 +41,10 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
     return axes;
 }
 
-/// The axes of a plain array of this rank: layer, batch and heads, then those that its name
-/// implies.
-AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& result) {
+/// The axes of a plain array of this rank: layer, batch and heads, then those of its name.
+AxisNames plain_axes(std::string_view name, std::size_t rank, bool has_labels) {
     AxisNames axes = last_axes_of(name);
-    if (name == "array" && !member(*result.head, "tokens").is_null())
-        axes[0] = "tokens";  // labels of a CSV file
+    if (name == "array" && has_labels) axes[0] = "tokens";  // labels of a CSV file
     if (rank < axes.size()) axes.resize(rank);
     const std::size_t before = rank - axes.size();
     const auto array = drawn_array(name);
@@ -58,16 +54,6 @@ AxisNames plain_axes(std::string_view name, std::size_t rank, const ResultFile& 
     if (before > 2) axes.insert(axes.begin(), "layer");
     if (before == 1) axes.insert(axes.begin(), has_heads ? "heads" : "batch");
     return axes;
-}
-
-/// The axes by the layout of a result. Errors: kind input if the array has another shape.
-AxisNames axes_of(const ResultArray& array, const ResultFile& result,
-                  const std::optional<Plan>& plan) {
-    const auto id = find_array(array.name);
-    const auto& shape = array.values.shape();
-    if (!plan || !id || !plan->has(id->row())) return plain_axes(array.name, shape.size(), result);
-    check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place);
-    return plan->axes_of(*id);
 }
 
 /// The numbers of all queries and keys, by the layout or else by an array that has both axes.
@@ -81,15 +67,16 @@ std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
     return {0, 0};
 }
 
-void take_labels(io::Report& report, const ResultFile& result, const std::optional<Plan>& plan,
-                 const Naming& given) {
+/// `found`: labels of the only array of a file of CSV.
+void take_labels(io::Report& report, const io::ResultView& result, const std::optional<Plan>& plan,
+                 const Naming& given, const io::MatrixLabels& found) {
     const auto [q_len, kv_len] = lengths_of(report, plan);
     std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
-    if (tokens.empty() && context_tokens.empty() && result.column_labels.size() == kv_len)
-        context_tokens = result.column_labels;
-    if (tokens.empty()) tokens = labels_in(*result.head, "tokens").value_or(tokens);
+    if (tokens.empty() && context_tokens.empty() && found.columns.size() == kv_len)
+        context_tokens = found.columns;
+    if (tokens.empty()) tokens = labels_in(result.head(), "tokens").value_or(found.rows);
     if (context_tokens.empty())
-        context_tokens = labels_in(*result.head, "context_tokens").value_or(context_tokens);
+        context_tokens = labels_in(result.head(), "context_tokens").value_or(context_tokens);
     const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
     // Without an array over queries, the rows are tokens.
     AxisLabels labels =
@@ -98,8 +85,8 @@ void take_labels(io::Report& report, const ResultFile& result, const std::option
                             std::size_t things, const char* name) {
         const bool is_given = !(key == "tokens" ? given.tokens : given.context_tokens).empty();
         const std::string flag = key == "tokens" ? "--tokens" : "--context-tokens";
-        throw Error(ErrorKind::input, is_given ? flag : result.place,
-                    std::to_string(labels_given.size()) + " " + key + " beside " +
+        throw Error(ErrorKind::input, is_given ? flag : result.place(),
+                    std::to_string(labels_given.size()) + " " + key + " for " +
                         std::to_string(things) + " " + name + "; expected a token for each");
     };
     const bool may_be_of_keys = (mode == nullptr || !mode->projects) && !labels.keys.empty();
@@ -168,31 +155,48 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
 
 }  // namespace
 
-std::optional<Plan> layout_plan(const ResultFile& result) {
-    if (!has_layout(*result.head)) return std::nullopt;
-    const Request request = request_of_result(*result.head, result.place);
-    Plan plan = plan_of_result(*result.head, request.settings, result.place);
-    check_labels(request, plan, result.place);
+std::optional<Plan> layout_plan(const io::ResultView& result) {
+    if (!has_layout(result.head())) return std::nullopt;
+    const Request request = request_of_result(result.head(), result.place());
+    Plan plan = plan_of_result(result.head(), request.settings, result.place());
+    check_labels(request, plan, result.place());
     return plan;
 }
 
-io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const Naming& given) {
+io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
+                       const Naming& given, ThreadPool& workers, std::vector<std::string>& notes) {
+    result.require_memory_for_all();
     io::Report report;
-    for (ResultArray& array : result.arrays) {
-        const std::size_t rank = array.values.dimension();
-        AxisNames axes = rank == given.axes.size() ? given.axes : axes_of(array, result, plan);
-        if ((array.dtype ? array.dtype : result.dtype) == Dtype::float32)
-            report.arrays.push_back(
-                {array.name, Array<float>(std::exchange(array.values, {})), std::move(axes)});
+    io::MatrixLabels labels;
+    const bool has_head = !result.head().empty();
+    for (const io::ArrayView& view : result.arrays()) {
+        Array<double> values = result.read(view, workers, given.csv, &labels).values;
+        if (has_head) labels.rows.clear();  // the head has those of all arrays
+        const std::vector<std::size_t> shape = values.shape();
+        const auto id = find_array(view.name);
+        const bool is_described = plan && id && plan->has(id->row());
+        if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
+        const bool has_labels = !labels.rows.empty() || result.head().contains("tokens");
+        NamedArray array{
+            view.name,
+            {},
+            is_described ? plan->axes_of(*id) : plain_axes(view.name, shape.size(), has_labels)};
+        if (view.dtype == Dtype::float32)
+            array.values = Array<float>(std::exchange(values, {}));
         else
-            report.arrays.push_back({array.name, std::move(array.values), std::move(axes)});
-        if (rank != given.axes.size()) name_axes(report.arrays.back(), given, result.column_labels);
+            array.values = std::move(values);
+        if (shape.size() == given.axes.size())
+            array.axes = given.axes;
+        else
+            name_axes(array, given, labels);
+        report.arrays.push_back(std::move(array));
     }
-    const json mode = member(*result.head, "mode");
+    if (!labels.note.empty()) notes.push_back(std::move(labels.note));
+    const json mode = member(result.head(), "mode");
     if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
-    report.title_end = origin_of(config_in(result));
+    report.title_end = origin_of(member(result.head(), "config"));
     if (plan) report.first_query = plan->first_query;
-    take_labels(report, result, plan, given);
+    take_labels(report, result, plan, given, labels);
     return report;
 }
 

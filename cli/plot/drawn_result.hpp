@@ -8,22 +8,24 @@
 #include <vector>
 
 #include "cli/plot/plain_array.hpp"
-#include "cli/request/result_file.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 #include "io/plot/heat_map.hpp"
+#include "io/read/result_view.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::cli {
 
 /// The plan of a result that describes its layout; empty for plain arrays. Errors: kind input if
 /// the layout contradicts the config.
-std::optional<Plan> layout_plan(const ResultFile& result);
+std::optional<Plan> layout_plan(const io::ResultView& result);
 
-/// Moves the arrays out of the result, with the axes of its layout. Plain arrays have the axes that
-/// their names and ranks suggest. Given tokens label the rows of a plain array, and its columns if
-/// there is one token per column. Errors: kind input if shapes or labels do not fit.
-io::Report report_of(ResultFile& result, const std::optional<Plan>& plan, const Naming& given);
+/// Reads all arrays, with the axes of the layout. Plain arrays have the axes of attn's array of
+/// their name and rank, or rows and columns. Given tokens label the rows of a plain array, and its
+/// columns if there is one token per column. A note on CSV goes to `notes`. Errors: kind input if
+/// shapes or labels do not fit.
+io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
+                       const Naming& given, ThreadPool& workers, std::vector<std::string>& notes);
 
 /// What the settings of a result block, in each of its batch entries; null for plain arrays.
 struct LayerRules {

@@ -1,11 +1,9 @@
 #include "cli/plot/heads.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
-#include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/picked.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -22,24 +20,6 @@ std::size_t number_of_heads(const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     const std::size_t axis = axis_of_heads(array);
     return axis < shape.size() ? shape[axis] : 0;
-}
-
-template <class T>
-Array<T> only(const Array<T>& all, std::size_t axis, const std::vector<std::size_t>& heads) {
-    std::vector<std::size_t> shape(all.shape());
-    const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
-    const std::size_t count = *at,
-                      before =
-                          std::accumulate(shape.begin(), at, std::size_t{1}, std::multiplies<>()),
-                      size =
-                          std::accumulate(at + 1, shape.end(), std::size_t{1}, std::multiplies<>());
-    *at = heads.size();
-    Array<T> kept = Array<T>::from_shape(shape);
-    T* to = kept.data();
-    for (std::size_t entry = 0; entry < before; ++entry)
-        for (std::size_t head : heads)
-            to = std::copy_n(all.data() + (entry * count + head) * size, size, to);
-    return kept;
 }
 
 }  // namespace
@@ -65,7 +45,7 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
             left.push_back(array);
     for (NamedArray& array : report.arrays)
         if (number_of_heads(array) == count)
-            std::visit([&](auto& values) { values = only(values, axis_of_heads(array), heads); },
+            std::visit([&](auto& values) { values = picked(values, axis_of_heads(array), heads); },
                        array.values);
     report.head_labels.reserve(heads.size());
     for (std::size_t head : heads) report.head_labels.push_back("head " + std::to_string(head));

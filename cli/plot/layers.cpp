@@ -12,7 +12,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -40,17 +40,15 @@ std::string common_parts(const std::string& a, const std::string& b) {
 struct LayerNames {
     std::vector<std::string> numbers, ids, files, places;
 
-    void add(const ResultFile& result) {
-        const json& head = *result.head;
-        const json config = head.value("config", json::object());
-        const json number = config.is_object() ? config.value("layer", json()) : json();
-        const json id = head.value("id", json());
+    void add(const io::ResultView& result) {
+        const json number = io::member(io::member(result.head(), "config"), "layer"),
+                   id = io::member(result.head(), "id");
         numbers.push_back(number.is_number() ? "layer " + number.dump() : "");
         ids.push_back(id.is_string()   ? id.get<std::string>()
                       : id.is_number() ? "id " + id.dump()
                                        : "");
-        files.push_back(io::last_part(result.place));
-        places.push_back(result.place);
+        files.push_back(io::last_part(result.place()));
+        places.push_back(result.place());
     }
 
     std::vector<std::string> chosen() const {
@@ -138,13 +136,13 @@ private:
         if (a.empty()) a = b;
         if (b.empty() || a == b) return;
         const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-        const auto said = [](const auto& label, const auto& labels) {
+        const auto quoted = [](const auto& label, const auto& labels) {
             return label == labels.end() ? "none" : "\"" + io::shortened(*label) + "\"";
         };
         fail(place,
-             std::string("label ") + said(other, b) + " for " + what + " " +
+             std::string("label ") + quoted(other, b) + " for " + what + " " +
                  std::to_string(at - a.begin()),
-             said(at, a), "layers of the same words");
+             quoted(at, a), "layers of the same words");
     }
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,
@@ -161,24 +159,20 @@ private:
 
 class DrawingReader {
 public:
-    DrawingReader(const Naming& naming, ChooseArrays choose, ThreadPool& workers,
-                  const io::CsvStyle& style)
-        : naming_(naming), choose_(choose), workers_(workers), style_(style) {}
+    DrawingReader(const Naming& naming, ChooseArrays choose, ThreadPool& workers)
+        : naming_(naming), choose_(choose), workers_(workers) {}
 
     Drawing read(const std::vector<std::string>& paths) {
-        if (paths.size() == 1) {
-            const std::vector<io::InputFile> files = open_results(paths.front());
-            for (const io::InputFile& file : files) add(file, files.size());
-        } else {
-            for (const std::string& path : paths) {
-                const std::vector<io::InputFile> files = open_results(path);
-                if (files.size() > 1)
-                    throw Error(ErrorKind::input, path,
-                                "holds " + std::to_string(files.size()) +
-                                    " results, and stands beside other files; expected one in "
-                                    "each, or this file alone");
-                add(files.front(), paths.size());
-            }
+        for (const std::string& path : paths) {
+            std::vector<io::InputFile> files = io::open_results(path);
+            if (paths.size() > 1 && files.size() > 1)
+                throw Error(ErrorKind::input, path,
+                            "holds " + std::to_string(files.size()) +
+                                " results; expected one in each of several files, or this file "
+                                "alone");
+            for (io::InputFile& file : files)
+                add(io::ResultView(std::move(file), io::ResultView::Scope::whole),
+                    std::max(paths.size(), files.size()));
         }
         if (stack_) drawing_.report.layer_labels = names_.chosen();
         drawing_.is_blocked = is_blocked_in(drawing_.report, std::move(rules_), drawing_.place);
@@ -186,34 +180,31 @@ public:
     }
 
 private:
-    void add(const io::InputFile& file, std::size_t count) {
-        // Reads all arrays: those that are not drawn determine which cells are masked.
-        ResultFile result = read_result(file, workers_, true, style_);
-        if (!result.note.empty()) drawing_.notes.push_back(result.note);
+    /// Reads all arrays: those that are not drawn determine which cells are masked.
+    void add(const io::ResultView& result, std::size_t count) {
         const std::optional<Plan> plan = layout_plan(result);
-        io::Report report = report_of(result, plan, naming_);
+        io::Report report = read_report(result, plan, naming_, workers_, drawing_.notes);
         rules_.push_back(rules_of(plan));
         names_.add(result);
-        if (stack_) return stack_->add(report, result.place);
-        drawing_.place = result.place;
-        drawing_.named = result.named;
+        if (stack_) return stack_->add(report, result.place());
+        drawing_.place = result.place();
+        drawing_.named = result.named();
         drawing_.is_plain = !plan;
         drawing_.report = std::move(report);
         if (count == 1) return;
         std::vector<std::string> kept{"mask", "attention_weights"};
         for (const NamedArray* array : choose_(drawing_)) {
             if (array->axes.front() == "layer")
-                throw Error(ErrorKind::input, result.place,
+                throw Error(ErrorKind::input, result.place(),
                             array->name + " has layers already; expected it alone");
             kept.push_back(array->name);
         }
-        stack_.emplace(drawing_, count, bytes_to_read(file, true), kept);
+        stack_.emplace(drawing_, count, result.bytes(), kept);
     }
 
     const Naming& naming_;
     ChooseArrays choose_;
     ThreadPool& workers_;
-    const io::CsvStyle& style_;
     Drawing drawing_;
     std::optional<Stack> stack_;
     std::vector<LayerRules> rules_;
@@ -223,8 +214,8 @@ private:
 }  // namespace
 
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
-                     ChooseArrays choose, ThreadPool& workers, const io::CsvStyle& style) {
-    return DrawingReader(naming, choose, workers, style).read(paths);
+                     ChooseArrays choose, ThreadPool& workers) {
+    return DrawingReader(naming, choose, workers).read(paths);
 }
 
 }  // namespace attn::cli

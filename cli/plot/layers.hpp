@@ -16,7 +16,7 @@ struct Drawing {
     io::IsBlocked is_blocked;
     std::string place;               ///< of the first result
     std::string named;               ///< the array that its path names, or empty
-    std::vector<std::string> notes;  ///< of CSV files, as in ResultFile
+    std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels
     bool is_plain = false;           ///< one array without a layout that describes it
 };
 
@@ -29,6 +29,6 @@ using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>
 /// id or its file. Errors: kinds io and input; kind input if two results differ in shapes, labels,
 /// types, queries or arrays.
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
-                     ChooseArrays choose, ThreadPool& workers, const io::CsvStyle& style = {});
+                     ChooseArrays choose, ThreadPool& workers);
 
 }  // namespace attn::cli

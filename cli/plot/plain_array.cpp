@@ -7,7 +7,6 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/heat_map.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -36,34 +35,32 @@ AxisNames axes_named(const std::string& list) {
             });
         if (word.empty() || row == std::end(axis_words))
             throw Error(ErrorKind::usage, "--axes " + list,
-                        "no axis is called \"" + io::shortened(word) +
+                        "unknown axis \"" + io::shortened(word) +
                             "\"; expected layer, batch, head, query, key, token, row or column");
         if (std::count(axes.begin(), axes.end(), row->axis) != 0)
             throw Error(ErrorKind::usage, "--axes " + list,
-                        word + " stands twice; expected each axis once");
+                        word + " appears twice; expected each axis once");
         axes.push_back(row->axis);
     }
     if (axes.size() < 2 || axes.size() > 5)
         throw Error(ErrorKind::usage, "--axes " + list,
-                    std::to_string(axes.size()) + " names; expected 2 to 5, one an axis");
+                    std::to_string(axes.size()) + " names; expected 2 to 5, one per axis");
     return axes;
 }
 
-void name_axes(NamedArray& array, const Naming& given, const std::vector<std::string>& header) {
+void name_axes(NamedArray& array, const Naming& given, const io::MatrixLabels& found) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     const std::size_t rank = shape.size();
     AxisNames& axes = array.axes;
     if (rank < 2 || axes[rank - 1] != "column" || find_array(array.name)) return;
     const std::size_t rows = shape[rank - 2], columns = shape[rank - 1],
-                      words = given.tokens.size(), key_words = given.context_tokens.size();
-    const bool has_words_for_both =
-        key_words == 0 ? words == rows && words == columns : key_words == columns;
-    const bool may_be_weights = columns > 1 && (rows == columns || header.size() == columns);
-    if (has_words_for_both || (may_be_weights && io::holds_weights(array))) {
+                      labels = given.tokens.size(), key_labels = given.context_tokens.size();
+    const bool has_labels_for_both =
+        key_labels == 0 ? labels == rows && labels == columns : key_labels == columns;
+    if (has_labels_for_both || (!found.rows.empty() && found.rows == found.columns)) {
         axes[rank - 2] = "q_len";
         axes[rank - 1] = "kv_len";
-        if (rank == 3) axes[0] = "heads";
-    } else if (words == rows) {
+    } else if (labels == rows) {
         axes[rank - 2] = "tokens";
     }
 }

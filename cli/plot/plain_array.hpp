@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/read/input_file.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::cli {
@@ -16,15 +17,16 @@ using AxisNames = std::vector<std::string_view>;
 struct Naming {
     AxisNames axes;  ///< of arrays of this rank; others have those of attn's array with their name
     std::vector<std::string> tokens, context_tokens;  ///< or empty
+    io::CsvStyle csv = {};
 };
 
 /// Errors: kind usage for an unknown name, an axis named twice, and fewer than 2 or more than 5
 /// axes.
 AxisNames axes_named(const std::string& list);
 
-/// Names the last axes of an array that ends in "row" or "tokens", and "column". They are queries
-/// and keys if labels for both are given. So they are if its matrices are weights and are square or
-/// have a header. Otherwise the rows are tokens if labels for them are given.
-void name_axes(NamedArray& array, const Naming& given, const std::vector<std::string>& header);
+/// Names the last axes of an array that ends in "row" and "column": queries and keys if labels for
+/// both are given, or if a CSV file labels rows and columns alike; tokens if there is one for each
+/// row.
+void name_axes(NamedArray& array, const Naming& given, const io::MatrixLabels& found);
 
 }  // namespace attn::cli

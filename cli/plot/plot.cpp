@@ -23,13 +23,10 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
         axes += (axes.empty() ? "" : ", ") + std::string(array.axes[axis]) + " " +
                 std::to_string(shape[axis]);
     const std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
-    const bool is_weights = io::counts_queries_and_keys(array) && io::holds_weights(array);
-    return drawing.place + ": a plain array, drawn as " +
-           (is_weights ? "attention weights" : "it is") + " (" + axes +
-           "); --axes LIST says what its axes count" +
-           (shape.size() == 2 && !is_weights
-                ? ", attn self " + file + " --heatmap draws the attention of its rows"
-                : "");
+    return drawing.place + ": a plain array, drawn with the axes " + axes +
+           "; --axes LIST names others" +
+           (shape.size() == 2 ? ", attn self " + file + " --heatmap draws the attention of its rows"
+                              : "");
 }
 
 void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {
@@ -97,8 +94,9 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
-    Drawing drawing = read_drawing(request.results, {axes, request.tokens, request.context_tokens},
-                                   choose, workers, request.csv);
+    Drawing drawing =
+        read_drawing(request.results, {axes, request.tokens, request.context_tokens, request.csv},
+                     choose, workers);
     terminal_notes.insert(terminal_notes.end(), drawing.notes.begin(), drawing.notes.end());
     io::Report& report = drawing.report;
     auto arrays = choose(drawing);

@@ -91,18 +91,18 @@ constexpr Option plot_options[] = {
      .argument = "N,...",
      .help = "draw these heads, from 0 (default all)"},
     {.key = "tokens",
-     .limits = {.expected = "words, one a token"},
+     .limits = {.expected = "words, one per token"},
      .argument = "LIST",
      .help = "labels of the rows, and of the columns where they are the same tokens (default: the "
              "result's)"},
     {.key = "context_tokens",
-     .limits = {.expected = "words, one a key"},
+     .limits = {.expected = "words, one per key"},
      .argument = "LIST",
      .help = "labels of the keys, where they are others (default: the result's)"},
     {.key = "title",
      .limits = {.expected = "a line of text"},
      .argument = "TEXT",
-     .help = "the picture's title (default: what the result says)"},
+     .help = "the picture's title (default: from the result)"},
     {.key = "color_scale",
      .field = choice_among<io::color_scale_names>,
      .help = io::color_scale_help},
@@ -115,7 +115,7 @@ constexpr OwnHelp daily[] = {
     {"tokens", "labels of the rows, and of the columns if alike"},
     {"axes", "what an array's axes count: layer,head,query,key"},
     {"title", "the picture's title"},
-    {"color_scale", "what full colour stands for"},
+    {"color_scale", "the value of full colour"},
 };
 
 }  // namespace

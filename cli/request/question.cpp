@@ -109,16 +109,15 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
 PlannedQuestion plan_question(Question question, const PlanOptions& options) {
     // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     const auto threads = question.request.threads.value_or(processors());
-    auto [plan, cost] = at_places(question.request, [&] {
-        Plan plan =
-            make_plan(std::move(question.request.settings), shapes_of(question.operands), options);
-        Cost cost = measure(plan, threads);
-        cost.memory = question.text_bytes +
-                      std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
-        cost.answer_memory += question.text_bytes;
-        require_memory(plan, cost);
-        return std::pair(std::move(plan), cost);
+    Plan plan = at_places(question.request, [&] {
+        return make_plan(std::move(question.request.settings), shapes_of(question.operands),
+                         options);
     });
+    Cost cost = measure(plan, threads);
+    cost.memory = question.text_bytes +
+                  std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
+    cost.answer_memory += question.text_bytes;
+    at_places(question.request, [&] { require_memory(plan, cost); });
     question.request.settings = plan.config;
     std::string note = note_of_packed_heads(question.request, plan);
     if (!note.empty()) question.notes.push_back(std::move(note));

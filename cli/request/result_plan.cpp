@@ -10,15 +10,16 @@
 #include "cli/request/operand_rules.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/request/result_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "io/file/source.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
 
+using io::member;
 using nlohmann::json;
 
 constexpr std::size_t max_axis = std::size_t{1} << 31;
@@ -159,8 +160,8 @@ Request request_of_result(const json& head, const std::string& location, Request
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
-    if (auto labels = labels_in(head, "tokens")) request.tokens = *std::move(labels);
-    if (auto labels = labels_in(head, "context_tokens"))
+    if (auto labels = io::labels_in(head, "tokens")) request.tokens = *std::move(labels);
+    if (auto labels = io::labels_in(head, "context_tokens"))
         request.context_tokens = *std::move(labels);
     return std::move(builder.request);
 }
@@ -169,8 +170,9 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
     const json layout = member(head, "layout");
     if (!layout.is_object())
         fail(location,
-             "has no layout, which says how its arrays are to be read; expected a result of this "
-             "version of attn");
+             "has no layout, which describes its arrays; expected a result of this version "
+             "of attn, or its question: attn explain " +
+                 std::string(row_of(settings.mode).name) + " INPUT");
     settings.kernel = "auto";  // regardless of what computed the result
     PlanOptions streamed;
     streamed.stream = true;

@@ -44,4 +44,9 @@ struct AttentionCall : ScoreSettings {
 template <class T>
 Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
 
+/// The same from scores, (batch, heads, q_len, kv_len). Of the queries only d_k counts, so they may
+/// have no rows; the keys are not used.
+template <class T>
+Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder);
+
 }  // namespace attn

@@ -10,9 +10,21 @@
 
 namespace attn {
 
+/// Sees the steps of the reference path, in order, and may replace their values.
+class StepObserver {
+public:
+    StepObserver() = default;
+    StepObserver(const StepObserver&) = delete;
+    StepObserver& operator=(const StepObserver&) = delete;
+    virtual ~StepObserver() = default;
+    virtual void step(ArrayId array, Tensor4<float>& values) = 0;
+    virtual void step(ArrayId array, Tensor4<double>& values) = 0;
+};
+
 class Recorder {
 public:
-    Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
+    Recorder(const ArraySet& wanted, const ShownAxes& shown, StepObserver* observer = nullptr)
+        : wanted_(wanted), shown_(shown), observer_(observer) {}
 
     bool records(ArrayId array) const { return wanted_.has(array); }
     /// Whether it is recorded as its mean over the heads.
@@ -24,6 +36,13 @@ public:
     /// Records (batch, heads, rows, columns), without the axes that the array does not show.
     template <class T>
     void record(ArrayId array, const Tensor4<T>& values);
+
+    /// The same for a step that an observer may replace first.
+    template <class T>
+    void step(ArrayId array, Tensor4<T>& values) {
+        if (observer_ != nullptr) observer_->step(array, values);
+        record(array, values);
+    }
 
     /// The same for (batch, rows, columns), if the array has no heads.
     template <class T>
@@ -56,6 +75,7 @@ private:
 
     ArraySet wanted_;
     ShownAxes shown_;
+    StepObserver* observer_;
     std::vector<Kept> recorded_;
 };
 

@@ -199,9 +199,9 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
         const std::size_t times = step.times(call, call.biases.size());
         for (std::size_t index = 0; index < times; ++index) {
             take_step({step, index}, scores, call);
-            if (index < std::size(step.emits)) recorder.record(step.emits[index], scores);
+            if (index < std::size(step.emits)) recorder.step(step.emits[index], scores);
         }
-        if (times == 0) recorder.record(step.emits[0], scores);
+        if (times == 0) recorder.step(step.emits[0], scores);
     }
 }
 
@@ -276,19 +276,14 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 }  // namespace
 
 template <class T>
-Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
+Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder) {
     const T blocked = -std::numeric_limits<T>::infinity();
-    const auto record = [&](ArrayId array, const Tensor4<T>& values) {
-        recorder.record(array, values);
-    };
-
-    const Tensor4<T> scores = matmul(call.query, transposed(call.key));
-    record("scores", scores);
+    recorder.step("scores", scores);
     Tensor4<T> modified = scores;
     modify(modified, call, recorder);
 
-    const Tensor4<T> mask = mask_of(call, scores);
-    record("mask", mask);
+    Tensor4<T> mask = mask_of(call, scores);
+    recorder.step("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
         const std::size_t count = is_dry_run() ? 0 : values.size();
         for (std::size_t i = 0; i < count; ++i)
@@ -296,40 +291,51 @@ Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
         return values;
     };
     keep_rules(call, scores, recorder);
-    if (recorder.records("masked_scores")) record("masked_scores", where_allowed(scores, blocked));
+    if (recorder.records("masked_scores")) {
+        Tensor4<T> masked_scores = where_allowed(scores, blocked);
+        recorder.step("masked_scores", masked_scores);
+    }
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
-        const Tensor4<T> biased = where_allowed(std::move(modified), blocked);
-        record("biased_scores", biased);
+        Tensor4<T> biased = where_allowed(std::move(modified), blocked);
+        recorder.step("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
-        recorder.record("logsumexp", logsumexp);
+        recorder.step("logsumexp", logsumexp);
         weights = std::move(softmaxed);
     } else {
-        record("biased_scores", modified);
+        recorder.step("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), blocked)));
-        const auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
-        record("unmasked_weights", softmaxed);
-        recorder.record("logsumexp", logsumexp);
-        const Tensor4<T> masked_weights = where_allowed(softmaxed, T{0});
-        record("masked_weights", masked_weights);
+        auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
+        recorder.step("unmasked_weights", softmaxed);
+        recorder.step("logsumexp", logsumexp);
+        Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
+        recorder.step("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, blocked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
     }
-    record("weights_before_dropout", weights);
+    recorder.step("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
-        const Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
-        record("dropout_mask", dropout);
+        Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
+        recorder.step("dropout_mask", dropout);
         weights = evaluated(in_xt(weights) * in_xt(dropout));
     }
-    record("attention_weights", weights);
+    recorder.step("attention_weights", weights);
 
     Tensor4<T> context = multiply_values(weights, mask, call.value);
-    recorder.record("head_outputs", context);
+    recorder.step("head_outputs", context);
     return context;
+}
+
+template <class T>
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
+    return attend_from_scores(call, matmul(call.query, transposed(call.key)), recorder);
 }
 
 template Tensor4<float> attend(const AttentionCall<float>&, Recorder&);
 template Tensor4<double> attend(const AttentionCall<double>&, Recorder&);
+template Tensor4<float> attend_from_scores(const AttentionCall<float>&, Tensor4<float>, Recorder&);
+template Tensor4<double> attend_from_scores(const AttentionCall<double>&, Tensor4<double>,
+                                            Recorder&);
 
 }  // namespace attn

@@ -1,7 +1,6 @@
 #include "io/read/input_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +9,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/row_labels.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::io {
 
@@ -88,10 +87,6 @@ InputFile input_file_of_line(Source line) {
 
 namespace {
 
-/// The members of a result that are not arrays of numbers.
-constexpr std::array<std::string_view, 6> of_results{"schema", "mode",   "id",
-                                                     "config", "shapes", "layout"};
-
 /// Steps of a result are not parameters.
 bool is_step(const std::string& name) {
     const auto array = find_array(name);
@@ -110,10 +105,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     for (const JsonMember& member : document.members()) {
         if (member.key == "schema" || member.key == "config")
             metadata[member.key] = document.read_value(member);
-        const bool is_other =
-            is_label_key(member.key) ||
-            std::find(of_results.begin(), of_results.end(), member.key) != of_results.end();
-        if (is_other) continue;
+        if (is_head_key(member.key)) continue;
         StoredArray array;
         array.name = member.key;
         if (document.holds_array(member)) {

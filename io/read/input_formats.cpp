@@ -7,7 +7,7 @@
 #include "io/file/path.hpp"
 #include "io/read/ndjson.hpp"
 #include "io/read/npy.hpp"
-#include "io/read/row_labels.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::io {
 namespace {

@@ -160,14 +160,14 @@ TEST_CASE(
 "attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
     write_text("odd.json", odd + "}");
     const Outcome outcome = run_attn({"plot", "odd.json"});
-    CHECK(contains(outcome.err, "odd.json: a plain array, drawn as attention weights"));
+    CHECK(contains(outcome.err, "odd.json: a plain array, drawn with the axes q_len 2, kv_len 3"));
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
     write_text("odd.json", odd + R"(, "mask": [[0]]})");
     const Outcome refused = run_attn({"plot", "odd.json"});
     CHECK(refused.code == 3);
     CHECK(contains(refused.err, "a mask of other queries and keys than attention_weights has"));
     write_text("odd.json", R"({"tokens": ["a", "b", "c"], "attention_weights": [[0.5, 0.5]]})");
-    CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens beside 1 queries"));
+    CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens for 1 queries"));
 }
 
 TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --array draws it") {

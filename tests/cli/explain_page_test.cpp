@@ -185,9 +185,9 @@ TEST_CASE("explain page: a label is found and shown without the blanks round it"
                                        {"sat", "2 \"sat\""},
                                        {"x  y", "7 \"x  y\""}})
         CHECK(told(label).out.starts_with("Query " + std::string(query)));
-    CHECK(told("cat").err.find("2 tokens are called that; expected the number of one: 1, 3") !=
+    CHECK(told("cat").err.find("2 tokens have this label; expected the index of one: 1, 3") !=
           std::string::npos);
-    CHECK(told("dog").err.find("no token is called that; expected The, cat, sat, cat, ") !=
+    CHECK(told("dog").err.find("no token has this label; expected The, cat, sat, cat, ") !=
           std::string::npos);
     const std::string page = good({"explain", "self", "-", "--token", "1"}, request(labels));
     CHECK(page.find("\"cat\" looks at: ") != std::string::npos);

@@ -452,14 +452,14 @@ TEST_CASE("explain: wrong use is refused in one line") {
         const char* error;
     };
     for (const Case& bad : std::vector<Case>{
-             {{"selfish"}, "selfish: no mode of attn, and no file; expected self, causal"},
-             {{"selfish", "a.csv"}, "selfish: no mode of attn; expected self, causal"},
+             {{"selfish"}, "selfish: is neither a mode nor a file; expected self, causal"},
+             {{"selfish", "a.csv"}, "selfish: is not a mode; expected self, causal"},
              {self + Words{"--token", "6"}, "--token 6: there are 6 tokens; expected 0 to 5"},
              {self + Words{"--token", "nope"},
-              "--token nope: no token is called that; expected Your, journey, starts, with, one, "
+              "--token nope: no token has this label; expected Your, journey, starts, with, one, "
               "step, or an integer from 0 to 5"},
              {{"self", "--text", "a b a", "--token", "a"},
-              "--token a: 2 tokens are called that; expected the number of one: 0, 2"},
+              "--token a: 2 tokens have this label; expected the index of one: 0, 2"},
              {{"multihead", "--example", "pair", "--heads", "2", "--token", "a"},
               "--token a: the tokens have no labels; expected an integer from 0"},
              {self + Words{"--head", "1"}, "--head 1: there is one head; expected 0"},
@@ -475,9 +475,9 @@ TEST_CASE("explain: wrong use is refused in one line") {
              {self + Words{"--format", "json"},
               "--format json: no such value; expected text, markdown or html"},
              {self + Words{"-o", "walk.json"},
-              "--output walk.json: the walk is text, Markdown or HTML"},
+              "--output walk.json: an explanation is text, Markdown or HTML"},
              {self + Words{"--kernel", "generic"},
-              "--kernel generic: a fused kernel writes no steps down; expected auto or reference"},
+              "--kernel generic: a fused kernel records no steps; expected auto or reference"},
              {self + Words{"--heads", "2"}, "--heads 2: mode self has no such setting"},
              {self + Words{"--tokn", "2"},
               "--tokn: unknown flag; the nearest known one is --token"},

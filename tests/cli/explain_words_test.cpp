@@ -254,7 +254,7 @@ void check_rope(const Walked& w) {
     if (!w.config().contains("rope") || w.config()["rope"].is_null()) return;
     const bool halves = w.config()["rope"] == "half";
     const auto before = vector_of(w.page, "unrotated_queries"), behind_it = w.of("queries");
-    const double position = first_behind(w.page, "This query stands at position ");
+    const double position = first_behind(w.page, "This query is at position ");
     const double base = first_behind(w.page, "base^(-2m/");
     const auto dims = static_cast<std::size_t>(base);
     const double b = first_behind(w.page, "), base ");

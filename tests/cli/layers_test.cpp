@@ -131,10 +131,10 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
     CHECK(files.err == "");
     CHECK(contains(files.out, "b.json, head 2"));
     for (const auto& [list, part] : std::vector<std::pair<const char*, const char*>>{
-             {"layer,head,quer,key", "no axis is called \"quer\""},
-             {"head,heads,query,key", "heads stands twice"},
+             {"layer,head,quer,key", "unknown axis \"quer\""},
+             {"head,heads,query,key", "heads appears twice"},
              {"head", "1 names; expected 2 to 5"},
-             {"a,,b", "no axis is called"}}) {
+             {"a,,b", "unknown axis"}}) {
         const Outcome outcome = run_attn({"plot", "four.json:attentions", "--axes", list});
         CHECK(outcome.code == 2);
         CHECK(contains(outcome.err, part));
@@ -206,7 +206,7 @@ TEST_CASE("plot: a bare matrix is drawn with a note of what it is taken for") {
     const Outcome bare = run_attn({"plot", data_path("journey.csv")});
     CHECK(bare.code == 0);
     CHECK(contains(bare.err, "attn: note: "));
-    CHECK(contains(bare.err, "drawn as it is (tokens 6, column 3)"));
+    CHECK(contains(bare.err, "drawn with the axes tokens 6, column 3;"));
     CHECK(run_attn({"plot", data_path("journey.csv"), "--axes", "row,column"}).err == "");
     CHECK(run_attn({"plot", data_path("journey_result.json")}).err == "");
 }

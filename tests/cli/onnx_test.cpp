@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "cli/request/result_file.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "io/read/result_view.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -75,11 +75,11 @@ TEST_CASE("onnx: all cases of its conformance suite, by the reference and by eve
             asked.emplace_back(kernel, one);
             requests += request_of(one, kernel).dump() + "\n";
             for (const std::string name : one["expected"])
-                if (!expected.contains(name))
-                    expected[name] =
-                        cli::read_result(io::open_input_file(path_of(name)), workers, false)
-                            .arrays.at(0)
-                            .values;
+                if (!expected.contains(name)) {
+                    const auto view =
+                        io::ResultView::open(path_of(name), io::ResultView::Scope::named);
+                    expected[name] = view.read(view.arrays().front(), workers).values;
+                }
         }
     const auto outcome = test::run_attn({"batch", "-"}, requests);
     INFO(outcome.err);

@@ -78,7 +78,7 @@ std::string digits_in(std::string line) {
 
 }  // namespace
 
-TEST_CASE("plot: rows that make 1 in square matrices are weights, in every rank and format") {
+TEST_CASE("plot: axes of plain arrays are rows and columns, or as given, in every rank") {
     scratch_folder();
     for (std::size_t rank = 2; rank <= 5; ++rank)
         for (double sum : {1.0, 0.996, 0.9, -1.0, 2.0})
@@ -91,26 +91,27 @@ TEST_CASE("plot: rows that make 1 in square matrices are weights, in every rank 
                     const json array = array_of(rank, 4, columns, sum, causal);
                     write_text("a.json", array.dump());
                     write_text("b.json", json{{"attn", array}}.dump());
-                    const bool is_weights = sum > 0.99 && sum <= 1 && columns == 4;
                     for (const char* file : {"a.json", "b.json"}) {
                         const Outcome outcome = run_attn({"plot", file});
                         REQUIRE(outcome.code == 0);
-                        CHECK(contains(outcome.out, "What each query attends to") == is_weights);
+                        CHECK(!contains(outcome.out, "What each query attends to"));
                     }
                     const Outcome outcome = run_attn({"plot", "a.json"});
                     // Zeros of another program are numbers, not blocked cells.
                     CHECK(!contains(outcome.out, "blank: blocked"));
-                    CHECK(contains(outcome.err, "drawn as attention weights") == is_weights);
-                    CHECK(contains(outcome.err, "drawn as it is") == !is_weights);
+                    CHECK(contains(outcome.err, ", row 4, column " + std::to_string(columns)) ==
+                          (rank > 2));
+                    CHECK(contains(outcome.err, "row 4, column " + std::to_string(columns)));
                     if (rank == 3) CHECK(contains(outcome.out, "head 2"));
                     const Outcome named = run_attn({"plot", "a.json", "--axes",
-                                                    rank == 5 ? "layer,batch,head,row,column"
-                                                              : std::string("batch,head,row,column")
+                                                    rank == 5 ? "layer,batch,head,query,key"
+                                                              : std::string("batch,head,query,key")
                                                                     .substr(rank == 4   ? 0
                                                                             : rank == 3 ? 6
                                                                                         : 11)});
                     CHECK(named.code == 0);
-                    CHECK(contains(named.out, "What each") == false);
+                    const bool is_weights = sum > 0.99 && sum <= 1;
+                    CHECK(contains(named.out, "What each query attends to") == is_weights);
                 }
 }
 
@@ -153,7 +154,7 @@ TEST_CASE(
     const Outcome given = run_attn({"plot", "r.json", "--tokens", "q,r,s,t,u,v"});
     CHECK(has_line(given.out, {"q", "r", "s", "t", "u", "v"}));
     CHECK(run_attn({"plot", "r.json", "--tokens", "q,r"}).err ==
-          "attn: error: --tokens: 2 tokens beside 6 queries; expected a token for each\n");
+          "attn: error: --tokens: 2 tokens for 6 queries; expected a token for each\n");
     for (const char* mode : {"causal", "self"}) {
         REQUIRE(run_attn({mode, input, "--emit", "attention_weights", "-o", "w.csv"}).code == 0);
         const Outcome read = run_attn({"plot", "w.csv"});
@@ -163,7 +164,7 @@ TEST_CASE(
     REQUIRE(run_attn({"cross", input, "--context", "context.csv", "--emit", "attention_weights",
                       "-o", "x.csv"})
                 .code == 0);
-    const std::string crossed = run_attn({"plot", "x.csv"}).out;
+    const std::string crossed = run_attn({"plot", "x.csv", "--axes", "query,key"}).out;
     CHECK(has_line(crossed, {"un", "deux"}));
     CHECK(contains(crossed, "journey "));
     // A header of features is none of keys.

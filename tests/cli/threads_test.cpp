@@ -8,8 +8,8 @@
 #include "cli/plot/plot.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/question.hpp"
-#include "cli/request/result_file.hpp"
 #include "core/layer/layer.hpp"
+#include "io/read/result_view.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
@@ -116,9 +116,11 @@ TEST_CASE(
         const std::string alone = answer_of(text, 1, format);
         CHECK((answer_of(text, 4, format) == alone));
         write_text("result." + format, alone);
-        ThreadPool workers(4);
-        CHECK(read_result(io::open_input_file("result." + format), workers, false).arrays.size() ==
-              2);
+        const auto view = io::ResultView::open("result." + format, io::ResultView::Scope::named);
+        REQUIRE(view.arrays().size() == 2);
+        ThreadPool one(1), four(4);
+        for (const io::ArrayView& array : view.arrays())
+            CHECK((view.read(array, one).values == view.read(array, four).values));
     }
     std::vector<std::string> notes;
     PlotRequest request;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/explain/walk_arrays.hpp"
+#include "cli/explain/trace_arrays.hpp"
 #include "cli/explain/walk_page.hpp"
 #include "cli/request/labels.hpp"
 #include "cli/request/request.hpp"
@@ -21,32 +21,32 @@
 namespace attn::cli {
 
 /// Maximum columns of a label within text.
-inline constexpr std::size_t widest_name = 40;
+inline constexpr std::size_t max_label_columns = 40;
 
 /// What is explained: a question computed for this purpose, or an existing result.
-struct WalkSource {
+struct ExplanationSource {
     Plan plan;      ///< of the explained query
     Result result;  ///< the arrays of that query, and the steps between them
     Result maps{};  ///< mask and attention_weights of all queries, if there are pictures
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of addition
     std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
-    std::string file{};     ///< path of the result, or <stdin>; empty if it was computed
-    std::string missing{};  ///< arrays that a result lacks, as a list
+    std::string file{};  ///< path of the result, or <stdin>; empty if it was computed
+    std::string recomputed{}, missing{};    ///< arrays that a result lacks, as lists
     std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
     bool has_one_query = false;             ///< the result was computed with --token
     bool has_unknown_mask = false;          ///< a mask was given, but the result lacks its content
 };
 
 /// The state that all parts of the explanation share.
-struct Walk {
+struct Explanation {
     const Request& request;
-    const WalkSource& source;
+    const ExplanationSource& source;
     const Plan& plan;   ///< the source's
     AxisLabels labels;  ///< of all queries and keys
     std::size_t batch = 0;
     std::size_t first_head = 0, end_head = 1;  ///< those that are shown
-    WalkArrays arrays, maps;                   ///< the source's
-    NumberWords words;
+    TraceArrays arrays, maps;                  ///< the source's
+    NumberFormat format;
     std::unique_ptr<Page> page;
 
     bool is_result() const { return !source.file.empty(); }
@@ -100,7 +100,7 @@ struct Walk {
     /// The label only, or "query 1".
     std::string query_name() const;
     /// The label only, cut to at most `columns` columns, or the index if there is none.
-    std::string key_name(std::size_t key, std::size_t columns = widest_name) const;
+    std::string key_name(std::size_t key, std::size_t columns = max_label_columns) const;
     std::string key_label(std::size_t key) const;
 
     /// The source of a setting: "--heads 2", "model/config.json: n_head 2" or "the default of
@@ -125,13 +125,13 @@ std::string setting_text(double value);
 std::string sized(const char* name, std::size_t size);
 
 /// States what the query attends to, in one sentence or one per head.
-void walk_answer(Walk& walk);
+void write_answer(Explanation& e);
 /// Explains the model's norm before the layer, if there is one.
-void walk_norm(Walk& walk);
+void write_norm(Explanation& e);
 /// States in one sentence what the query's new vector consists of.
-std::string ending_words(const Walk& walk);
-void walk_to_heads(Walk& walk);                ///< the question, the input, the projections
-void walk_head(Walk& walk, std::size_t head);  ///< from the query vector to its context
-void walk_from_heads(Walk& walk);              ///< concatenated heads, output, the check
+std::string ending_words(const Explanation& e);
+void write_before_heads(Explanation& e);            ///< the question, the input, the projections
+void write_head(Explanation& e, std::size_t head);  ///< from the query vector to its context
+void write_after_heads(Explanation& e);             ///< concatenated heads, output, the check
 
 }  // namespace attn::cli

@@ -8,20 +8,20 @@
 #include <utility>
 #include <vector>
 
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 
 namespace attn::cli {
 
 class HeadView {
 public:
-    HeadView(Walk& walk, std::size_t head);
+    HeadView(Explanation& e, std::size_t head);
 
 protected:
-    Row row(const std::string& name) const { return walk_.arrays.row(name, head_); }
+    Row row(const std::string& name) const { return e_.arrays.row(name, head_); }
     double number(const std::string& name) const { return row(name).front(); }
 
     /// "scores[head 1][2]" and "scores[head 1][2][3]", for this head and query.
-    std::string place(ArrayId array) const { return walk_.place(array, head_); }
+    std::string place(ArrayId array) const { return e_.place(array, head_); }
     std::string element(ArrayId array, std::size_t index) const {
         return place(array) + "[" + std::to_string(index) + "]";
     }
@@ -36,22 +36,22 @@ protected:
     /// masked.
     std::string name_of_last_scores() const;
 
-    bool sees(std::size_t key) const { return mask_[key] != 0; }
-    bool sees_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
-    bool sees_nothing() const {
+    bool attends_to(std::size_t key) const { return mask_[key] != 0; }
+    bool attends_to_all() const { return std::count(mask_.begin(), mask_.end(), 0.0) == 0; }
+    bool attends_to_nothing() const {
         return std::count(mask_.begin(), mask_.end(), 0.0) == std::ssize(mask_);
     }
 
     /// Whether masked keys enter the softmax as -Infinity.
-    bool blocks_before_softmax() const {
-        return !sees_all() && s_.mask_method == MaskMethod::neg_inf;
+    bool masks_before_softmax() const {
+        return !attends_to_all() && s_.mask_method == MaskMethod::neg_inf;
     }
 
     /// The key whose score is written out: the query's own, or the one with the largest weight.
     std::size_t key_in_full() const;
 
     /// The keys of the tables as terms of a sum over all keys, or over the visible ones.
-    ShownTerms shown_terms(bool only_seen) const;
+    ShownTerms shown_terms(bool only_visible) const;
 
     /// Rows of one number per key, under the keys' names.
     void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
@@ -62,9 +62,9 @@ protected:
                       const std::string& vector_name, const std::vector<Row>& vectors,
                       const std::string& shape);
 
-    Walk& walk_;
-    const WalkArrays& arrays_;
-    const NumberWords& words_;
+    Explanation& e_;
+    const TraceArrays& arrays_;
+    const NumberFormat& format_;
     Page& page_;
     const Settings& s_;
     const Plan& g_;
@@ -78,8 +78,9 @@ private:
     io::Cells names_of_keys() const;
 };
 
-void walk_scores(Walk& walk, std::size_t head);   ///< the query vector, its scores, their modifiers
-void walk_mask(Walk& walk, std::size_t head);     ///< which keys are masked, and by which rules
-void walk_weights(Walk& walk, std::size_t head);  ///< softmax, dropout, sum of the values
+void write_scores(Explanation& e,
+                  std::size_t head);  ///< the query vector, its scores, their modifiers
+void write_mask(Explanation& e, std::size_t head);  ///< which keys are masked, and by which rules
+void write_weights(Explanation& e, std::size_t head);  ///< softmax, dropout, sum of the values
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/explain/walk_arrays.hpp"
+#include "cli/explain/trace_arrays.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -46,19 +46,19 @@ void require_same(double computed, double shown) {
 
 }  // namespace
 
-const NamedArray* WalkArrays::find(std::string_view name) const {
+const NamedArray* TraceArrays::find(std::string_view name) const {
     const auto found = std::find_if(arrays_.begin(), arrays_.end(),
                                     [&](const NamedArray& array) { return array.name == name; });
     return found == arrays_.end() ? nullptr : &*found;
 }
 
-const NamedArray& WalkArrays::get(std::string_view name) const {
+const NamedArray& TraceArrays::get(std::string_view name) const {
     const NamedArray* array = find(name);
     if (array == nullptr) throw std::logic_error("no array " + std::string(name));
     return *array;
 }
 
-std::string WalkArrays::shape(std::string_view name) const {
+std::string TraceArrays::shape(std::string_view name) const {
     const NamedArray& array = get(name);
     return std::visit(
         [&](const auto& values) {
@@ -71,7 +71,7 @@ std::string WalkArrays::shape(std::string_view name) const {
         array.values);
 }
 
-std::vector<std::size_t> WalkArrays::sizes(std::string_view name) const {
+std::vector<std::size_t> TraceArrays::sizes(std::string_view name) const {
     return std::visit(
         [](const auto& values) {
             return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
@@ -79,7 +79,7 @@ std::vector<std::size_t> WalkArrays::sizes(std::string_view name) const {
         get(name).values);
 }
 
-std::vector<Row> WalkArrays::rows(std::string_view name) const {
+std::vector<Row> TraceArrays::rows(std::string_view name) const {
     return std::visit(
         [](const auto& values) {
             const std::size_t length = values.shape(values.dimension() - 1);
@@ -92,7 +92,7 @@ std::vector<Row> WalkArrays::rows(std::string_view name) const {
         get(name).values);
 }
 
-Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
+Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
     const NamedArray& array = get(name);
     const auto place = [&](std::string_view axis, std::size_t size) {
         if (axis == "batch") return batch_;
@@ -115,7 +115,7 @@ Row WalkArrays::row(std::string_view name, std::size_t head, std::size_t index) 
         array.values);
 }
 
-Row WalkArrays::weights_of(std::string_view name, std::size_t head, std::size_t out) const {
+Row TraceArrays::weights_of(std::string_view name, std::size_t head, std::size_t out) const {
     const NamedArray& array = get(name);
     return std::visit(
         [&](const auto& values) {
@@ -134,16 +134,16 @@ Row WalkArrays::weights_of(std::string_view name, std::size_t head, std::size_t 
         array.values);
 }
 
-std::string NumberWords::number(double value) const {
+std::string NumberFormat::number(double value) const {
     return io::fixed_text(value, decimals_);
 }
 
-std::string NumberWords::factor(double value) const {
+std::string NumberFormat::factor(double value) const {
     const std::string text = number(value);
     return text.starts_with('-') ? "(" + text + ")" : text;
 }
 
-std::string NumberWords::row(const Row& values, std::size_t most) const {
+std::string NumberFormat::row(const Row& values, std::size_t most) const {
     const std::size_t count = values.size(), back = count > most ? most / 4 : 0,
                       front = std::min(count, (most + 1) / 2);
     std::string text = "[";
@@ -161,7 +161,7 @@ std::string NumberWords::row(const Row& values, std::size_t most) const {
 }
 
 template <class Text>
-std::string NumberWords::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
+std::string NumberFormat::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
     if (values.empty()) return "nothing";
     std::string text;
     Row others = values;  // summed separately: large terms would hide them
@@ -177,8 +177,8 @@ std::string NumberWords::terms(const Row& values, const ShownTerms& shown, Text 
            factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name + ")";
 }
 
-void NumberWords::require_sum(const SumOfProducts& sum, double result,
-                              std::string_view array) const {
+void NumberFormat::require_sum(const SumOfProducts& sum, double result,
+                               std::string_view array) const {
     if (file_.empty())
         return require_same(
             for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
@@ -198,8 +198,8 @@ void NumberWords::require_sum(const SumOfProducts& sum, double result,
                         "; expected the arrays of one result");
 }
 
-std::string NumberWords::sum(const SumOfProducts& sum, double result, std::string_view array,
-                             const std::optional<ShownTerms>& shown) const {
+std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::string_view array,
+                              const std::optional<ShownTerms>& shown) const {
     require_sum(sum, result, array);
     Row products;
     products.reserve(sum.factors.size());
@@ -215,28 +215,25 @@ std::string NumberWords::sum(const SumOfProducts& sum, double result, std::strin
     return text + " = " + number(result);
 }
 
-std::string NumberWords::softmax_total(const Row& powers, const ShownTerms& shown,
-                                       std::optional<double> sink_power, double result) const {
-    if (file_.empty())
-        require_same(for_dtype(dtype_,
-                               [&]<class T>(T) -> double {
-                                   return softmax_total_of<T>(powers, sink_power);
-                               }),
-                     result);
+std::string NumberFormat::softmax_total(const Row& powers, const ShownTerms& shown,
+                                        std::optional<double> sink_power, double result) const {
+    require_same(
+        for_dtype(dtype_,
+                  [&]<class T>(T) -> double { return softmax_total_of<T>(powers, sink_power); }),
+        result);
     return total(powers, shown, sink_power, result);
 }
 
-std::string NumberWords::masked_total(const Row& weights, const ShownTerms& shown,
-                                      double result) const {
-    if (file_.empty())
-        require_same(
-            for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
-            result);
+std::string NumberFormat::masked_total(const Row& weights, const ShownTerms& shown,
+                                       double result) const {
+    require_same(
+        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
+        result);
     return total(weights, shown, std::nullopt, result);
 }
 
-std::string NumberWords::total(const Row& values, const ShownTerms& shown,
-                               std::optional<double> last, double result) const {
+std::string NumberFormat::total(const Row& values, const ShownTerms& shown,
+                                std::optional<double> last, double result) const {
     std::string text = terms(values, shown, [&](std::size_t i) { return factor(values[i]); });
     if (last) text += " + " + factor(*last);
     return text + " = " + number(result);

@@ -1,4 +1,4 @@
-#include "cli/explain/walk_head.hpp"
+#include "cli/explain/section_head.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ bool is_yes_or_no(const std::string& name) {
     return name == "mask" || name.starts_with("allowed_by");
 }
 
-io::Cells turned(const io::Cells& cells) {
+io::Cells transposed(const io::Cells& cells) {
     io::Cells columns(cells[0].size());
     for (std::size_t i = 0; i < columns.size(); ++i)
         for (const auto& row : cells) columns[i].push_back(row[i]);
@@ -23,37 +23,37 @@ io::Cells turned(const io::Cells& cells) {
 
 }  // namespace
 
-HeadView::HeadView(Walk& walk, std::size_t head)
-    : walk_(walk), arrays_(walk.arrays), words_(walk.words), page_(*walk.page), s_(walk.settings()),
-      g_(walk.plan), head_(head), mask_(row("mask")), shown_(walk.shown_keys(head)) {}
+HeadView::HeadView(Explanation& e, std::size_t head)
+    : e_(e), arrays_(e.arrays), format_(e.format), page_(*e.page), s_(e.settings()), g_(e.plan),
+      head_(head), mask_(row("mask")), shown_(e.shown_keys(head)) {}
 
 std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores unchanged.
-    if (blocks_before_softmax()) return "biased_scores";
+    if (masks_before_softmax()) return "biased_scores";
     std::string name = "scores";
-    for (const StepUse& use : steps_taken(g_, walk_.source.additive_masks.size()))
+    for (const StepUse& use : steps_taken(g_, e_.source.additive_masks.size()))
         name = use.step.emits[use.index].row().name;
     return arrays_.has(name) ? name : "biased_scores";
 }
 
 std::string HeadView::name_of_last_scores() const {
     const std::string name = last_scores();
-    const bool is_biased = s_.alibi || !walk_.source.additive_masks.empty();
+    const bool is_biased = s_.alibi || !e_.source.additive_masks.empty();
     return name == "biased_scores" && !is_biased ? "scores_left" : name;
 }
 
 std::size_t HeadView::key_in_full() const {
-    const Row shares = walk_.shares(head_);
+    const Row shares = e_.shares(head_);
     const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
-    return walk_.own_key().value_or(static_cast<std::size_t>(largest));
+    return e_.own_key().value_or(static_cast<std::size_t>(largest));
 }
 
-ShownTerms HeadView::shown_terms(bool only_seen) const {
+ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
     std::copy_if(shown_.begin(), shown_.end(), std::back_inserter(terms.places),
-                 [&](std::size_t key) { return !only_seen || sees(key); });
+                 [&](std::size_t key) { return !only_visible || attends_to(key); });
     const auto blocked = std::count(mask_.begin(), mask_.end(), 0.0);
-    const std::size_t all = mask_.size() - (only_seen ? static_cast<std::size_t>(blocked) : 0);
+    const std::size_t all = mask_.size() - (only_visible ? static_cast<std::size_t>(blocked) : 0);
     terms.others = all - terms.places.size();
     return terms;
 }
@@ -63,7 +63,7 @@ io::Cells HeadView::names_of_keys() const {
     bool named = false;
     for (std::size_t key : shown_) {
         cells[0].push_back(std::to_string(key));
-        cells[1].push_back(walk_.key_name(key, page_.widest_label()));
+        cells[1].push_back(e_.key_name(key, page_.widest_label()));
         named = named || cells[1].back() != cells[0].back();
     }
     if (!named) cells.pop_back();
@@ -78,9 +78,9 @@ void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows)
         table.cells.push_back({name});
         for (std::size_t key : shown_)
             table.cells.back().push_back(is_yes_or_no(name) ? io::fixed_text(values[key], 0)
-                                                            : words_.number(values[key]));
+                                                            : format_.number(values[key]));
     }
-    if (shown_.size() > most_shown) table = {turned(table.cells)};
+    if (shown_.size() > max_shown) table = {transposed(table.cells)};
     page_.table(table);
 }
 
@@ -88,9 +88,9 @@ void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& ro
     io::Cells cells = names_of_keys();
     for (const auto& [name, values] : rows) {
         cells.push_back({name});
-        for (std::size_t key : shown_) cells.back().push_back(words_.number(values[key]));
+        for (std::size_t key : shown_) cells.back().push_back(format_.number(values[key]));
     }
-    PageTable table{turned(cells)};
+    PageTable table{transposed(cells)};
     table.may_split = true;
     double largest = 0;
     for (std::size_t key : shown_)
@@ -107,34 +107,34 @@ void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
                             const std::string& shape) {
     io::Cells names = names_of_keys();
     names.push_back({number_name});
-    for (std::size_t key : shown_) names.back().push_back(words_.number(numbers[key]));
+    for (std::size_t key : shown_) names.back().push_back(format_.number(numbers[key]));
     const auto make = [&](std::size_t most) {
         io::Cells cells = names;
         cells.push_back({vector_name + " " + shape});
-        for (std::size_t key : shown_) cells.back().push_back(words_.row(vectors[key], most));
-        PageTable table{turned(cells)};
+        for (std::size_t key : shown_) cells.back().push_back(format_.row(vectors[key], most));
+        PageTable table{transposed(cells)};
         table.may_fold = true;
         return table;
     };
-    const bool is_cut = !vectors.empty() && vectors[0].size() > words_.most();
-    if (is_cut) return page_.fitted_table(words_.most(), make);
-    page_.table(make(words_.most()));
+    const bool is_cut = !vectors.empty() && vectors[0].size() > format_.most();
+    if (is_cut) return page_.fitted_table(format_.most(), make);
+    page_.table(make(format_.most()));
 }
 
-void walk_head(Walk& walk, std::size_t head) {
-    const Plan& g = walk.plan;
-    if (g.heads > 1) walk.page->heading(2, "Head " + std::to_string(head));
+void write_head(Explanation& e, std::size_t head) {
+    const Plan& g = e.plan;
+    if (g.heads > 1) e.page->heading(2, "Head " + std::to_string(head));
     if (g.kv_heads != g.heads)
-        walk.page->paragraph("Grouped heads (" + walk.source_of("kv_heads") +
-                             "): " + std::to_string(g.heads / g.kv_heads) +
-                             " heads share one key head; this one uses key head " +
-                             std::to_string(head * g.kv_heads / g.heads) + " of " +
-                             sized("kv_heads", g.kv_heads) + ".");
-    const std::string left_out = walk.left_out_words(head);
-    if (!left_out.empty()) walk.page->paragraph(left_out);
-    walk_scores(walk, head);
-    walk_mask(walk, head);
-    walk_weights(walk, head);
+        e.page->paragraph("Grouped heads (" + e.source_of("kv_heads") +
+                          "): " + std::to_string(g.heads / g.kv_heads) +
+                          " heads share one key head; this one uses key head " +
+                          std::to_string(head * g.kv_heads / g.heads) + " of " +
+                          sized("kv_heads", g.kv_heads) + ".");
+    const std::string left_out = e.left_out_words(head);
+    if (!left_out.empty()) e.page->paragraph(left_out);
+    write_scores(e, head);
+    write_mask(e, head);
+    write_weights(e, head);
 }
 
 }  // namespace attn::cli

@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "cli/explain/page_quotes.hpp"
-#include "cli/explain/walk_head.hpp"
+#include "cli/explain/section_head.hpp"
 #include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
 namespace {
 
-class MaskWalk : public HeadView {
+class MaskSection : public HeadView {
 public:
     using HeadView::HeadView;
 
@@ -26,9 +26,9 @@ public:
         }
         const Row zeros = unknown_zeros();
         const bool is_known = std::count(zeros.begin(), zeros.end(), 0.0) == 0;
-        if (walk_.is_result()) show_masks_of_result(allowed);
+        if (e_.is_result()) show_masks_of_result(allowed);
         if (!is_known) show_zeros(zeros);
-        if (rows.empty() && sees_all()) {
+        if (rows.empty() && attends_to_all()) {
             if (is_known)
                 page_.paragraph("No rule blocks a key: the query may see all of " +
                                 sized("kv_len", g_.kv_len) + ".");
@@ -48,7 +48,7 @@ private:
     void show_masks_of_result(const Row& allowed) {
         Row others(g_.kv_len, 1);
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (allowed[key] != 0 && !sees(key)) others[key] = 0;
+            if (allowed[key] != 0 && !attends_to(key)) others[key] = 0;
         if (std::count(others.begin(), others.end(), 0.0) == 0) return;
         const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
         page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
@@ -61,7 +61,7 @@ private:
         Row zeros(g_.kv_len, 1);
         const Row weights = row("attention_weights");
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (walk_.source.has_unknown_mask && sees(key) && weights[key] == 0) zeros[key] = 0;
+            if (e_.source.has_unknown_mask && attends_to(key) && weights[key] == 0) zeros[key] = 0;
         return zeros;
     }
 
@@ -69,8 +69,8 @@ private:
         page_.paragraph("The weight is 0 for " + counted_keys(zeros) +
                         ". The result does not have mask, so that it does not say why: a mask "
                         "blocks such a key, " +
-                        (walk_.has_only_kept() ? "dropout has dropped it, " : "") +
-                        (walk_.source.digits ? "its weight was rounded to 0, " : "") +
+                        (e_.has_only_kept() ? "dropout has dropped it, " : "") +
+                        (e_.source.digits ? "its weight was rounded to 0, " : "") +
                         "or its score is too low for a weight.");
     }
 
@@ -79,30 +79,30 @@ private:
     };
 
     std::vector<Rule> rules() const {
-        const PageQuotes quotes(walk_);
+        const PageQuotes quotes(e_);
         std::vector<Rule> all;
-        for (std::size_t i = 0; i < walk_.source.additive_masks.size(); ++i)
+        for (std::size_t i = 0; i < e_.source.additive_masks.size(); ++i)
             if (arrays_.has(allowed_by_biases[i].row().name))
                 all.push_back(
                     {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
         for (const MaskRow& rule : mask_rows())
             if (arrays_.has(rule.allowed.row().name))
-                all.push_back({std::string(rule.allowed.row().name),
-                               rule.words(rule, g_, walk_.batch, quotes)});
+                all.push_back(
+                    {std::string(rule.allowed.row().name), rule.words(rule, g_, e_.batch, quotes)});
         return all;
     }
 
     /// `2 "starts" to 5 "step"`.
-    std::string runs_of_blocked(const Row& allowed) const {
+    std::string runs_of_masked(const Row& allowed) const {
         std::string text;
         std::size_t runs = 0;
         for (std::size_t key = 0; key < g_.kv_len; ++key) {
             if (allowed[key] != 0) continue;
             const std::size_t first = key;
             while (key + 1 < g_.kv_len && allowed[key + 1] == 0) ++key;
-            if (++runs > words_.most()) return text + ", ...";
-            text += (text.empty() ? "" : ", ") + walk_.key_label(first);
-            if (key != first) text += " to " + walk_.key_label(key);
+            if (++runs > format_.most()) return text + ", ...";
+            text += (text.empty() ? "" : ", ") + e_.key_label(first);
+            if (key != first) text += " to " + e_.key_label(key);
         }
         return text;
     }
@@ -117,14 +117,14 @@ private:
     /// "2 of 6 keys: 4 to 5".
     std::string counted_keys(const Row& allowed) const {
         return std::to_string(std::count(allowed.begin(), allowed.end(), 0.0)) + " of " +
-               std::to_string(g_.kv_len) + " keys: " + runs_of_blocked(allowed);
+               std::to_string(g_.kv_len) + " keys: " + runs_of_masked(allowed);
     }
 };
 
 }  // namespace
 
-void walk_mask(Walk& walk, std::size_t head) {
-    MaskWalk(walk, head).show();
+void write_mask(Explanation& e, std::size_t head) {
+    MaskSection(e, head).show();
 }
 
 }  // namespace attn::cli

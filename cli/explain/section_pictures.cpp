@@ -3,7 +3,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
 #include "io/plot/svg.hpp"
@@ -13,7 +13,7 @@ namespace attn::cli {
 namespace {
 
 /// Cells in each direction; larger matrices are pooled.
-constexpr io::HeatMapLimits walk_limits{64, 64};
+constexpr io::HeatMapLimits map_limits{64, 64};
 
 /// The matrix of one batch entry and head.
 NamedArray matrix_of(const NamedArray& array, std::size_t batch, std::size_t head,
@@ -45,24 +45,23 @@ double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
 
 /// Masked cells: by the mask of all queries, or else those of weight 0 that the rules of the
 /// settings mask.
-io::IsBlocked blocked_cells(const Walk& walk, const NamedArray& weights, std::size_t head) {
-    if (const NamedArray* all = walk.maps.find("mask")) {
-        auto mask =
-            std::make_shared<NamedArray>(matrix_of(*all, walk.batch, head, walk.plan.heads));
+io::IsBlocked masked_cells(const Explanation& e, const NamedArray& weights, std::size_t head) {
+    if (const NamedArray* all = e.maps.find("mask")) {
+        auto mask = std::make_shared<NamedArray>(matrix_of(*all, e.batch, head, e.plan.heads));
         return [mask](std::size_t, std::size_t, std::size_t query, std::size_t key) {
             return element(*mask, query, key) == 0;
         };
     }
-    auto rules = std::make_shared<const Mask>(settings_mask(walk.plan));
-    return [rules, &weights, batch = walk.batch, head](std::size_t, std::size_t, std::size_t query,
-                                                       std::size_t key) {
+    auto rules = std::make_shared<const Mask>(settings_mask(e.plan));
+    return [rules, &weights, batch = e.batch, head](std::size_t, std::size_t, std::size_t query,
+                                                    std::size_t key) {
         return !rules->allows(batch, head, query, key) && element(weights, query, key) == 0;
     };
 }
 
 }  // namespace
 
-void Walk::draw(std::string_view name, std::size_t head, const std::string& caption) {
+void Explanation::draw(std::string_view name, std::size_t head, const std::string& caption) {
     if (!page->shows_pictures()) return;
     const ArrayRow& known = ArrayId(*find_array(name)).row();
     const NamedArray* array = (known.counts_queries_and_keys() ? maps : arrays).find(name);
@@ -80,8 +79,8 @@ void Walk::draw(std::string_view name, std::size_t head, const std::string& capt
     if (plan.dtype == Dtype::float32)
         if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
             matrix.values = Array<float>(*wide);
-    io::HeatMap map = io::make_heat_map(report, matrix, blocked_cells(*this, matrix, head),
-                                        io::ColorScale::automatic, walk_limits);
+    io::HeatMap map = io::make_heat_map(report, matrix, masked_cells(*this, matrix, head),
+                                        io::ColorScale::automatic, map_limits);
     if (known.is_parameter()) {  // whose axes may be in either order
         map.row_axis = matrix.axes.front();
         map.column_axis = matrix.axes.back();

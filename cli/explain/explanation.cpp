@@ -1,4 +1,4 @@
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,41 +21,41 @@ std::string sized(const char* name, std::size_t size) {
     return std::string(name) + " " + std::to_string(size);
 }
 
-std::optional<std::size_t> Walk::own_key() const {
+std::optional<std::size_t> Explanation::own_key() const {
     if (row_of(settings().mode).context) return std::nullopt;
     return plan.past_len + query();
 }
 
-bool Walk::projects_query() const {
+bool Explanation::projects_query() const {
     const bool is_normed = plan.has(ArrayId("normed_inputs").row());
     return arrays.has("W_query") && arrays.has(is_normed ? "normed_inputs" : "inputs") &&
            (arrays.has("b_query") || !plan.parameters.qkv_bias);
 }
 
-Row Walk::shares(std::size_t head) const {
+Row Explanation::shares(std::size_t head) const {
     if (arrays.has("weights_before_dropout")) return arrays.row("weights_before_dropout", head);
     Row weights = arrays.row("attention_weights", head);
     for (double& weight : weights) weight *= 1 - plan.dropout.p;
     return weights;
 }
 
-std::vector<std::size_t> Walk::shown_keys(std::size_t head) const {
+std::vector<std::size_t> Explanation::shown_keys(std::size_t head) const {
     const Row weights = shares(head);
     const std::optional<std::size_t> own = own_key();
-    std::vector<std::size_t> keys = largest_of(weights, words.most());
+    std::vector<std::size_t> keys = largest_of(weights, format.most());
     if (!own || std::binary_search(keys.begin(), keys.end(), *own)) return keys;
-    keys = largest_of(weights, words.most() - 1);
+    keys = largest_of(weights, format.most() - 1);
     keys.insert(std::lower_bound(keys.begin(), keys.end(), *own), *own);
     return keys;
 }
 
-std::string Walk::left_out_words(std::size_t head) const {
+std::string Explanation::left_out_words(std::size_t head) const {
     Row weights = has_only_kept() ? arrays.row("attention_weights", head) : shares(head);
     const std::vector<std::size_t> keys = shown_keys(head);
     if (keys.size() == weights.size()) return "";
     for (std::size_t key : keys) weights[key] = 0;
     const std::size_t others = weights.size() - keys.size();
-    const std::string weigh = words.number(std::accumulate(weights.begin(), weights.end(), 0.0));
+    const std::string weigh = format.number(std::accumulate(weights.begin(), weights.end(), 0.0));
     return "Tables show " + std::to_string(keys.size()) + " of " + std::to_string(weights.size()) +
            " keys: those with the largest weights" + (own_key() ? ", and the query's own" : "") +
            (others == 1
@@ -63,17 +63,17 @@ std::string Walk::left_out_words(std::size_t head) const {
                 : ". The other " + std::to_string(others) + " weigh " + weigh + " together.");
 }
 
-bool Walk::draws_parameters() const {
+bool Explanation::draws_parameters() const {
     const bool has_some = row_of(settings().mode).projects && settings().init != Init::none;
     // A config does not show parameters that a request gave as numbers.
     return has_some && !request.has("weights") && (!is_result() || request.has("init"));
 }
 
-std::string Walk::command() const {
+std::string Explanation::command() const {
     return "attn " + std::string(row_of(settings().mode).name);
 }
 
-std::string Walk::place(ArrayId array, std::size_t head) const {
+std::string Explanation::place(ArrayId array, std::size_t head) const {
     std::string text(array.row().name);
     for (std::size_t i = 0; i < array.row().axes.size(); ++i) {
         if (!plan.shown.shows(array, i)) continue;
@@ -93,29 +93,30 @@ std::string Walk::place(ArrayId array, std::size_t head) const {
     return text;
 }
 
-std::string Walk::query_label() const {
+std::string Explanation::query_label() const {
     const std::string number = std::to_string(query());
     return labels.queries.empty() ? number : number + " \"" + query_name() + "\"";
 }
 
-std::string Walk::query_name() const {
-    return labels.queries.empty() ? "query " + std::to_string(query())
-                                  : page->label(shown_label(labels.queries[query()], widest_name));
+std::string Explanation::query_name() const {
+    return labels.queries.empty()
+               ? "query " + std::to_string(query())
+               : page->label(shown_label(labels.queries[query()], max_label_columns));
 }
 
-std::string Walk::key_name(std::size_t key, std::size_t columns) const {
+std::string Explanation::key_name(std::size_t key, std::size_t columns) const {
     std::string number = std::to_string(key);
     if (labels.keys.empty()) return number;
     const std::string name = shown_label(labels.keys[key], columns);
     return name == number ? number : page->label(name);
 }
 
-std::string Walk::key_label(std::size_t key) const {
+std::string Explanation::key_label(std::size_t key) const {
     const std::string number = std::to_string(key), name = key_name(key);
     return name == number ? number : number + " \"" + name + "\"";
 }
 
-std::string Walk::source_of(const std::string& key) const {
+std::string Explanation::source_of(const std::string& key) const {
     if (request.has(key)) {
         std::string place = io::one_line(place_of(request, key));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
@@ -131,18 +132,18 @@ std::string Walk::source_of(const std::string& key) const {
     return "the default of " + flag_of(*find_option(key));
 }
 
-std::string Walk::seed_source() const {
+std::string Explanation::seed_source() const {
     return request.has("seed") ? source_of("seed") : "--seed 0, the default";
 }
 
-std::string Walk::operand_source(const std::string& key) const {
+std::string Explanation::operand_source(const std::string& key) const {
     const auto file = request.operand_files.find(key);
     if (file == request.operand_files.end())
         return "\"" + key + "\" of " + (is_result() ? "what was asked" : "the request");
     return flag_of(*find_option(key)) + " " + io::one_line(file->second);
 }
 
-std::string Walk::position_words() const {
+std::string Explanation::position_words() const {
     const std::string p = std::to_string(position());
     if (offset() == 0) return "p = " + p + ", the query's position";
     return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
@@ -153,9 +154,9 @@ std::string Walk::position_words() const {
            ")";
 }
 
-std::string Walk::vector_line(const std::string& place, const Row& values,
-                              const std::string& dimension) const {
-    return place + " = " + words.row(values) + "   (" + dimension + " " +
+std::string Explanation::vector_line(const std::string& place, const Row& values,
+                                     const std::string& dimension) const {
+    return place + " = " + format.row(values) + "   (" + dimension + " " +
            std::to_string(values.size()) + ")";
 }
 

@@ -5,17 +5,17 @@
 #include <limits>
 #include <numeric>
 
-#include "cli/explain/walk.hpp"
+#include "cli/explain/explanation.hpp"
 
 namespace attn::cli {
 namespace {
 
 /// Keys are named up to this number, or up to this part of the total weight.
-constexpr std::size_t most_named = 5;
+constexpr std::size_t max_named = 5;
 constexpr double nearly_all = 0.9;
 
 /// With more heads, only the shown ones are listed.
-constexpr std::size_t most_told = 16;
+constexpr std::size_t max_listed = 16;
 
 std::string percent(double share) {
     if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // other programs
@@ -24,17 +24,17 @@ std::string percent(double share) {
     return std::to_string(std::lround(100 * share)) + " %";
 }
 
-bool has_name(const Walk& walk, std::size_t key) {
-    return walk.key_name(key) != std::to_string(key);
+bool has_name(const Explanation& e, std::size_t key) {
+    return e.key_name(key) != std::to_string(key);
 }
 
 /// The label, with the index if another key has the same label; "key 3" if it has none.
-std::string told_name(const Walk& walk, std::size_t key) {
+std::string shown_name(const Explanation& e, std::size_t key) {
     const std::string number = std::to_string(key);
-    if (!has_name(walk, key)) return "key " + number;
-    std::string name = walk.key_name(key);
-    for (std::size_t other = 0; other < walk.plan.kv_len; ++other)
-        if (other != key && walk.key_name(other) == name) return name + " (" + number + ")";
+    if (!has_name(e, key)) return "key " + number;
+    std::string name = e.key_name(key);
+    for (std::size_t other = 0; other < e.plan.kv_len; ++other)
+        if (other != key && e.key_name(other) == name) return name + " (" + number + ")";
     return name;
 }
 
@@ -48,13 +48,13 @@ struct LargestWeights {
         std::stable_sort(order.begin(), order.end(),
                          [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
         while (!order.empty() && weights[order.back()] == 0) order.pop_back();
-        double told = 0;
+        double named = 0;
         for (std::size_t key : order) {
-            const bool is_enough = keys.size() >= most_named || told >= nearly_all * total;
+            const bool is_enough = keys.size() >= max_named || named >= nearly_all * total;
             if (others == 0 && is_enough && order.size() - keys.size() > 1)
                 others = order.size() - keys.size();
             if (others == 0) keys.push_back(key);
-            (others == 0 ? told : rest) += weights[key];
+            (others == 0 ? named : rest) += weights[key];
         }
     }
 
@@ -64,44 +64,43 @@ struct LargestWeights {
 };
 
 /// A share that is rounded to 0 is still positive.
-double share_of_sink(const Walk& walk, std::size_t head, double total) {
-    const double share =
-        walk.arrays.has("sink_power")
-            ? walk.arrays.number("sink_power", head) / walk.arrays.number("softmax_total", head)
-            : 1 - total;
+double share_of_sink(const Explanation& e, std::size_t head, double total) {
+    const double share = e.arrays.has("sink_power") ? e.arrays.number("sink_power", head) /
+                                                          e.arrays.number("softmax_total", head)
+                                                    : 1 - total;
     return std::max(share, std::numeric_limits<double>::min());
 }
 
 /// "garden 86 %, it 5 % and 3 more 9 %".
-std::string looked_at(const Walk& walk, std::size_t head) {
-    const Row weights = walk.shares(head);
+std::string shares_text(const Explanation& e, std::size_t head) {
+    const Row weights = e.shares(head);
     const LargestWeights largest(weights);
     if (std::isnan(largest.total)) return "no key that can be named: its weights are nan";
     std::string text;
     for (std::size_t key : largest.keys)
-        text += (text.empty() ? "" : ", ") + told_name(walk, key) +
-                (has_name(walk, key) ? " " : " at ") + percent(weights[key]);
+        text += (text.empty() ? "" : ", ") + shown_name(e, key) +
+                (has_name(e, key) ? " " : " at ") + percent(weights[key]);
     if (largest.others != 0)
         text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
     if (text.empty()) {
-        const Row mask = walk.arrays.row("mask", head);
+        const Row mask = e.arrays.row("mask", head);
         const bool blocks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
-        text = blocks_all           ? "nothing, every key is blocked"
-               : walk.source.digits ? "nothing, every weight is rounded to 0"
-                                    : "nothing, every weight is 0";
+        text = blocks_all        ? "nothing, every key is blocked"
+               : e.source.digits ? "nothing, every weight is rounded to 0"
+                                 : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.
-    if (!walk.settings().sink.empty() && walk.settings().mask_method == MaskMethod::neg_inf &&
-        !walk.has_only_kept())
+    if (!e.settings().sink.empty() && e.settings().mask_method == MaskMethod::neg_inf &&
+        !e.has_only_kept())
         text += std::string(largest.keys.empty() ? "; " : ", ") + "the sink keeps " +
-                percent(share_of_sink(walk, head, largest.total));
+                percent(share_of_sink(e, head, largest.total));
     return text;
 }
 
 /// "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
-std::string mixed_of(const Walk& walk) {
-    if (walk.plan.dropout.p != 0) return "the values times the weights that dropout leaves";
-    const Row weights = walk.shares(0);
+std::string mixed_of(const Explanation& e) {
+    if (e.plan.dropout.p != 0) return "the values times the weights that dropout leaves";
+    const Row weights = e.shares(0);
     const LargestWeights largest(weights);
     std::string text;
     for (std::size_t key : largest.keys) {
@@ -110,7 +109,7 @@ std::string mixed_of(const Walk& walk) {
                  : is_last    ? " and "
                               : ", ") +
                 percent(weights[key]) + (text.empty() ? " of the value of " : " of that of ") +
-                told_name(walk, key);
+                shown_name(e, key);
     }
     if (largest.others != 0)
         text +=
@@ -118,38 +117,37 @@ std::string mixed_of(const Walk& walk) {
     return text.empty() ? "zeros, since no value has a weight" : text;
 }
 
-std::string called(const Walk& walk) {
-    return walk.labels.queries.empty() ? walk.query_name() : "\"" + walk.query_name() + "\"";
+std::string called(const Explanation& e) {
+    return e.labels.queries.empty() ? e.query_name() : "\"" + e.query_name() + "\"";
 }
 
 }  // namespace
 
-void walk_answer(Walk& walk) {
-    const Plan& g = walk.plan;
-    std::string who = called(walk);
+void write_answer(Explanation& e) {
+    const Plan& g = e.plan;
+    std::string who = called(e);
     if (who.starts_with('q')) who[0] = 'Q';
-    const std::string when = g.dropout.p == 0       ? ""
-                             : walk.has_only_kept() ? ", before dropout, of the keys that it kept"
-                                                    : ", before dropout";
+    const std::string when = g.dropout.p == 0    ? ""
+                             : e.has_only_kept() ? ", before dropout, of the keys that it kept"
+                                                 : ", before dropout";
     const std::string start = who + " looks at" + when + ":";
-    if (g.heads == 1) return walk.page->paragraph(start + " " + looked_at(walk, 0) + ".");
-    const bool all = g.heads <= most_told;
+    if (g.heads == 1) return e.page->paragraph(start + " " + shares_text(e, 0) + ".");
+    const bool all = g.heads <= max_listed;
     std::vector<std::string> items;
-    for (std::size_t head = all ? 0 : walk.first_head; head < (all ? g.heads : walk.end_head);
-         ++head)
-        items.push_back("head " + std::to_string(head) + ": " + looked_at(walk, head));
-    walk.page->paragraph(start);
-    walk.page->list(items);
+    for (std::size_t head = all ? 0 : e.first_head; head < (all ? g.heads : e.end_head); ++head)
+        items.push_back("head " + std::to_string(head) + ": " + shares_text(e, head));
+    e.page->paragraph(start);
+    e.page->list(items);
 }
 
-std::string ending_words(const Walk& walk) {
-    const Plan& g = walk.plan;
-    const bool is_joined = row_of(g.mode).projects || g.packed;
+std::string ending_words(const Explanation& e) {
+    const Plan& g = e.plan;
+    const bool is_concatenated = row_of(g.mode).projects || g.packed;
     const std::string heads = std::to_string(g.heads) + " heads";
-    const std::string made = g.heads == 1 ? mixed_of(walk)
-                             : is_joined  ? "what its " + heads + " have made, side by side"
-                                          : "one for each of " + heads;
-    return "This is the new vector of " + called(walk) + ": " + made +
+    const std::string made = g.heads == 1      ? mixed_of(e)
+                             : is_concatenated ? "what its " + heads + " have made, side by side"
+                                               : "one for each of " + heads;
+    return "This is the new vector of " + called(e) + ": " + made +
            (g.parameters.out_proj ? ", projected by W_out." : ".");
 }
 

@@ -16,13 +16,13 @@ namespace attn::cli {
 using Row = std::vector<double>;
 
 /// Vectors, sums and tables of keys are truncated to this many elements, except with --full.
-inline constexpr std::size_t most_shown = 12;
+inline constexpr std::size_t max_shown = 12;
 
 /// Arrays of one question with one query row, viewed from one batch entry.
-class WalkArrays {
+class TraceArrays {
 public:
-    WalkArrays(const std::vector<NamedArray>& arrays, std::size_t query, std::size_t batch,
-               std::size_t heads)
+    TraceArrays(const std::vector<NamedArray>& arrays, std::size_t query, std::size_t batch,
+                std::size_t heads)
         : arrays_(arrays), token_(query), batch_(batch), heads_(heads) {}
 
     bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -66,13 +66,13 @@ struct ShownTerms {
 
 /// The format of numbers: decimals, truncated rows, and for long sums the terms of largest
 /// magnitude.
-class NumberWords {
+class NumberFormat {
 public:
-    /// `most` is most_shown, or npos for no limit. `file` is the path of a result's numbers; sums
+    /// `most` is max_shown, or npos for no limit. `file` is the path of a result's numbers; sums
     /// must then match only approximately. The file may be rounded, and another kernel adds in
     /// another order. `digits` are the decimals that the file was written with.
-    NumberWords(int decimals, Dtype dtype, std::size_t most, std::string file,
-                std::optional<std::uint64_t> digits)
+    NumberFormat(int decimals, Dtype dtype, std::size_t most, std::string file,
+                 std::optional<std::uint64_t> digits)
         : decimals_(decimals), dtype_(dtype), most_(most), file_(std::move(file)), digits_(digits) {
     }
 

@@ -3,15 +3,15 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/explain/walk_head.hpp"
+#include "cli/explain/section_head.hpp"
 
 namespace attn::cli {
 namespace {
 
 /// Vectors of more elements are not written out as sums.
-constexpr std::size_t most_written = 4;
+constexpr std::size_t max_written = 4;
 
-class WeightsWalk : public HeadView {
+class WeightsSection : public HeadView {
 public:
     using HeadView::HeadView;
 
@@ -22,23 +22,17 @@ public:
     }
 
 private:
-    /// The logsumexp if every key is masked.
-    double logsumexp_of_sink() const {
-        if (s_.sink.empty()) return -std::numeric_limits<double>::infinity();
-        return s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
-    }
-
     /// One exponential in full: of the key whose score is, or of another if that one is the
     /// maximum.
     std::string power_in_full(const Row& scores, const Row& powers, double shift) const {
-        std::vector<std::size_t> keys = shown_terms(blocks_before_softmax()).places;
+        std::vector<std::size_t> keys = shown_terms(masks_before_softmax()).places;
         if (std::binary_search(keys.begin(), keys.end(), key_in_full()))
             keys.insert(keys.begin(), key_in_full());
         const auto less = std::find_if(keys.begin(), keys.end(),
                                        [&](std::size_t key) { return powers[key] != 1; });
-        const std::size_t told = less == keys.end() ? keys.front() : *less;
-        return element("softmax_powers", told) + " = e^(" + words_.number(scores[told]) + " - " +
-               words_.factor(shift) + ") = " + words_.number(powers[told]);
+        const std::size_t shown = less == keys.end() ? keys.front() : *less;
+        return element("softmax_powers", shown) + " = e^(" + format_.number(scores[shown]) + " - " +
+               format_.factor(shift) + ") = " + format_.number(powers[shown]);
     }
 
     /// Maximum, exponentials and denominator, which both mask methods have in common.
@@ -46,17 +40,17 @@ private:
         const double shift = number("softmax_shift");
         const double total = number("softmax_total");
         const Row powers = row("softmax_powers"), scores = row(last_scores());
-        const bool is_masked = blocks_before_softmax();
+        const bool is_masked = masks_before_softmax();
         std::string words =
             is_masked ? "The largest of the scores that are left" : "The largest score";
         std::optional<double> sink_power;
         if (!s_.sink.empty()) {
             const double sink = s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
             sink_power = number("sink_power");
-            words += ", the sink's logit " + setting_text(sink) + " (" + walk_.source_of("sink") +
+            words += ", the sink's logit " + setting_text(sink) + " (" + e_.source_of("sink") +
                      ") among them,";
         }
-        words += " is " + words_.number(shift) + ". It is subtracted from every score";
+        words += " is " + format_.number(shift) + ". It is subtracted from every score";
         if (std::isfinite(shift) && std::isfinite(total))
             words +=
                 ", which changes no weight and keeps the exponentials from overflowing. Then "
@@ -65,7 +59,7 @@ private:
             words +=
                 ". Not every score is a finite number, so the exponentials are none either: e "
                 "to the power of each";
-        words += sink_power ? ", of the sink too (" + words_.number(*sink_power) +
+        words += sink_power ? ", of the sink too (" + format_.number(*sink_power) +
                                   ", a part of the denominator without a key)"
                             : "";
         page_.paragraph(words + ". One in full, then all:");
@@ -73,9 +67,8 @@ private:
         show_by_key({{name_of_last_scores(), scores}, {"softmax_powers", powers}});
         page_.paragraph("Their sum is the denominator:");
         page_.formula({place("softmax_total") + " = " +
-                       words_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});
-        const std::string log =
-            words_.number(arrays_.has("logsumexp") ? number("logsumexp") : shift + std::log(total));
+                       format_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});
+        const std::string log = format_.number(number("logsumexp"));
         page_.paragraph(
             "Maximum and denominator in one number: logsumexp = maximum + "
             "log(denominator) = " +
@@ -87,18 +80,18 @@ private:
 
     void show_softmax() {
         heading("Softmax");
-        if (sees_nothing()) {
+        if (attends_to_nothing()) {
             page_.paragraph(
-                "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
-                "context; logsumexp is " +
-                words_.number(arrays_.has("logsumexp") ? number("logsumexp")
-                                                       : logsumexp_of_sink()) +
+                std::string(
+                    "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
+                    "context") +
+                (arrays_.has("logsumexp") ? "; logsumexp is " + format_.number(number("logsumexp"))
+                                          : "") +
                 ".");
             return show_weights();
         }
-        if (!sees_all())
-            page_.paragraph("Blocked keys get the score -Infinity (" +
-                            walk_.source_of("mask_method") +
+        if (!attends_to_all())
+            page_.paragraph("Blocked keys get the score -Infinity (" + e_.source_of("mask_method") +
                             "), whose exponential is 0, so that they get no weight.");
         const std::string rest =
             s_.sink.empty() ? "; together they make 1" : "; the sink keeps the rest of 1";
@@ -110,28 +103,25 @@ private:
         } else {
             page_.paragraph(
                 "A weight is e to the power of its score, divided by the sum of them all" + rest +
-                (arrays_.has("scores") || arrays_.has("scaled_scores")
-                     ? ". Whether a mask was added to the scores, the result does not say "
-                       "(biased_scores or logsumexp do)."
-                     : ". The result does not have the scores that they are made of.") +
-                (walk_.has_only_kept() ? " Of the weights it has those alone that dropout kept."
-                                       : " The weights:"));
+                ". The result does not determine the scores after the masks (biased_scores)." +
+                (e_.has_only_kept() ? " Of the weights it has those alone that dropout kept."
+                                    : " The weights:"));
         }
         show_weights();
     }
 
     void show_weights() {
-        if (!walk_.has_only_kept())
-            show_with_bars({{arrays_.has("weights_before_dropout") ? walk_.weights_name()
-                                                                   : "attention_weights",
-                             walk_.shares(head_)}});
-        walk_.draw("attention_weights", head_, "The weights of all queries, a row each");
+        if (!e_.has_only_kept())
+            show_with_bars(
+                {{arrays_.has("weights_before_dropout") ? e_.weights_name() : "attention_weights",
+                  e_.shares(head_)}});
+        e_.draw("attention_weights", head_, "The weights of all queries, a row each");
     }
 
     void show_renormalize() {
         heading("Softmax, then mask, then renormalize");
         std::string words = "The weights are masked after the softmax (" +
-                            walk_.source_of("mask_method") +
+                            e_.source_of("mask_method") +
                             "): first a softmax over all keys, blocked ones too.";
         const bool has_steps = arrays_.has("softmax_powers");
         if (!has_steps)
@@ -145,19 +135,18 @@ private:
             return show_weights();
         }
         if (has_steps) show_powers();
-        if (!has_steps || !arrays_.has("masked_weights") || !arrays_.has("unmasked_weights"))
-            return show_weights();
+        if (!has_steps) return show_weights();
         page_.paragraph("Each exponential divided by the denominator, then 0 for blocked keys:");
         show_by_key({{"unmasked_weights", row("unmasked_weights")},
                      {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
         const double least = row_of(s_.dtype).least;
-        if (sees_nothing())
+        if (attends_to_nothing())
             page_.paragraph("Every key is blocked: the weights stay 0.");
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
             page_.formula({place("masked_total") + " = " +
-                           words_.masked_total(row("masked_weights"), shown_terms(true), total)});
+                           format_.masked_total(row("masked_weights"), shown_terms(true), total)});
         } else
             page_.paragraph(
                 "Next to nothing is left for the allowed keys, too little to divide by. Their "
@@ -174,23 +163,22 @@ private:
             if (arrays_.has(name)) rows.emplace_back(name, row(name));
         std::string words =
             "Each weight is dropped with probability p = " + setting_text(s_.dropout) + " (" +
-            walk_.source_of("dropout") + ")";
+            e_.source_of("dropout") + ")";
         if (arrays_.has("dropout_mask")) {
             const Row kept = row("dropout_mask");
             words += "; " + std::to_string(std::count(kept.begin(), kept.end(), 0.0)) + " of " +
                      std::to_string(g_.kv_len) + " here";
         }
         words += ". Those kept are multiplied by 1/(1 - p)";
-        if (s_.dropout < 1) words += " = " + words_.number(1 / (1 - s_.dropout));
+        if (s_.dropout < 1) words += " = " + format_.number(1 / (1 - s_.dropout));
         words += ", so that the sum stays the same on average. The draws (stream " +
                  std::string(name_of(dropout_stream_names, s_.dropout_stream)) + ", " +
-                 walk_.source_of("dropout_stream") + ") ";
-        words +=
-            s_.dropout_seed
-                ? "come from a generator of their own (" + walk_.source_of("dropout_seed") + ")"
-                : (walk_.draws_parameters() ? "go on after those of the parameters ("
-                                            : "are the first ones (") +
-                      walk_.seed_source() + ")";
+                 e_.source_of("dropout_stream") + ") ";
+        words += s_.dropout_seed
+                     ? "come from a generator of their own (" + e_.source_of("dropout_seed") + ")"
+                     : (e_.draws_parameters() ? "go on after those of the parameters ("
+                                              : "are the first ones (") +
+                           e_.seed_source() + ")";
         page_.paragraph(words + ".");
         show_with_bars(rows);
     }
@@ -206,33 +194,33 @@ private:
         page_.paragraph("Every value (" + sized("d_v", g_.d_v) +
                         ") is multiplied with its key's weight (attention_weights), and the "
                         "products are added; blocked keys take no part.");
-        show_vectors("attention_weights", weights, walk_.values_name(), values,
+        show_vectors("attention_weights", weights, e_.values_name(), values,
                      "(" + sized("d_v", g_.d_v) + ")");
         ShownTerms terms = shown_terms(true);
-        std::vector<std::size_t> seen;
+        std::vector<std::size_t> visible;
         for (std::size_t key = 0; key < g_.kv_len; ++key)
-            if (sees(key)) seen.push_back(key);
+            if (attends_to(key)) visible.push_back(key);
         for (std::size_t& key : terms.places)  // index among the visible keys
-            key = static_cast<std::size_t>(std::lower_bound(seen.begin(), seen.end(), key) -
-                                           seen.begin());
+            key = static_cast<std::size_t>(std::lower_bound(visible.begin(), visible.end(), key) -
+                                           visible.begin());
         std::vector<std::string> lines;
         for (std::size_t i = 0; i < g_.d_v; ++i) {
             SumOfProducts sum;
-            for (std::size_t key : seen) sum.factors.emplace_back(weights[key], values[key][i]);
-            const std::string written = words_.sum(sum, context[i], "head_outputs", terms);
-            if (i < most_written) lines.push_back(element("head_outputs", i) + " = " + written);
+            for (std::size_t key : visible) sum.factors.emplace_back(weights[key], values[key][i]);
+            const std::string written = format_.sum(sum, context[i], "head_outputs", terms);
+            if (i < max_written) lines.push_back(element("head_outputs", i) + " = " + written);
         }
-        if (g_.d_v > most_written)
+        if (g_.d_v > max_written)
             lines.push_back("... and so on for all of " + sized("d_v", g_.d_v));
-        lines.push_back(walk_.vector_line(place("head_outputs"), context, "d_v"));
+        lines.push_back(e_.vector_line(place("head_outputs"), context, "d_v"));
         page_.formula(lines);
     }
 };
 
 }  // namespace
 
-void walk_weights(Walk& walk, std::size_t head) {
-    WeightsWalk(walk, head).show();
+void write_weights(Explanation& e, std::size_t head) {
+    WeightsSection(e, head).show();
 }
 
 }  // namespace attn::cli

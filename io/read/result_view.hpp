@@ -1,0 +1,107 @@
+// A result of attn, or arrays of any file, opened without reading the arrays.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/base/tensor.hpp"
+#include "core/base/thread_pool.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::io {
+
+/// The members that hold labels: of the tokens, and of the keys if they differ.
+inline constexpr std::array<std::string_view, 2> label_keys{"tokens", "context_tokens"};
+constexpr bool is_label_key(std::string_view key) {
+    return key == label_keys[0] || key == label_keys[1];
+}
+
+/// Whether a result has a member of this name besides its arrays.
+bool is_head_key(std::string_view key);
+
+/// A member of an object, or null.
+nlohmann::json member(const nlohmann::json& object, const std::string& key);
+
+/// The labels that a result's head holds under a key, or nothing.
+std::optional<std::vector<std::string>> labels_in(const nlohmann::json& head, const char* key);
+
+/// Labels of the rows of the array named in the path, or of the only one; empty if the file does
+/// not have one per row. A result of one query has labels for all tokens: then that query's.
+std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape);
+
+/// An array of a ResultView, not read yet.
+struct ArrayView {
+    std::string name;            ///< "array" if the file does not name it
+    std::optional<Dtype> dtype;  ///< that of its numbers, if the file or its config has one
+    const StoredArray* stored = nullptr;  ///< of a binary file
+    const JsonMember* member = nullptr;   ///< of a JSON object; neither: the only array of the file
+};
+
+struct ViewedNumbers {
+    Array<double> values;
+    bool integers = false;  ///< integers or booleans in the file; text has no types
+    /// The rounding errors of values that were 64-bit integers; empty if all are small enough.
+    std::optional<Array<double>> rounding_errors = {};
+};
+
+class ResultView {
+public:
+    /// Which arrays of a result belong to the view of FILE:NAME. All of them may have five axes,
+    /// the first of which are layers; otherwise an array has at most four.
+    enum class Scope { named, whole };
+
+    /// Errors: kind input if the file holds no array.
+    ResultView(InputFile file, Scope scope);
+
+    /// A file of one result. Errors: as open_results; kind input if there are several.
+    static ResultView open(const std::string& path, Scope scope);
+
+    /// The location in errors: the path, <stdin>, or "path:line".
+    const std::string& place() const { return file_.place; }
+    /// The array that the path names, or empty.
+    const std::string& named() const { return file_.array; }
+    /// Whether elements are the shortest decimals of their dtype.
+    bool is_text() const { return !file_.arrays; }
+    bool is_one_array() const { return is_one_array_; }
+    /// The members of a result besides its arrays, as far as the file has them.
+    const nlohmann::json& head() const { return *head_; }
+    /// Of a result's config, or of the one array in a binary file.
+    std::optional<Dtype> dtype() const { return dtype_; }
+    /// At least one.
+    const std::vector<ArrayView>& arrays() const { return arrays_; }
+
+    /// The maximum number of bytes of all arrays.
+    double bytes() const;
+    /// Throws OutOfMemory if all arrays together do not fit.
+    void require_memory_for_all() const;
+
+    /// Labels of the one array of a file go to `labels`, if not null. Errors: kind input if the
+    /// file violates its format or an array needs more memory than there is.
+    ViewedNumbers read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style = {},
+                       MatrixLabels* labels = nullptr) const;
+
+private:
+    void find_arrays();
+    NumberArray read_by(const ArrayView& array, const ArrayRules& rules, ThreadPool& workers,
+                        const CsvStyle& style, MatrixLabels* labels) const;
+
+    InputFile file_;
+    Scope scope_;
+    std::shared_ptr<const nlohmann::json> head_;
+    bool is_one_array_ = false;
+    std::optional<Dtype> dtype_;
+    std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
+};
+
+/// Opens a file without reading arrays: one result, or one per line of NDJSON. Errors: kind io;
+/// kind input if the file violates its format, holds too many results or has a line of a failed
+/// record.
+std::vector<InputFile> open_results(const std::string& path);
+
+}  // namespace attn::io
