@@ -32,8 +32,9 @@ bash)
         read -ra COMP_WORDS <<<"${1//=/ = }"
         [[ $1 != *[\ =] ]] || COMP_WORDS+=('')
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMP_LINE=$1 COMP_POINT=${#1}
         COMPREPLY=()
-        _attn
+        _attn attn
         printf '%s\n' "${COMPREPLY[@]+"${COMPREPLY[@]}"}"
     }
     ;;

@@ -14,7 +14,7 @@ io/file
 io/read
 io/write
 io/model io/plot
-cli/args
+cli/args cli/page
 cli/request
 cli/batch cli/explain cli/compare cli/help cli/inspect cli/plot
 cli'

@@ -8,6 +8,7 @@
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/from_result.hpp"
 #include "cli/explain/token_label.hpp"
+#include "cli/request/output_name.hpp"
 #include "cli/request/question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
@@ -45,21 +46,11 @@ void check_kernel(const Request& request) {
                     "a fused kernel records no steps; expected auto or reference");
 }
 
-/// Output to the screen fits it, with text no wider than in a book. Numbers in a file are not
-/// wrapped.
-PageWidth page_width(const Request& request) {
-    if (request.output != "-") return {};
-    const std::size_t columns = io::screen_columns(STDOUT_FILENO);
-    return {std::min(columns, PageWidth{}.words), columns};
-}
-
+/// Text on the screen fits it. Numbers in a file are not wrapped.
 std::unique_ptr<Page> page_of(const PageFormat& format, const Request& request) {
-    switch (format.kind) {
-        case PageKind::text: return make_text_page(page_width(request));
-        case PageKind::markdown: return make_markdown_page();
-        case PageKind::html: return make_html_page();
-    }
-    return nullptr;
+    const bool is_on_screen = format.render == render_text && request.output == "-";
+    return std::make_unique<Page>(
+        format, is_on_screen ? screen_width(io::screen_columns(STDOUT_FILENO)) : PageWidth{});
 }
 
 std::size_t pick(const char* flag, const char* what, const std::optional<std::uint64_t>& given,

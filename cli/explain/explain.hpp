@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/explain/walk_page.hpp"
+#include "cli/page/render.hpp"
 #include "cli/request/request.hpp"
 
 namespace attn::cli {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/explain/trace_arrays.hpp"
-#include "cli/explain/walk_page.hpp"
+#include "cli/page/page.hpp"
 #include "cli/request/labels.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/norm.hpp"

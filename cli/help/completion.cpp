@@ -1,6 +1,7 @@
 #include "cli/help/completion.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "cli/args/help.hpp"
 #include "core/operator/arrays.hpp"
@@ -8,56 +9,87 @@
 namespace attn::cli {
 namespace {
 
-std::string without_default(std::string_view help) {
-    return std::string(help.substr(0, help.find(" (default")));
+struct Flag {
+    std::string spelling, help;
+    const Option* option;  ///< null: help
+};
+
+/// All flags that a command takes, its own first.
+std::vector<Flag> flags_of(const Program& program, const CommandRow& command) {
+    std::vector<Flag> flags;
+    const auto add = [&](const Option& option, const std::string& with_default) {
+        const std::string help = with_default.substr(0, with_default.find(" (default"));
+        flags.push_back({flag_of(option), help, &option});
+        if (is_boolean(option)) flags.push_back({"--no-" + flag_name(option), help, &option});
+        if (option.letter != 0) flags.push_back({std::string("-") + option.letter, help, &option});
+    };
+    for (const ShownOption& shown : taken_options(program, command)) add(*shown.option, shown.help);
+    add(config_option, config_option.help);
+    flags.push_back({"--help", "every flag", nullptr});
+    flags.push_back({"-h", "the common flags", nullptr});
+    return flags;
 }
 
-ValueKind kind_of(const Option& option, const std::string& argument) {
-    if (!has_value(option)) return ValueKind::none;
-    if (names_file(option)) return ValueKind::file;
-    if (argument == "LIST") return ValueKind::arrays;
-    const bool is_word =
-        option.field.kind == FieldKind::choice ||
-        std::none_of(argument.begin(), argument.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-    return is_word ? ValueKind::word : ValueKind::other;
-}
-
-CompletedFlag completed(const Option& option, std::string_view help) {
-    CompletedFlag flag{{flag_of(option)}, {}, "", argument_of(option), without_default(help)};
-    if (is_boolean(option)) flag.spellings.push_back("--no-" + flag_name(option));
-    if (option.letter != 0) flag.spellings.push_back(std::string("-") + option.letter);
-    flag.kind = kind_of(option, flag.argument);
-    if (flag.kind == ValueKind::word) {
-        flag.values = flag.argument;
-        std::replace(flag.values.begin(), flag.values.end(), '|', ' ');
+/// The values of a flag; each begins with `start`, and a name of a list with those before it.
+Completion values_of(const Option& option, const std::string& start, const std::string& value) {
+    Completion values{"words"};
+    const std::string argument = argument_of(option);
+    if (names_file(option)) return {"files"};
+    if (argument == "LIST") {
+        const std::string before = start + value.substr(0, value.rfind(',') + 1);
+        values = {"list", {{before + "all", ""}}};
+        for (const ArrayRow& row : emitted_arrays)
+            values.words.emplace_back(before + std::string(row.name), "");
+        return values;
     }
-    return flag;
+    const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const bool is_free = option.field.kind != FieldKind::choice &&
+                         std::any_of(argument.begin(), argument.end(), is_capital);
+    std::istringstream names(is_free ? "" : argument);
+    for (std::string name; std::getline(names, name, '|');)
+        values.words.emplace_back(start + name, "");
+    return values;
+}
+
+Completion commands_of(const Program& program) {
+    Completion commands{"words"};
+    for (const CommandRow* command : program.commands)
+        commands.words.emplace_back(command->name, command->summary);
+    for (const char* flag : {"-h", "--help"}) commands.words.emplace_back(flag, "the commands");
+    for (const char* flag : {"-V", "--version"})
+        commands.words.emplace_back(flag, "version, compiler and kernels");
+    return commands;
 }
 
 }  // namespace
 
-std::vector<CompletedFlag> completed_flags(const Program& program, const CommandRow& command) {
-    std::vector<CompletedFlag> flags;
-    for (const ShownOption& shown : taken_options(program, command))
-        flags.push_back(completed(*shown.option, shown.help));
-    flags.push_back(completed(config_option, config_option.help));
-    flags.push_back({{"--help"}, ValueKind::none, "", "", "every flag"});
-    flags.push_back({{"-h"}, ValueKind::none, "", "", "the common flags"});
-    return flags;
-}
-
-std::string completed_words(const Program& program, const CommandRow& command) {
-    std::string words;
-    if (command.names == nullptr) return words;
-    for (const std::string_view name : command.names(program))
-        words += (words.empty() ? "" : " ") + std::string(name);
-    return words;
-}
-
-std::string completed_arrays() {
-    std::string names = "all";
-    for (const ArrayRow& row : emitted_arrays) names += ' ' + std::string(row.name);
-    return names;
+Completion completion_of(const Program& program, std::string_view line) {
+    // Quotes need no attention: they are in names of files only, which the shell completes.
+    std::istringstream stream{std::string(line)};
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (line.empty() || line.back() == ' ') words.emplace_back();
+    if (words.size() < 3) return commands_of(program);
+    const auto command = std::find_if(program.commands.begin(), program.commands.end(),
+                                      [&](const CommandRow* row) { return row->name == words[1]; });
+    if (command == program.commands.end()) return {"files"};
+    const std::vector<Flag> flags = flags_of(program, **command);
+    const std::string& last = words.back();
+    const std::size_t sign = last.starts_with("--") ? last.find('=') : std::string::npos;
+    const std::size_t start = sign == std::string::npos ? 0 : sign + 1;
+    const std::string flag = start == 0 ? words[words.size() - 2] : last.substr(0, sign);
+    for (const Flag& known : flags)
+        if (known.spelling == flag && known.option != nullptr && has_value(*known.option))
+            return values_of(*known.option, last.substr(0, start), last.substr(start));
+    Completion found{"words"};
+    if (last.starts_with('-'))
+        for (const Flag& known : flags) found.words.emplace_back(known.spelling, known.help);
+    else if (words.size() == 3 && (*command)->names != nullptr)
+        for (const std::string_view name : (*command)->names(program))
+            found.words.emplace_back(name, "");
+    else
+        found.kind = "files";
+    return found;
 }
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// The completions of a shell: the words and flags of every command, from the tables.
+// The completion of a command line in a shell, from the tables of commands and options.
 #pragma once
 
 #include <string>
@@ -10,32 +10,14 @@
 
 namespace attn::cli {
 
-/// The kinds of values of a flag.
-enum class ValueKind { none, word, arrays, file, other };
-
-struct CompletedFlag {
-    std::vector<std::string> spellings;  ///< with their dashes: "--output", "-o"
-    ValueKind kind;
-    std::string values;    ///< of a word: all of them, between blanks
-    std::string argument;  ///< the placeholder of help
-    std::string help;      ///< without its default
+/// What may replace the last word of a line. A `list` has names that may be followed by a comma;
+/// `files` are completed by the shell.
+struct Completion {
+    std::string_view kind;                                     ///< words, list or files
+    std::vector<std::pair<std::string, std::string>> words{};  ///< each with its help, or ""
 };
 
-/// All flags that a command takes, its own first.
-std::vector<CompletedFlag> completed_flags(const Program& program, const CommandRow& command);
-
-/// The values of the command's first word, between blanks; empty if it is a file.
-std::string completed_words(const Program& program, const CommandRow& command);
-
-/// The arrays that --emit and the like take, between blanks.
-std::string completed_arrays();
-
-using Completion = std::string (*)(const Program&);
-std::string bash_completion(const Program& program);
-std::string fish_completion(const Program& program);
-std::string zsh_completion(const Program& program);
-
-inline constexpr std::pair<std::string_view, Completion> shells[] = {
-    {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
+/// `line` begins with the program's name and ends at the cursor; a blank at its end begins a word.
+Completion completion_of(const Program& program, std::string_view line);
 
 }  // namespace attn::cli

@@ -11,7 +11,7 @@
 #include "cli/args/help.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/help/text_page.hpp"
+#include "cli/page/render.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
@@ -58,7 +58,9 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
     const CommandRow* const command = find_command(program, name);
     const Topic* const topic = find_topic(name);
     std::string page = command != nullptr ? full_page(program, *command, columns) : "";
-    if (topic != nullptr) page += (page.empty() ? "" : "\n") + text_page(topic->text, columns);
+    if (topic != nullptr)
+        page += (page.empty() ? "" : "\n") +
+                render_text(parse_markdown(topic->text), screen_width(columns));
     return page;
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/args/help.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/help/roff.hpp"
+#include "cli/page/render.hpp"
 
 namespace attn::cli {
 namespace {
@@ -58,7 +58,7 @@ std::string own_flags(const Program& program, const CommandRow& command) {
 }
 
 std::string page_section(const char* name, std::string_view topic) {
-    return section(name) + roff_of(find_topic(topic)->text);
+    return section(name) + render_roff(parse_markdown(find_topic(topic)->text));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/request/output_name.hpp"
 
+#include "cli/page/render.hpp"
 #include "core/base/error.hpp"
 #include "io/plot/picture_formats.hpp"
 #include "io/write/output_formats.hpp"

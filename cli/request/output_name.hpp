@@ -12,18 +12,6 @@
 
 namespace attn::cli {
 
-/// The markup of a page of text.
-enum class PageKind { text, markdown, html };
-struct PageFormat {
-    std::string_view name;
-    std::array<std::string_view, 3> suffixes;
-    PageKind kind;
-};
-inline constexpr std::array<PageFormat, 3> page_formats{
-    {{"text", {".txt"}, PageKind::text},
-     {"markdown", {".md", ".markdown"}, PageKind::markdown},
-     {"html", {".html", ".htm"}, PageKind::html}}};
-
 /// The name of a file that a command writes.
 struct OutputName {
     const std::string& path;  ///< "-" is standard output

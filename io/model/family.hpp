@@ -15,7 +15,7 @@ class ConfigReader;
 enum class Packing {
     separate,  ///< one tensor each
     joined,    ///< one tensor: outputs of q, then of k, then of v
-    by_head    ///< one tensor: q, k, v of head 0, then of head 1
+    by_group   ///< one tensor: q, k, v of key head 0, then of key head 1
 };
 
 struct ProjectionNames {

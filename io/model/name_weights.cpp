@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
+#include "io/model/weight_split.hpp"
 
 namespace attn::io {
 namespace {
@@ -92,44 +93,44 @@ private:
             {group ? layer_.full(name, *group) : layer_.full_out(name), std::move(values), {}});
     }
 
+    /// Calls `put` with each part, its outputs and their indices in the tensor of all parts.
+    template <class Put>
+    void place(const Parts& parts, Put put) const {
+        const Packing packing = parts.size() == 1 ? Packing::separate
+                                : layer_.names->packing == Packing::separate
+                                    ? Packing::joined
+                                    : layer_.names->packing;
+        const std::size_t all = parts.size() * parts[0]->d_out();
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            for (const OutputRange& range : split_of(packing, all_parts[i], all, heads_, heads_))
+                for (std::size_t o = 0; o < range.count; ++o)
+                    put(*parts[i], range.to + o, range.from + o);
+    }
+
     /// The tensor of one projection, or of three in one.
     void add(const ProjectionNames& names, const Parts& parts, std::optional<std::size_t> group,
              bool with_bias) {
         const bool in_out = layer_.in_out;
-        const std::size_t width = parts[0]->d_out(), columns = parts[0]->d_in();
-        const std::size_t all_outputs = parts.size() * width;
-        Array<T> weight =
-            Array<T>::from_shape(in_out ? std::vector<std::size_t>{columns, all_outputs}
-                                        : std::vector<std::size_t>{all_outputs, columns});
-        for (std::size_t part = 0; part < parts.size(); ++part)
-            for (std::size_t o = 0; o < width; ++o)
-                for (std::size_t i = 0; i < columns; ++i) {
-                    const Projection<T>& p = *parts[part];
-                    const std::size_t to = place(part, o, parts.size(), width);
-                    weight.data()[in_out ? i * all_outputs + to : to * columns + i] =
-                        p.in_out ? p.weight(group.value_or(0), i, o)
-                                 : p.weight(group.value_or(0), o, i);
-                }
+        const std::size_t columns = parts[0]->d_in(), outputs = parts.size() * parts[0]->d_out();
+        Array<T> weight = Array<T>::from_shape(in_out ? std::vector<std::size_t>{columns, outputs}
+                                                      : std::vector<std::size_t>{outputs, columns});
+        place(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
+            for (std::size_t i = 0; i < columns; ++i)
+                weight.data()[in_out ? i * outputs + to : to * columns + i] =
+                    p.in_out ? p.weight(group.value_or(0), i, from)
+                             : p.weight(group.value_or(0), from, i);
+        });
         keep(names.weight, group, std::move(weight));
         if (with_bias) add_bias(names.bias, parts, group);
     }
 
     void add_bias(std::string_view name, const Parts& parts, std::optional<std::size_t> group) {
         if (!parts[0]->has_bias()) return;
-        const std::size_t width = parts[0]->d_out();
-        Array<T> bias = Array<T>::from_shape({parts.size() * width});
-        for (std::size_t part = 0; part < parts.size(); ++part)
-            for (std::size_t o = 0; o < width; ++o)
-                bias.data()[place(part, o, parts.size(), width)] =
-                    parts[part]->bias(group.value_or(0), o);
+        Array<T> bias = Array<T>::from_shape({parts.size() * parts[0]->d_out()});
+        place(parts, [&](const Projection<T>& p, std::size_t from, std::size_t to) {
+            bias.data()[to] = p.bias(group.value_or(0), from);
+        });
         keep(name, group, std::move(bias));
-    }
-
-    /// The index of output `o` of a part in the tensor of all parts.
-    std::size_t place(std::size_t part, std::size_t o, std::size_t parts, std::size_t width) const {
-        if (parts == 1 || layer_.names->packing != Packing::by_head) return part * width + o;
-        const std::size_t of_head = width / heads_;
-        return (3 * (o / of_head) + part) * of_head + o % of_head;
     }
 
     const LayerWeights<T>& weights_;

@@ -7,7 +7,7 @@ namespace {
 constexpr HarmlessTensor neox_buffers[] = {causal_buffer, masked_score, rotary_buffer};
 
 constexpr LayerNames neox_layers[] = {{.layer = "layers.#.attention.",
-                                       .packing = Packing::by_head,
+                                       .packing = Packing::by_group,
                                        .query = {"query_key_value.weight", "query_key_value.bias"},
                                        .out = {"dense.weight", "dense.bias"},
                                        .others = neox_buffers}};

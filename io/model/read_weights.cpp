@@ -8,25 +8,10 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/model/other_tensors.hpp"
+#include "io/model/weight_split.hpp"
 
 namespace attn::io {
 namespace {
-
-/// `count` outputs from `from` on in the stored tensor become outputs from `to` on.
-struct Run {
-    std::size_t from, count, to;
-};
-
-/// Which outputs of a tensor are queries (part 0), keys (1) or values (2). Total outputs `all`.
-std::vector<Run> runs_of(Packing packing, std::size_t part, std::size_t all, std::size_t heads) {
-    if (packing == Packing::separate) return {{0, all, 0}};
-    if (packing == Packing::joined) return {{part * (all / 3), all / 3, 0}};
-    std::vector<Run> runs;
-    const std::size_t width = all / 3 / heads;
-    for (std::size_t head = 0; head < heads; ++head)
-        runs.push_back({(3 * head + part) * width, width, head * width});
-    return runs;
-}
 
 class LayerReader {
 public:
@@ -35,9 +20,11 @@ public:
 
     template <class T>
     LayerWeights<T> read() const {
-        LayerWeights<T> weights{read_part<T>(0), read_part<T>(1), read_part<T>(2), std::nullopt};
+        LayerWeights<T> weights{read_part<T>(Part::query), read_part<T>(Part::key),
+                                read_part<T>(Part::value), std::nullopt};
         if (file_.find(layer_.full_out(names_.out.weight)) != nullptr)
-            weights.out = read_projection<T>(names_.out, Packing::separate, 0, false, true);
+            weights.out =
+                read_projection<T>(names_.out, Packing::separate, Part::query, false, true);
         if (weights.out) check_joined(weights);
         return weights;
     }
@@ -63,17 +50,17 @@ private:
     }
 
     template <class T>
-    Projection<T> read_part(std::size_t part) const {
-        const bool separate = names_.packing == Packing::separate;
-        const ProjectionNames& names = !separate || part == 0 ? names_.query
-                                       : part == 1            ? names_.key
-                                                              : names_.value;
+    Projection<T> read_part(Part part) const {
+        const bool is_packed = names_.packing != Packing::separate;
+        const ProjectionNames& names = is_packed || part == Part::query ? names_.query
+                                       : part == Part::key              ? names_.key
+                                                                        : names_.value;
         return read_projection<T>(names, names_.packing, part, names_.joins_bias);
     }
 
     /// The outputs of a weight are its rows, or its columns if it is stored as (d_in, d_out).
     template <class T>
-    Projection<T> read_projection(const ProjectionNames& names, Packing packing, std::size_t part,
+    Projection<T> read_projection(const ProjectionNames& names, Packing packing, Part part,
                                   bool joins_bias, bool is_out = false) const {
         const std::size_t groups = is_out ? 1 : layer_.groups();
         const auto find = [&](std::string_view name, std::size_t group) {
@@ -89,19 +76,20 @@ private:
             const std::size_t rows = weight.shape[0], columns = weight.shape[1];
             const std::size_t all = p.in_out ? columns : rows;
             check_parts(weight, packing, all);
-            const std::vector<Run> runs = runs_of(packing, part, all, heads_);
-            const std::size_t outputs = runs.size() * runs.front().count;
+            const std::vector<OutputRange> ranges = split_of(packing, part, all, heads_, heads_);
+            const std::size_t outputs = ranges.size() * ranges.front().count;
             const std::size_t inputs = p.in_out ? rows : columns;
             const std::array<std::size_t, 3> shape{groups, p.in_out ? inputs : outputs,
                                                    p.in_out ? outputs : inputs};
             if (group == 0) p.weight = Tensor3<T>::from_shape(shape);
             if (p.weight.shape() != shape) refuse_shape(weight, "the shape of head 0's");
             T* to = p.weight.data() + group * outputs * inputs;
-            for (const Run& run : runs)
-                p.in_out ? read_columns(weight, run, outputs, to) : read_rows(weight, run, to);
+            for (const OutputRange& range : ranges)
+                p.in_out ? read_columns(weight, range, outputs, to) : read_rows(weight, range, to);
             check_finite(weight, to, outputs * inputs);
             if (const StoredArray* bias = find(names.bias, group))
-                read_bias(*bias, joins_bias ? Packing::joined : packing, part, group, outputs, p);
+                read_bias(*bias, joins_bias ? Packing::joined : packing, part, group,
+                          joins_bias ? 3 * outputs : all, p);
         }
         if (p.bias.size() == 0) p.bias = Tensor2<T>::from_shape({0, p.d_out()});
         return p;
@@ -110,39 +98,41 @@ private:
     void check_parts(const StoredArray& weight, Packing packing, std::size_t all) const {
         if (weight.elements() == 0) refuse_shape(weight, "at least one element");
         if (weight.type == ElementType::boolean) refuse_shape(weight, "another dtype than BOOL");
-        if (packing == Packing::separate) return;
-        const std::size_t parts = packing == Packing::joined ? 3 : 3 * heads_;
-        if (all % parts != 0)
+        const std::size_t pieces = pieces_of(packing, heads_, heads_);
+        if (all % pieces != 0)
             refuse_shape(weight,
-                         "a multiple of " + std::to_string(parts) +
+                         "a multiple of " + std::to_string(pieces) +
                              (packing == Packing::joined ? " outputs: queries, keys and values"
                                                          : " outputs: three for each head"));
     }
 
     template <class T>
-    static void read_rows(const StoredArray& weight, const Run& run, T* to) {
+    static void read_rows(const StoredArray& weight, const OutputRange& range, T* to) {
         const std::size_t columns = weight.shape[1];
-        read_in_order<T>(weight, run.from * columns, run.count * columns,
+        read_in_order<T>(weight, range.from * columns, range.count * columns,
                          [&](std::size_t before, std::span<const T> piece) {
-                             std::copy(piece.begin(), piece.end(), to + run.to * columns + before);
+                             std::copy(piece.begin(), piece.end(),
+                                       to + range.to * columns + before);
                          });
     }
 
     template <class T>
-    static void read_columns(const StoredArray& weight, const Run& run, std::size_t outputs,
-                             T* to) {
+    static void read_columns(const StoredArray& weight, const OutputRange& range,
+                             std::size_t outputs, T* to) {
         const std::size_t columns = weight.shape[1];
         read_in_order<T>(
             weight, 0, weight.elements(), [&](std::size_t before, std::span<const T> piece) {
                 for (std::size_t at = before, end = before + piece.size(); at < end;) {
                     const std::size_t row = at / columns, column = at % columns;
                     const std::size_t stop = std::min(end, (row + 1) * columns);
-                    const std::size_t first = std::max(column, run.from);
-                    const std::size_t last = std::min(column + (stop - at), run.from + run.count);
+                    const std::size_t first = std::max(column, range.from);
+                    const std::size_t last =
+                        std::min(column + (stop - at), range.from + range.count);
                     if (first < last)
                         std::copy_n(piece.begin() +
                                         static_cast<std::ptrdiff_t>(at - before + first - column),
-                                    last - first, to + row * outputs + run.to + (first - run.from));
+                                    last - first,
+                                    to + row * outputs + range.to + (first - range.from));
                     at = stop;
                 }
             });
@@ -172,21 +162,20 @@ private:
     }
 
     template <class T>
-    void read_bias(const StoredArray& bias, Packing packing, std::size_t part, std::size_t group,
-                   std::size_t outputs, Projection<T>& p) const {
-        const std::size_t all = bias.shape.size() == 1 ? bias.shape[0] : 0;
-        const std::size_t wanted = packing == Packing::separate ? outputs : 3 * outputs;
-        if (all != wanted)
-            refuse_shape(bias, "(" + std::to_string(wanted) + ") as the weight's outputs");
+    void read_bias(const StoredArray& bias, Packing packing, Part part, std::size_t group,
+                   std::size_t all, Projection<T>& p) const {
+        if (bias.shape != std::vector<std::size_t>{all})
+            refuse_shape(bias, "(" + std::to_string(all) + ") as the weight's outputs");
+        const std::size_t outputs = p.d_out();
         if (p.bias.size() == 0) {  // heads before this one may have none
             p.bias = Tensor2<T>::from_shape({p.groups(), outputs});
             p.bias.fill(T{0});
         }
         T* to = p.bias.data() + group * outputs;
-        for (const Run& run : runs_of(packing, part, all, heads_))
-            read_elements<T>(bias, run.from, run.count,
+        for (const OutputRange& range : split_of(packing, part, all, heads_, heads_))
+            read_elements<T>(bias, range.from, range.count,
                              [&](std::size_t before, std::span<const T> piece) {
-                                 std::copy(piece.begin(), piece.end(), to + run.to + before);
+                                 std::copy(piece.begin(), piece.end(), to + range.to + before);
                              });
         check_finite(bias, to, outputs);
     }
@@ -240,9 +229,12 @@ LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
         const StoredArray* found = file.find(layer.full(name));
         return found != nullptr && found->shape.size() == 2 ? found->shape[axis] : 0;
     };
+    std::size_t queries = 0;  // any number of heads gives the same width
+    for (const OutputRange& range :
+         split_of(names.packing, Part::query, size(names.query.weight, outputs), 1, 1))
+        queries += range.count;
     return {size(names.query.weight, inputs),
-            size(is_packed ? names.query.weight : names.key.weight, inputs),
-            size(names.query.weight, outputs) / (is_packed ? 3 : 1)};
+            size(is_packed ? names.query.weight : names.key.weight, inputs), queries};
 }
 
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(

@@ -11,7 +11,7 @@
 namespace attn::io {
 
 /// Reads a layer's projections in their stored layout. `heads` is required only for
-/// Packing::by_head. Numbers are rounded to T; those that overflow it are refused. Errors: kind
+/// Packing::by_group. Numbers are rounded to T; those that overflow it are refused. Errors: kind
 /// input, naming the tensor, for inconsistent shapes.
 template <class T>
 LayerWeights<T> read_layer_weights(const ArrayFile& file, const ModelLayer& layer,

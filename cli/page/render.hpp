@@ -1,0 +1,78 @@
+// Blocks as text, Markdown, HTML or roff.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/page/blocks.hpp"
+
+namespace attn::cli {
+
+/// The maximum width of lines in plain text; other formats are wrapped by their viewer.
+struct PageWidth {
+    std::size_t words = 100;                  ///< longer lines are hard to read
+    std::size_t numbers = std::string::npos;  ///< in code and tables
+};
+
+/// On a screen.
+inline PageWidth screen_width(std::size_t columns) {
+    return {std::min(columns, PageWidth{}.words), columns};
+}
+
+/// A word that is wider than a line is not broken. Pictures are in HTML alone.
+std::string render_text(std::span<const Block> blocks, const PageWidth& width);
+std::string render_markdown(std::span<const Block> blocks, const PageWidth& = {});
+/// A self-contained page, without scripts and with embedded pictures.
+std::string render_html(std::span<const Block> blocks, const PageWidth& = {});
+/// For man's macros, without the title; sections are .SS.
+std::string render_roff(std::span<const Block> blocks);
+
+struct PageFormat {
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;  ///< of a file in this format
+    std::string (*render)(std::span<const Block>, const PageWidth&);
+};
+inline constexpr std::array<PageFormat, 3> page_formats{
+    {{"text", {".txt"}, render_text},
+     {"markdown", {".md", ".markdown"}, render_markdown},
+     {"html", {".html", ".htm"}, render_html}}};
+
+/// The words with roff's special characters escaped; a hyphen is a minus, so that flags can be
+/// copied.
+std::string roff_text(std::string_view words);
+/// Text of roff as a line that is not a request.
+std::string roff_line(std::string text);
+/// Lines that are not filled.
+std::string roff_code(std::string_view lines);
+
+/// Whether an empty line separates this block from the one before: not between items.
+bool begins_part(std::span<const Block> blocks, std::size_t index);
+
+/// The table in lines of at most `most` columns. One of words that is too wide becomes a list.
+std::string table_text(const Table& table, std::size_t most);
+/// Whether all columns of a table of numbers fit side by side.
+bool fits(const Table& table, std::size_t most);
+/// A line of numbers in lines of at most `most` columns; those after the first are indented
+/// further.
+std::string folded(std::string_view line, std::size_t most, std::size_t indent = 4);
+/// A bar that fills `length`, from 0 to 1, of `columns`, in eighths of a column.
+std::string bar_text(double length, std::size_t columns);
+
+/// Calls `take` with each line, without its line break.
+template <class Take>
+void for_lines(std::string_view text, Take take) {
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        take(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+/// The columns of the widest line.
+std::size_t columns_of(std::string_view text);
+
+}  // namespace attn::cli
