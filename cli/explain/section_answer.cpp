@@ -15,7 +15,7 @@ constexpr std::size_t max_named = 5;
 constexpr double nearly_all = 0.9;
 
 /// With more heads, only the shown ones are listed.
-constexpr std::size_t max_listed = 16;
+constexpr std::size_t max_heads_listed = 16;
 
 std::string percent(double share) {
     if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // other programs
@@ -132,7 +132,7 @@ void write_answer(Explanation& e) {
                                                  : ", before dropout";
     const std::string start = who + " looks at" + when + ":";
     if (g.heads == 1) return e.page->paragraph(start + " " + shares_text(e, 0) + ".");
-    const bool all = g.heads <= max_listed;
+    const bool all = g.heads <= max_heads_listed;
     std::vector<std::string> items;
     for (std::size_t head = all ? 0 : e.first_head; head < (all ? g.heads : e.end_head); ++head)
         items.push_back("head " + std::to_string(head) + ": " + shares_text(e, head));

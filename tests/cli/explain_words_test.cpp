@@ -412,22 +412,3 @@ TEST_CASE(
             }
     }
 }
-
-TEST_CASE("explain: no step is named for what did not happen") {
-    scratch_folder();
-    const Words ask{"explain", "causal", "--example", "journey", "--token", "2"};
-    const auto page = [&](const Words& more) {
-        Words words = ask;
-        words.insert(words.end(), more.begin(), more.end());
-        return run_attn(words).out;
-    };
-    for (const Words& more : std::vector<Words>{{}, {"--window", "1,0"}, {"--kv-lengths", "4"}}) {
-        CHECK(page(more).find("biased_scores") == std::string::npos);
-        CHECK(table_row(page(more), "scores_left").size() == 6);
-    }
-    write_text("bias.json", "[[0.5, 0.25, 0, 1, 2, 3]]");
-    for (const Words& more : std::vector<Words>{{"--alibi"}, {"--mask", "bias.json"}}) {
-        CHECK(table_row(page(more), "scores_left").empty());
-        CHECK(table_row(page(more), "biased_scores").size() == 6);
-    }
-}
