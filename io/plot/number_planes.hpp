@@ -13,7 +13,7 @@ namespace attn::io {
 /// The fewest mantissa bits after rounding: two decimal digits.
 inline constexpr unsigned min_mantissa_bits = 6;
 
-/// The size of a map's text: `high + numbers * mantissa_bits / 6` characters.
+/// The estimated size of a map's text: `high + numbers * mantissa_bits / 6` characters.
 struct PlaneCost {
     double high = 0, numbers = 0;
     unsigned mantissa_bits = 0;  ///< for exact numbers: 23 or 52
@@ -21,7 +21,7 @@ struct PlaneCost {
 
 PlaneCost plane_cost(const HeatMap& map);
 
-/// Mantissa bits for each map, so that all take at most `max_bytes` of text: all bits if that
+/// Mantissa bits for each map, so that all take about `max_bytes` of text: all bits if that
 /// suffices; otherwise as many for the first map as leave the others `min_mantissa_bits`, then as
 /// many for the others as fit. Never fewer than that: then the text may be longer.
 std::vector<unsigned> fitting_mantissas(const std::vector<PlaneCost>& costs, double max_bytes);
