@@ -8,9 +8,9 @@
 //              `mask`, the index of its mask of blocked cells (null: none), and
 //                values   in pages of few cells: a list, null for no number; masks are
 //                         lists of 0 and 1
-//                packed   else the encoding of the matrix's text; masks are packed_flags
+//                mantissa_bits   else those of the matrix's text; masks are packed_flags
 //              `digits` is the number of significant digits if rounded, else null
-//   map-I-J    the text of matrix J of array I: PackedNumbers
+//   map-I-J    matrix J of array I as number_planes
 //
 // The script follows the text of the matrix that the page opens with and precedes all others, which
 // take a browser a second to read: the first map is shown before them.
@@ -28,7 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/plot/colors.hpp"
-#include "io/plot/packed.hpp"
+#include "io/plot/number_planes.hpp"
 #include "io/text/markup.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
@@ -98,29 +98,6 @@ Masks masks_of(const HeatMap& map) {
     return masks;
 }
 
-template <class Number>
-std::string numbers_text(const std::vector<Number>& numbers) {
-    std::string text = "[";
-    for (Number number : numbers) {
-        if (text.size() > 1) text += ',';
-        text += std::to_string(number);
-    }
-    return text + "]";
-}
-
-/// In the page's number type: doubles, which hold each number of either type.
-std::string whole_text(const std::vector<double>& numbers) {
-    std::string text = "[";
-    for (double number : numbers) {
-        if (text.size() > 1) text += ',';
-        if (std::isfinite(number))
-            append_number(text, number, std::nullopt);
-        else
-            text += "null";
-    }
-    return text + "]";
-}
-
 /// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
 /// freed.
 std::string list_of(const std::vector<std::string>& texts) {
@@ -169,13 +146,6 @@ std::string scales_of(const HeatMap& map) {
     return object_of(scales);
 }
 
-std::string packed_text(const PackedNumbers& packed) {
-    return object_of({{"binades", numbers_text(packed.binades)},
-                      {"lengths", numbers_text(packed.lengths)},
-                      {"mantissa_bits", std::to_string(packed.mantissa_bits)},
-                      {"whole", whole_text(packed.whole)}});
-}
-
 /// The storage of a map's numbers in a page.
 struct Store {
     bool is_listed;
@@ -200,15 +170,15 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     std::size_t cells = 0;
     for (const HeatMap& map : maps) cells += map.panels.size() * map.rows * map.columns;
     if (cells <= max_listed_cells) return {maps.size(), Store{true, 0, 0, ""}};
-    std::vector<PackingCost> costs;
+    std::vector<PlaneCost> costs;
     costs.reserve(maps.size());
-    for (const HeatMap& map : maps) costs.push_back(packing_cost(map));
+    for (const HeatMap& map : maps) costs.push_back(plane_cost(map));
     const std::size_t first = first_shown(maps);
     std::swap(costs[0], costs[first]);
     std::vector<unsigned> bits = fitting_mantissas(costs, max_packed_bytes);
     std::swap(costs[0], costs[first]);
     std::swap(bits[0], bits[first]);
-    const double megabytes = packed_bytes(costs, bits) / 1e6;
+    const double megabytes = plane_bytes(costs, bits) / 1e6;
     std::vector<Store> stores;
     stores.reserve(maps.size());
     for (std::size_t i = 0; i < maps.size(); ++i) {
@@ -228,7 +198,7 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
     return stores;
 }
 
-/// Returns the panels' packed text, if they are packed.
+/// Returns the panels' number planes, if they are packed.
 std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store& store) {
     const Masks masks = masks_of(map);
     std::string mask_texts;
@@ -259,7 +229,7 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
          {"title", script_text(printable(map.title))}});
     text.back() = ',';
     out << text << "\"panels\":[";
-    std::vector<std::string> packed;
+    std::vector<std::string> planes;
     for (std::size_t i = 0; i < map.panels.size(); ++i) {
         const HeatPanel& panel = map.panels[i];
         out << (i == 0 ? "{\"title\":" : ",\n{\"title\":") << script_text(printable(panel.title))
@@ -268,12 +238,11 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
             out << ",\"values\":" << list_of(map, panel.values) << "}";
             continue;
         }
-        PackedNumbers numbers = packed_numbers(panel, map.is_float32, store.mantissa_bits);
-        out << ",\"packed\":" << packed_text(numbers) << "}";
-        packed.push_back(std::move(numbers.text));
+        out << ",\"mantissa_bits\":" << std::to_string(store.mantissa_bits) << "}";
+        planes.push_back(number_planes(panel, map.is_float32, store.mantissa_bits));
     }
     out << "]}";
-    return packed;
+    return planes;
 }
 
 std::string color_list(bool is_diverging) {

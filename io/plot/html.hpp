@@ -9,7 +9,7 @@
 
 namespace attn::io {
 
-/// Pages with more cells in total store their numbers packed (packed.hpp); smaller ones as readable
+/// Pages with more cells in total store their numbers packed (number_planes.hpp); smaller ones as readable
 /// lists.
 inline constexpr std::size_t max_listed_cells = 100'000;
 

@@ -1,5 +1,5 @@
 // The data of the page, read when it is selected: written by io/plot/html.cpp, packed by
-// io/plot/packed.hpp.
+// io/plot/number_planes.hpp.
 'use strict';
 
 const element = (id) => document.getElementById(id);
@@ -18,82 +18,51 @@ function mapAt(index) {
     return maps[index];
 }
 
-const digitOf = new Uint8Array(128);  // base 91
-for (let code = 33, digit = 0; code < 127; ++code)
-    if (!'"<\\'.includes(String.fromCharCode(code))) digitOf[code] = digit++;
-
-let digits = new Uint8Array(0);  // one array for all texts, since they are long
-
-/// The digits of packed text, two of which are 13 bits; arbitrary after the end.
-function digitsOf(text) {
-    if (digits.length < text.length + 8) digits = new Uint8Array(text.length + 8);
-    const {written} = new TextEncoder().encodeInto(text, digits);
-    for (let i = 0; i < written; ++i) digits[i] = digitOf[digits[i]];
-    return digits;
+/// The bytes of a zlib stream in base64.
+async function inflated(text) {
+    const signs = atob(text), packed = new Uint8Array(signs.length);
+    for (let i = 0; i < packed.length; ++i) packed[i] = signs.charCodeAt(i);
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/// For each value of the next `longest` bits: 16 times the symbol, plus its length.
-function codeTable(lengths, longest) {
-    const table = new Uint32Array(1 << longest);
-    let at = 0;
-    for (let length = 1; length <= longest; ++length)
-        lengths.forEach((of, symbol) => {
-            if (of !== length) return;
-            const end = at + (1 << longest - length);
-            table.fill(16 * symbol + length, at, end);
-            at = end;
-        });
-    return table;
-}
-
-/// For each symbol its number, or the start of its binade, and the step of its mantissa.
-function symbolsOf({whole, binades, mantissa_bits: kept}, exponentBits) {
-    const bias = 2 ** (exponentBits - 1) - 1, sign = 2 ** exponentBits;
-    const units = binades.map((binade) => (binade < sign ? 1 : -1) * 2 ** (Math.max(binade % sign, 1) - bias));
-    return {
-        begins: Float64Array.of(...whole.map((number) => number ?? NaN),
-                                ...units.map((unit, i) => binades[i] % sign ? unit : 0 * unit)),
-        steps: Float64Array.of(...whole.map(() => 0), ...units.map((unit) => unit * 2 ** -kept)),
+/// Reads numbers that are not blocked, each with `kept` bits of its mantissa.
+async function unpack(text, kept, flags, numbers) {
+    const [high, low] = await Promise.all(text.split(' ').map(inflated));
+    let at = 0, bits = 0, held = 0;  // bits read but not used: the lowest `held`
+    /// The next `count` bits, at most 24, followed by zeros: `width` bits.
+    const take = (count, width) => {
+        for (; held < count; held += 8) bits = bits << 8 | low[at++];
+        held -= count;
+        return (bits >>> held & (1 << count) - 1) << width - count;
     };
-}
-
-function unpack(of, packed, text, flags, numbers) {
-    const {lengths, mantissa_bits: kept} = packed;
-    const {begins, steps} = symbolsOf(packed, of.float32 ? 8 : 11), wholes = packed.whole.length;
-    const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
-    const table = codeTable(lengths, longest), digits = digitsOf(text);
-    // Bits read but not used: the lowest `held` bits. At most 19 are requested at once.
-    let at = 0, bits = 0, held = 0;
-    for (let i = 0; i < numbers.length; ++i) {
+    const words = new Uint32Array(numbers.buffer), count = high.length / 2;
+    for (let i = 0, next = 0; i < numbers.length; ++i) {
         if (flags[i]) continue;
-        for (; held < longest; held += 13, at += 2) bits = bits << 13 | 91 * digits[at] + digits[at + 1];
-        const entry = table[bits >>> (held - longest) & (1 << longest) - 1], symbol = entry >> 4;
-        held -= entry & 15;
-        if (symbol < wholes) {
-            numbers[i] = begins[symbol];
+        const start = high[count + next] << 8 | high[next++];
+        if (numbers instanceof Float32Array) {
+            words[i] = start << 23 | take(kept, 23);
             continue;
         }
-        let mantissa = 0;
-        for (let left = kept, count = kept % 16 || 16; left > 0; left -= count, count = 16) {
-            for (; held < count; held += 13, at += 2) bits = bits << 13 | 91 * digits[at] + digits[at + 1];
-            held -= count;
-            mantissa = mantissa * 65536 + (bits >>> held & (1 << count) - 1);
-        }
-        numbers[i] = begins[symbol] + steps[symbol] * mantissa;
+        words[2 * i + 1] = start << 20 | take(Math.min(kept, 20), 20);
+        const rest = Math.max(kept - 20, 0);
+        words[2 * i] = take(Math.min(rest, 16), 16) << 16 | take(Math.max(rest - 16, 0), 16);
     }
 }
 
+async function readFlags(held, size) {
+    if (Array.isArray(held)) return Uint8Array.from(held);
+    const bytes = await inflated(held), flags = new Uint8Array(size);
+    for (let i = 0; i < size; ++i) flags[i] = bytes[i >> 3] >> 7 - (i & 7) & 1;
+    return flags;
+}
+
+/// A promise. Matrices side by side mostly share a mask.
 function flagsOf(of, mask, size) {
     if (mask === null) return new Uint8Array(size);
-    if (of.lastMask === mask) return of.lastFlags;
-    const held = of.masks[mask];
-    of.lastMask = mask;
-    if (Array.isArray(held)) return of.lastFlags = Uint8Array.from(held);
-    const digits = digitsOf(held);
-    of.lastFlags = new Uint8Array(size);
-    for (let i = 0, at = 0; i < size; i += 13, at += 2) {
-        const bits = 91 * digits[at] + digits[at + 1];
-        for (let bit = 0; bit < 13 && i + bit < size; ++bit) of.lastFlags[i + bit] = bits >> (12 - bit) & 1;
+    if (of.lastMask !== mask) {
+        of.lastMask = mask;
+        of.lastFlags = readFlags(of.masks[mask], size);
     }
     return of.lastFlags;
 }
@@ -113,32 +82,33 @@ const hasCome = (id) => id === firstText || document.readyState !== 'loading';
 const mostDecoded = 64e6;  // bytes of unpacked matrices that are cached
 const decoded = new Map();  // least recently used first
 
-/// The numbers of a matrix of an array, row by row, and which are blocked. Packed text is decoded
-/// again after it is evicted; callers may keep the result. A promise if the text has not arrived
-/// yet.
+async function decode(of, part, size) {
+    if (!part.values && !hasCome(part.textAt)) await wholePage;
+    const flags = await flagsOf(of, part.mask, size);
+    const Floats = of.float32 ? Float32Array : Float64Array;
+    const numbers = part.values ? Floats.from(part.values, (value) => value ?? NaN) : new Floats(size);
+    const text = !part.values && element(part.textAt);
+    if (text?.nextElementSibling) await unpack(text.textContent, part.mantissa_bits, flags, numbers);
+    else if (!part.values) numbers.fill(NaN);  // the file is truncated
+    part.lacksNumber = lacksNumber(numbers, flags);  // as far as it is known
+    return {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: part.lacksNumber};
+}
+
+/// A promise of the numbers of a matrix of an array, row by row, and which are blocked. Packed text
+/// is decoded again after it is evicted; callers may keep the result.
 function numbersOf(of, index) {
     const part = of.panels[index], size = of.rows.size * of.columns.size;
-    let found = decoded.get(part);
-    if (!found && part.packed && !hasCome(part.textAt)) return wholePage.then(() => numbersOf(of, index));
+    const found = decoded.get(part) ?? {matrix: decode(of, part, size), bytes: size * (of.float32 ? 4 : 8)};
     decoded.delete(part);
-    if (!found) {
-        const flags = flagsOf(of, part.mask, size);
-        const Floats = of.float32 ? Float32Array : Float64Array;
-        const numbers = part.values ? Floats.from(part.values, (value) => value ?? NaN) : new Floats(size);
-        const text = part.packed && element(part.textAt);
-        if (text?.nextElementSibling) unpack(of, part.packed, text.textContent, flags, numbers);
-        else if (part.packed) numbers.fill(NaN);  // the file is truncated
-        found = {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: lacksNumber(numbers, flags)};
-    }
     decoded.set(part, found);
     let bytes = 0;
-    for (const {numbers} of decoded.values()) bytes += numbers.byteLength;
-    for (const [oldest, {numbers}] of decoded) {
+    for (const each of decoded.values()) bytes += each.bytes;
+    for (const [oldest, each] of decoded) {
         if (bytes <= mostDecoded || oldest === part) break;
-        bytes -= numbers.byteLength;
+        bytes -= each.bytes;
         decoded.delete(oldest);
     }
-    return found;
+    return found.matrix;
 }
 
 /// The shortest decimal that reads back as the same float32 or float64; for rounded numbers, their

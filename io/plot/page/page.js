@@ -51,7 +51,7 @@ function showLegend() {
     context.putImageData(image, 0, 0);
     const isGrid = chosen.view === 'grid';
     element('blocked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasBlocked;
-    element('no-number-key').hidden = isGrid ? !map.panels.some((part) => decoded.get(part)?.lacksNumber)
+    element('no-number-key').hidden = isGrid ? !map.panels.some((part) => part.lacksNumber)
                                              : !shown.lacksNumber;
 }
 

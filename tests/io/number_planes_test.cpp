@@ -1,17 +1,17 @@
-// Packed numbers, read by a decoder that shares nothing with the program, bit after bit.
+// Number planes, read by a decoder that shares nothing with the program, bit after bit.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <random>
 
+#include <zlib.h>
+
 #include "io/plot/html.hpp"
-#include "io/plot/packed.hpp"
+#include "io/plot/number_planes.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -21,68 +21,63 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// As ones and zeros.
-std::string bits_of(const std::string& text) {
-    std::string digits;
-    for (char c = '!'; c <= '~'; ++c)
-        if (std::strchr("\"<\\", c) == nullptr) digits += c;
-    REQUIRE(text.find_first_not_of(digits) == std::string::npos);
-    REQUIRE(text.size() % 2 == 0);
-    std::string bits;
-    for (std::size_t i = 0; i < text.size(); i += 2) {
-        const std::size_t pair = 91 * digits.find(text[i]) + digits.find(text[i + 1]);
-        REQUIRE(pair < 8192);
-        for (std::size_t bit = 13; bit-- > 0;) bits += (pair >> bit & 1) != 0 ? '1' : '0';
+/// The bytes of a zlib stream in base64.
+std::string inflated(std::string_view text) {
+    const std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    REQUIRE(text.size() % 4 == 0);
+    std::string packed;
+    std::uint32_t bits = 0, held = 0;
+    for (const char c : text.substr(0, text.find('='))) {
+        REQUIRE(digits.find(c) != std::string_view::npos);
+        bits = bits << 6 | static_cast<std::uint32_t>(digits.find(c));
+        if ((held += 6) >= 8) packed += static_cast<char>(bits >> (held -= 8) & 0xff);
     }
+    std::string bytes(std::size_t{1} << 20, '\0');
+    auto size = static_cast<uLongf>(bytes.size());
+    REQUIRE(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size,
+                       reinterpret_cast<const Bytef*>(packed.data()),
+                       static_cast<uLong>(packed.size())) == Z_OK);
+    bytes.resize(size);
+    return bytes;
+}
+
+/// As ones and zeros.
+std::string bits_of(const std::string& bytes) {
+    std::string bits;
+    for (const char byte : bytes)
+        for (int bit = 8; bit-- > 0;) bits += (byte >> bit & 1) != 0 ? '1' : '0';
     return bits;
 }
 
-std::map<std::string, std::size_t> symbols_of(const std::vector<std::uint8_t>& lengths) {
-    std::map<std::string, std::size_t> symbols;
-    std::size_t code = 0, before = 0;
-    for (std::size_t length = 1; length < 16; ++length)
-        for (std::size_t symbol = 0; symbol < lengths.size(); ++symbol) {
-            if (lengths[symbol] != length) continue;
-            code <<= length - before;
-            before = length;
-            std::string text;
-            for (std::size_t bit = length; bit-- > 0;) text += (code >> bit & 1) != 0 ? '1' : '0';
-            symbols[text] = symbol;
-            ++code;
-        }
-    if (symbols.size() > 1) REQUIRE(code == std::size_t{1} << before);  // no code is left
-    return symbols;
-}
-
-std::vector<double> unpacked(const PackedNumbers& packed, const HeatPanel& panel, bool is_float32) {
-    const std::string bits = bits_of(packed.text);
-    const auto symbols = symbols_of(packed.lengths);
+std::vector<double> unpacked(const std::string& planes, const HeatPanel& panel, bool is_float32,
+                             unsigned mantissa_bits) {
+    const std::string high = inflated(std::string_view(planes).substr(0, planes.find(' ')));
+    const std::string bits =
+        bits_of(inflated(std::string_view(planes).substr(planes.find(' ') + 1)));
     const int exponent_bits = is_float32 ? 8 : 11;
-    const double bias = std::ldexp(1.0, exponent_bits - 1) - 1;
-    std::size_t at = 0;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    std::size_t at = 0, number = 0;
     std::vector<double> values;
     for (std::size_t cell = 0; cell < panel.values.size(); ++cell) {
         if (!panel.blocked.empty() && panel.blocked[cell] != 0) {
             values.push_back(panel.values[cell]);
             continue;
         }
-        std::string code;
-        while (symbols.count(code) == 0 && code.size() < 16) code += bits.at(at++);
-        const std::size_t symbol = symbols.at(code);
-        if (symbol < packed.whole.size()) {
-            values.push_back(packed.whole[symbol]);
-            continue;
-        }
+        const int start = static_cast<unsigned char>(high.at(number)) +
+                          256 * static_cast<unsigned char>(high.at(high.size() / 2 + number));
+        ++number;
         double part = 0;
-        for (unsigned bit = 1; bit <= packed.mantissa_bits; ++bit)
+        for (unsigned bit = 1; bit <= mantissa_bits; ++bit)
             part += bits.at(at++) == '1' ? std::ldexp(1.0, -static_cast<int>(bit)) : 0;
-        const std::uint32_t binade = packed.binades.at(symbol - packed.whole.size());
-        const std::uint32_t exponent = binade & ((1u << exponent_bits) - 1);
-        const double size = std::ldexp(part + (exponent > 0 ? 1 : 0),
-                                       static_cast<int>(std::max(exponent, 1u) - bias));
-        values.push_back(binade >> exponent_bits != 0 ? -size : size);
+        const int exponent = start & ((1 << exponent_bits) - 1);
+        double size = std::ldexp(part + (exponent > 0 ? 1 : 0), std::max(exponent, 1) - bias);
+        if (exponent == 2 * bias + 1)
+            size = part == 0 ? std::numeric_limits<double>::infinity() : no_number;
+        values.push_back(start >> exponent_bits != 0 ? -size : size);
     }
-    CHECK(bits.size() - at < 13);
+    CHECK(high.size() == 2 * number);
+    CHECK(bits.size() - at < 8);
     CHECK(bits.find('1', at) == std::string::npos);
     return values;
 }
@@ -150,8 +145,8 @@ void check_any_panel(std::size_t cells, std::mt19937_64& random) {
     for (unsigned kept : {all, all - 1, 11u, min_mantissa_bits}) {
         CAPTURE(cells);
         CAPTURE(kept);
-        const PackedNumbers packed = packed_numbers(panel, is_float32, kept);
-        const std::vector<double> values = unpacked(packed, panel, is_float32);
+        const std::string planes = number_planes(panel, is_float32, kept);
+        const std::vector<double> values = unpacked(planes, panel, is_float32, kept);
         REQUIRE(values.size() == cells);
         for (std::size_t i = 0; i < cells; ++i) {
             const double value = panel.values[i];
@@ -170,7 +165,8 @@ void check_any_panel(std::size_t cells, std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("packed: any numbers of either type come back, to the bit or rounded to the nearest") {
+TEST_CASE(
+    "number planes: any numbers of either type come back, to the bit or rounded to the nearest") {
     std::mt19937_64 random(20);
     for (std::size_t round = 0; round < 300; ++round) {
         const std::size_t cells = round < 60 ? round : random() % 700;
@@ -179,33 +175,23 @@ TEST_CASE("packed: any numbers of either type come back, to the bit or rounded t
     }
 }
 
-TEST_CASE("packed: a code of every length, where numbers are as rare as they can be") {
-    HeatPanel panel;
-    for (int binade = 0, count = 1; binade < 18; ++binade, count *= 2)
-        for (int i = 0; i < count; ++i)
-            panel.values.push_back(std::ldexp(1.0 + i % 7 / 8.0, -binade));
-    const PackedNumbers packed = packed_numbers(panel, true, 23);
-    CHECK(*std::max_element(packed.lengths.begin(), packed.lengths.end()) == 15);
-    CHECK(unpacked(packed, panel, true) == panel.values);
-}
-
-TEST_CASE("packed: flags are bits") {
+TEST_CASE("number planes: flags are bits") {
     std::mt19937_64 random(7);
     for (std::size_t size = 0; size < 70; ++size) {
         std::vector<std::uint8_t> flags;
         for (std::size_t i = 0; i < size; ++i) flags.push_back(random() % 2);
-        const std::string bits = bits_of(packed_flags(flags));
-        REQUIRE(bits.size() == (size + 12) / 13 * 13);
+        const std::string bits = bits_of(inflated(packed_flags(flags)));
+        REQUIRE(bits.size() == (size + 7) / 8 * 8);
         for (std::size_t i = 0; i < size; ++i) CHECK(bits[i] == (flags[i] != 0 ? '1' : '0'));
     }
 }
 
-TEST_CASE("packed: the first map is exact as long as the others can give way") {
-    const std::vector<PackingCost> costs{{.fixed = 0, .numbers = 1e6, .mantissa_bits = 23},
-                                         {.fixed = 0, .numbers = 1e6, .mantissa_bits = 52},
-                                         {.fixed = 13e5, .numbers = 0, .mantissa_bits = 52}};
+TEST_CASE("number planes: the first map is exact as long as the others can give way") {
+    const std::vector<PlaneCost> costs{{.high = 0, .numbers = 1e6, .mantissa_bits = 23},
+                                       {.high = 0, .numbers = 1e6, .mantissa_bits = 52},
+                                       {.high = 2e5, .numbers = 0, .mantissa_bits = 52}};
     const auto fitting = [&](double megabits) {
-        return fitting_mantissas(costs, (megabits * 1e6 + 13e5) * 2 / 13);
+        return fitting_mantissas(costs, megabits * 1e6 / 6 + 2e5);
     };
     using Bits = std::vector<unsigned>;
     CHECK(fitting(75.1) == Bits{23, 52, 52});
@@ -214,5 +200,5 @@ TEST_CASE("packed: the first map is exact as long as the others can give way") {
     CHECK(fitting(28.9) == Bits{22, 6, 6});
     CHECK(fitting(12.1) == Bits{6, 6, 6});
     CHECK(fitting(1) == Bits{6, 6, 6});
-    CHECK(packed_bytes(costs, {6, 6, 6}) == doctest::Approx(13.3e6 * 2 / 13));
+    CHECK(plane_bytes(costs, {6, 6, 6}) == doctest::Approx(2.2e6));
 }
