@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
@@ -51,6 +52,7 @@ constexpr Derivation derivations[] = {
 
 constexpr ArraySet weight_arrays{"unmasked_weights", "masked_weights", "weights_before_dropout",
                                  "attention_weights"};
+constexpr ArraySet softmax_weights{"weights_before_dropout", "attention_weights"};
 /// The page compares these with the sums that it writes out.
 constexpr ArraySet written_sums{"scores", "head_outputs"};
 
@@ -204,12 +206,15 @@ private:
             check_kept(*stored);
         else if (stored != nullptr && is_known && !written_sums.has(array))
             compare(array, values, *stored);
+        else if (stored != nullptr && softmax_weights.has(array))
+            check_weights(*stored, array == "attention_weights" ? kept_ : 1);
         // Additive masks are not stored, but their sum with the scores may be.
         if (array == "bias_0_scores" && has_additive_) stored = values_of<T>("biased_scores");
         // Without values the context has no columns.
         if (stored != nullptr && stored->size() == values.size())
             std::copy(stored->begin(), stored->end(), values.begin());
         if (stored != nullptr || is_known) known_.add(array);
+        if (array == "mask") mask_.assign(values.begin(), values.end());
     }
 
     /// Masks the keys that stored scores show to be masked. False if others may be masked.
@@ -252,6 +257,34 @@ private:
             mask.data()[i] = kept.data()[i] == 0 ? T{0} : static_cast<T>(kept_);
     }
 
+    /// Weights without scores must at least be those of a softmax: 0 for masked keys, otherwise
+    /// from 0 to 1, with a sum of 1 per row. Dropout scales them, and a sink takes its part of the
+    /// sum.
+    template <class T>
+    void check_weights(const Array<T>& weights, double factor) const {
+        const bool may_be_less = factor != 1 || !plan_.sink.empty();
+        for (std::size_t first = 0; first < weights.size(); first += plan_.kv_len) {
+            double sum = 0;
+            for (std::size_t i = first; i < first + plan_.kv_len; ++i) {
+                const double weight = weights.data()[i], max = mask_[i] == 0 ? 0 : factor;
+                if (weight < 0 || weight > max * (1 + max_error) + digit_)
+                    throw Error(ErrorKind::input, source_.file,
+                                "attention_weights of query " + std::to_string(plan_.first_query) +
+                                    " and key " + std::to_string(i % plan_.kv_len) + " is " +
+                                    setting_text(weight) + "; expected " +
+                                    (max == 0 ? "0, since the key is masked"
+                                              : "a number from 0 to " + setting_text(max)));
+                sum += weight;
+            }
+            const double rounding = max_error + digit_ * static_cast<double>(plan_.kv_len);
+            const bool is_less = sum < 1 - rounding && sum != 0 && !may_be_less;
+            if (is_less || (sum > 1 + rounding && factor == 1))
+                throw Error(ErrorKind::input, source_.file,
+                            "attention_weights of query " + std::to_string(plan_.first_query) +
+                                " have the sum " + setting_text(sum) + "; expected 1");
+        }
+    }
+
     template <class T>
     void compare(ArrayId array, const Tensor4<T>& computed, const Array<T>& stored) const {
         for (std::size_t i = 0; i < stored.size(); ++i) {
@@ -281,6 +314,7 @@ private:
     const Plan& plan_;
     std::vector<NamedArray>& stored_;
     ArraySet known_;  // stored arrays, and steps that follow from them
+    std::vector<double> mask_;
     bool has_additive_ = false;
     double digit_;  // a unit in the last decimal if numbers were rounded, otherwise 0
     double kept_;   // the factor of weights that dropout keeps

@@ -172,3 +172,46 @@ TEST_CASE("explain result: changed anywhere, it is explained or refused, never a
         }
     }
 }
+
+TEST_CASE("explain result: weights that no softmax gives are refused, also without scores") {
+    scratch_folder();
+    constexpr std::size_t query = 1;
+    for (const Words& ask : questions())
+        for (const char* digits : {"", "4"}) {
+            CAPTURE(joined(ask));
+            Words words = ask + Words{"--emit", "attention_weights"};
+            if (*digits != 0) words = words + Words{"--precision", digits};
+            const json result = json::parse(good(words));
+            const bool scaled = result["config"]["dropout"] != 0,
+                       has_sink = result["config"].contains("sink");
+            const auto explain = [&](std::size_t key, double value) {
+                json changed = result;
+                json* row = &changed["attention_weights"];
+                while (row->at(0).at(0).is_array()) row = &row->at(0);
+                row = &row->at(query);
+                const double before = row->at(key).get<double>();
+                if (value == 2) value = before / 2;
+                row->at(key) = value;
+                write_text("r.json", changed.dump());
+                const Outcome outcome =
+                    run_attn({"explain", "r.json", "--token", std::to_string(query)});
+                CAPTURE(outcome.err);
+                CAPTURE(key);
+                CAPTURE(value);
+                const bool is_masked = scaled ? key > query : before == 0;
+                double sum = 0;
+                for (const json& weight : *row) sum += weight.get<double>();
+                const bool is_wrong = value < 0 || value > 2.5 || (is_masked && value > 0) ||
+                                      (!scaled && sum > 1.02) ||
+                                      (!scaled && !has_sink && sum < 0.98);
+                if (is_wrong) {
+                    CHECK(outcome.code == 3);
+                    CHECK(outcome.err.find("attention_weights of query 1") != std::string::npos);
+                } else {
+                    CHECK(outcome.code == 0);
+                }
+            };
+            for (std::size_t key = 0; key < 3; ++key)
+                for (double value : {-0.1, 3.0, 0.3, 2.0}) explain(key, value);
+        }
+}
