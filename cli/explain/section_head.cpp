@@ -71,7 +71,7 @@ io::Cells HeadView::names_of_keys() const {
 }
 
 void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
-    Table table{names_of_keys()};
+    PageTable table{names_of_keys()};
     table.headers = table.cells.size();
     table.may_split = true;
     for (const auto& [name, values] : rows) {
@@ -90,7 +90,7 @@ void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& ro
         cells.push_back({name});
         for (std::size_t key : shown_) cells.back().push_back(format_.number(values[key]));
     }
-    Table table{transposed(cells)};
+    PageTable table{transposed(cells)};
     table.may_split = true;
     double largest = 0;
     for (std::size_t key : shown_)
@@ -112,7 +112,7 @@ void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
         io::Cells cells = names;
         cells.push_back({vector_name + " " + shape});
         for (std::size_t key : shown_) cells.back().push_back(format_.row(vectors[key], most));
-        Table table{transposed(cells)};
+        PageTable table{transposed(cells)};
         table.may_fold = true;
         return table;
     };

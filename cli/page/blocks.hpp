@@ -11,7 +11,7 @@
 namespace attn::cli {
 
 /// Cells are texts. All rows have the same number of cells.
-struct Table {
+struct PageTable {
     io::Cells cells;
     std::size_t headers = 1;  ///< header rows, at least one
     bool wraps = false;       ///< words, wrapped in each cell; otherwise names and numbers, which
@@ -30,7 +30,7 @@ struct Block {
     std::string mark{};                ///< of an item: "-" or "1."
     std::vector<std::string> lines{};  ///< of code, literally
     bool may_fold = false;  ///< lines of code may continue, indented further, on the next
-    Table table{};
+    PageTable table{};
     std::string svg{};
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view special = "\\`*_{}[]<>#|~&!$";
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     return text.substr(0, text.find_last_not_of(' ') + 1);
 }
@@ -22,7 +22,7 @@ std::vector<std::string> cells_of(std::string_view line) {
     std::string cell;
     for (std::size_t i = 1; i < line.size(); ++i) {
         if (line[i] == '|')
-            cells.emplace_back(trimmed(std::exchange(cell, "")));
+            cells.emplace_back(without_blanks(std::exchange(cell, "")));
         else
             cell += line[line.substr(i, 2) == "\\|" ? ++i : i];
     }
@@ -41,7 +41,7 @@ class Parser {
 public:
     void read(std::string_view line) {
         using Kind = Block::Kind;
-        const bool was_open = std::exchange(is_open_, !is_code_ && !trimmed(line).empty());
+        const bool was_open = std::exchange(is_open_, !is_code_ && !without_blanks(line).empty());
         if (line.starts_with("```")) {
             is_code_ = !is_code_;
             if (is_code_) blocks.push_back({.kind = Kind::code});
@@ -60,7 +60,7 @@ public:
         } else if (const std::string_view mark = item_mark(line); !mark.empty()) {
             add(Kind::item, line.substr(mark.size())).mark = mark;
         } else if (is_open_ && was_open) {
-            blocks.back().text += ' ' + std::string(trimmed(line));
+            blocks.back().text += ' ' + std::string(without_blanks(line));
         } else if (is_open_) {
             add(Kind::paragraph, line);
         }
@@ -70,7 +70,7 @@ public:
 
 private:
     Block& add(Block::Kind kind, std::string_view text) {
-        return blocks.emplace_back(Block{.kind = kind, .text = std::string(trimmed(text))});
+        return blocks.emplace_back(Block{.kind = kind, .text = std::string(without_blanks(text))});
     }
 
     bool is_code_ = false, is_open_ = false;  ///< whether a line may continue the last block
@@ -109,7 +109,7 @@ std::string bare_code(std::string_view code) {
 }
 
 /// Markdown has one header line; further header lines become rows.
-std::string markdown_table(const Table& table) {
+std::string markdown_table(const PageTable& table) {
     constexpr std::size_t bar_columns = 10;
     std::string text;
     for (std::size_t row = 0; row < table.cells.size(); ++row) {

@@ -36,7 +36,7 @@ public:
                            .lines = std::move(lines),
                            .may_fold = true});
     }
-    void table(Table table) {
+    void table(PageTable table) {
         for (auto& row : table.cells)
             for (std::string& cell : row) cell = escaped(cell);
         table.bar_header = escaped(table.bar_header);

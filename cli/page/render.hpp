@@ -53,9 +53,9 @@ std::string roff_code(std::string_view lines);
 bool begins_part(std::span<const Block> blocks, std::size_t index);
 
 /// The table in lines of at most `most` columns. One of words that is too wide becomes a list.
-std::string table_text(const Table& table, std::size_t most);
+std::string table_text(const PageTable& table, std::size_t most);
 /// Whether all columns of a table of numbers fit side by side.
-bool fits(const Table& table, std::size_t most);
+bool fits(const PageTable& table, std::size_t most);
 /// A line of numbers in lines of at most `most` columns; those after the first are indented
 /// further.
 std::string folded(std::string_view line, std::size_t most, std::size_t indent = 4);

@@ -72,7 +72,7 @@ std::string bar_picture(double length) {
     return text.data();
 }
 
-std::string html_table(const Table& table) {
+std::string html_table(const PageTable& table) {
     std::string text = "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>\n";
     for (std::size_t row = 0; row < table.cells.size(); ++row) {
         const bool is_header = row < table.headers;

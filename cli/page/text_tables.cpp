@@ -164,7 +164,7 @@ std::string split_columns(const io::Cells& cells, std::size_t most) {
 }
 
 /// Each row separately: its first cell, and below it the others with their headers.
-std::string records(const Table& table, const io::Cells& cells, std::size_t most) {
+std::string records(const PageTable& table, const io::Cells& cells, std::size_t most) {
     std::string text;
     for (std::size_t row = table.headers; row < cells.size(); ++row) {
         text += folded(cells[row][0], most, number_indent);
@@ -179,7 +179,7 @@ std::string records(const Table& table, const io::Cells& cells, std::size_t most
 }
 
 /// The lines of a table followed by its bars, if they fit.
-std::string with_bars(const std::string& lines, const Table& table, std::size_t most) {
+std::string with_bars(const std::string& lines, const PageTable& table, std::size_t most) {
     constexpr std::size_t least = 5, widest_bar = 20;
     const std::size_t used = columns_of(lines) + between_columns;
     if (table.bars.empty() || used + least > most) return lines;
@@ -198,7 +198,7 @@ std::string with_bars(const std::string& lines, const Table& table, std::size_t 
     return text;
 }
 
-io::Cells bare_cells(const Table& table) {
+io::Cells bare_cells(const PageTable& table) {
     io::Cells cells = table.cells;
     for (Lines& row : cells)
         for (std::string& cell : row) cell = bare(cell);
@@ -207,11 +207,11 @@ io::Cells bare_cells(const Table& table) {
 
 }  // namespace
 
-bool fits(const Table& table, std::size_t most) {
+bool fits(const PageTable& table, std::size_t most) {
     return most == std::string::npos || columns_of(aligned(bare_cells(table))) <= most;
 }
 
-std::string table_text(const Table& table, std::size_t most) {
+std::string table_text(const PageTable& table, std::size_t most) {
     const io::Cells cells = bare_cells(table);
     if (table.wraps) return word_table(cells, most);
     const std::string lines = aligned(cells);

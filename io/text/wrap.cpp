@@ -41,7 +41,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
         if (!is_first) lines += fits ? " " : '\n' + std::string(indent, ' ');
         column = (fits ? column + (is_first ? 0 : 1) : indent) + width;
         lines += text.substr(0, end);
-        text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+        text.remove_prefix(std::min(end + 1, text.size()));
     }
     return lines;
 }
