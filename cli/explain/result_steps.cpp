@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -46,12 +45,10 @@ private:
         const OperandShapes& operands = plan_.operands;
         const bool has_boolean = operands.mask_is_boolean || operands.key_padding_mask_is_boolean;
         std::string additive;
-        for (const auto& [key, shape, is_boolean] :
-             {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
-              {"key-padding-mask", &operands.key_padding_mask,
-               operands.key_padding_mask_is_boolean}})
-            if (!shape->empty() && !is_boolean)
-                additive += (additive.empty() ? "" : " and --") + std::string(key);
+        for (std::string key : additive_masks(operands)) {
+            std::replace(key.begin(), key.end(), '_', '-');
+            additive += (additive.empty() ? "" : " and --") + key;
+        }
         has_additive_ = !additive.empty();
         const bool has_biased = find("biased_scores") != nullptr;
         // Two additive masks are one step: the scores between them are not stored.

@@ -3,6 +3,7 @@
 
 #include "cli/explain/page_quotes.hpp"
 #include "cli/explain/walk_head.hpp"
+#include "cli/explain/words.hpp"
 #include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
@@ -88,7 +89,7 @@ private:
         for (const MaskRow& rule : mask_rows())
             if (arrays_.has(rule.allowed.row().name))
                 all.push_back({std::string(rule.allowed.row().name),
-                               rule.words(rule, g_, walk_.batch, quotes)});
+                               words_of(rule).words(g_, walk_.batch, quotes)});
         return all;
     }
 
