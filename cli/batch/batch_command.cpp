@@ -7,12 +7,12 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
+#include "cli/request/array_hints.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/output.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
-#include "core/operator/array_names.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
@@ -48,9 +48,7 @@ void check_output(const BatchRequest& batch) {
 void refuse_defaults(const Request& defaults) {
     check_answer_format(defaults);
     // Otherwise every record would report the same unknown name.
-    for (const std::string& name : defaults.settings.emit)
-        if (name != "all" && !find_array(name))
-            throw Error(ErrorKind::usage, place_of(defaults, "emit"), unknown_array(name));
+    at_places(defaults, [&] { check_array_names(defaults.settings.emit); });
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")

@@ -147,7 +147,7 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
     const Selection shown = selection_of(explain, planned.plan);
     std::unique_ptr<Page> page = page_of(format, request);
     ExplanationSource source;
-    source.additive_masks = additive_masks(planned.question.operands);
+    source.additive_masks = additive_masks(planned.plan.operands);
     source.norm = planned.question.operands.norm;
     if (page->shows_pictures()) source.maps = computed_maps(planned, runtime);
     Answer answered = answer(std::move(planned), runtime);

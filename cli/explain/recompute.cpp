@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -121,14 +120,11 @@ private:
 
     /// Two additive masks are one step: the scores between them are not stored.
     void find_additive_masks() {
-        const OperandShapes& operands = plan_.operands;
         std::string names;
-        for (const auto& [key, shape, is_boolean] :
-             {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
-              {"key-padding-mask", &operands.key_padding_mask,
-               operands.key_padding_mask_is_boolean}})
-            if (!shape->empty() && !is_boolean)
-                names += (names.empty() ? "" : " and --") + std::string(key);
+        for (std::string key : additive_masks(plan_.operands)) {
+            std::replace(key.begin(), key.end(), '_', '-');
+            names += (names.empty() ? "" : " and --") + key;
+        }
         has_additive_ = !names.empty();
         if (has_additive_ && find("biased_scores") != nullptr) source_.additive_masks = {names};
     }

@@ -3,6 +3,7 @@
 
 #include "cli/explain/page_quotes.hpp"
 #include "cli/explain/section_head.hpp"
+#include "cli/explain/words.hpp"
 #include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
@@ -87,8 +88,8 @@ private:
                     {std::string(allowed_by_biases[i].row().name), additive_mask_words(i, quotes)});
         for (const MaskRow& rule : mask_rows())
             if (arrays_.has(rule.allowed.row().name))
-                all.push_back(
-                    {std::string(rule.allowed.row().name), rule.words(rule, g_, e_.batch, quotes)});
+                all.push_back({std::string(rule.allowed.row().name),
+                               words_of(rule).words(g_, e_.batch, quotes)});
         return all;
     }
 

@@ -3,6 +3,7 @@
 
 #include "cli/explain/page_quotes.hpp"
 #include "cli/explain/section_head.hpp"
+#include "cli/explain/words.hpp"
 #include "core/operator/score_steps.hpp"
 
 namespace attn::cli {
@@ -175,8 +176,8 @@ private:
         for (const StepUse& use : steps_taken(g_, e_.source.additive_masks.size())) {
             const std::string after(use.step.emits[use.index].row().name);
             if (arrays_.has(after)) {  // otherwise the result lacks it
-                heading(std::string(use.step.title));
-                page_.paragraph(use.step.words(scores, use.index, quotes));
+                heading(std::string(words_of(use.step).title));
+                page_.paragraph(words_of(use.step).words(scores, use.index, quotes));
                 if (arrays_.has(before))
                     show_by_key({{before, row(before)}, {after, row(after)}});
                 else

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/request/array_hints.hpp"
 #include "cli/request/discreet.hpp"
 #include "cli/request/model_input.hpp"
 #include "cli/request/notes.hpp"
@@ -110,6 +111,7 @@ PlannedQuestion plan_question(Question question, const PlanOptions& options) {
     // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     const auto threads = question.request.threads.value_or(processors());
     Plan plan = at_places(question.request, [&] {
+        check_array_names(options.emit ? *options.emit : question.request.settings.emit);
         return make_plan(std::move(question.request.settings), shapes_of(question.operands),
                          options);
     });

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/request/array_hints.hpp"
 #include "cli/request/head.hpp"
 #include "cli/request/operand_rules.hpp"
 #include "cli/request/options.hpp"
@@ -178,6 +179,7 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
     streamed.stream = true;
     Plan plan = [&] {
         try {
+            check_array_names(settings.emit);
             const OperandShapes operands = LayoutReader(layout, location).read(settings.mode);
             return make_plan(std::move(settings), operands, streamed);
         } catch (const SettingError& error) {

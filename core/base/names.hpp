@@ -1,8 +1,10 @@
 // The names of an enumeration's values, as requests and results spell them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,6 +28,13 @@ constexpr std::optional<E> value_named(const Names<E, N>& names, std::string_vie
     for (const auto& [value, name] : names)
         if (name == wanted) return value;
     return std::nullopt;
+}
+
+/// Whether the rows of a table have these keys, in this order.
+template <class Rows, class Keys>
+constexpr bool same_keys(const Rows& rows, const Keys& keys) {
+    return std::equal(std::begin(rows), std::end(rows), std::begin(keys), std::end(keys),
+                      [](const auto& row, std::string_view key) { return row.key == key; });
 }
 
 }  // namespace attn

@@ -113,8 +113,13 @@ private:
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
-    /// The soft cap's division is folded into the scale.
-    double divisor() const { return call_.softcap == 0 ? 1 : call_.softcap; }
+    /// A step's division of its input is folded into the scale.
+    double divisor() const {
+        const ScoreRow any{call_, call_.scale, nullptr, sizes_.heads, d_k(), 0, 0, 0, 0};
+        for (const StepUse& use : steps_)
+            if (use.step.input_divisor != nullptr) return use.step.input_divisor(any);
+        return 1;
+    }
 
     /// Whether the factor of the queries, or a query's element times the factor, would overflow or
     /// be subnormal.

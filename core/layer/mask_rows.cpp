@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/layer/operands.hpp"
-#include "core/operator/quotes.hpp"
 
 namespace attn {
 namespace {
@@ -14,12 +13,14 @@ struct OperandMask {
     Array<double> Operands::*values;
     bool Operands::*is_boolean;
     Shape OperandShapes::*shape;
+    bool OperandShapes::*shape_is_boolean;
 };
 
 constexpr OperandMask operand_masks[] = {
-    {"mask", &Operands::mask, &Operands::mask_is_boolean, &OperandShapes::mask},
+    {"mask", &Operands::mask, &Operands::mask_is_boolean, &OperandShapes::mask,
+     &OperandShapes::mask_is_boolean},
     {"key_padding_mask", &Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean,
-     &OperandShapes::key_padding_mask},
+     &OperandShapes::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean},
 };
 
 /// Broadcasts to (batch, heads, q_len, kv_len) as `values` do; (batch, kv_len) and (kv_len) apply
@@ -48,22 +49,12 @@ void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& o
         masks.biases.emplace_back(std::move(values), 0);
 }
 
-std::string boolean_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
-    return "boolean mask (" + quotes.operand_source(row.key) + "): where it is true a key " +
-           (plan.keeps_true ? "may be seen (" : "is blocked (") + quotes.source("mask_true") + ")";
-}
-
 bool is_causal(const Plan& plan) {
     return plan.causal;
 }
 
 void add_causal(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
     masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
-}
-
-std::string causal_words(const MaskRow& row, const Plan&, std::size_t, const Quotes& quotes) {
-    return "causal (" + (quotes.is_given(row.key) ? quotes.source(row.key) : quotes.command()) +
-           "): key j is seen where j <= p; " + quotes.position();
 }
 
 bool has_window(const Plan& plan) {
@@ -74,18 +65,6 @@ void add_window(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
     masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
 }
 
-std::string window_words(const MaskRow& row, const Plan& plan, std::size_t, const Quotes& quotes) {
-    const std::int64_t left = plan.window[0], right = plan.window[1];
-    const std::string first = left == 0 ? "p" : "p - " + std::to_string(left),
-                      last = right == 0 ? "p" : "p + " + std::to_string(right);
-    const std::string where = left < 0 && right < 0 ? "it is anywhere (both sides are unbounded)"
-                              : left < 0            ? "j <= " + last
-                              : right < 0           ? "j >= " + first
-                                                    : first + " <= j <= " + last;
-    return "window (" + quotes.source(row.key) + "): key j is seen where " + where + "; " +
-           quotes.position();
-}
-
 bool has_lengths(const Plan& plan) {
     return !plan.kv_lengths.empty();
 }
@@ -94,21 +73,15 @@ void add_lengths(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) 
     masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
 }
 
-std::string lengths_words(const MaskRow& row, const Plan& plan, std::size_t batch,
-                          const Quotes& quotes) {
-    return "real keys (" + quotes.source(row.key) + "): the first " +
-           std::to_string(plan.kv_lengths[batch]) + " of this batch entry";
-}
-
 // Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
-    {"mask", "allowed_by_mask", has_operand<0>, add_operand<0>, boolean_words},
-    {"key_padding_mask", "allowed_by_key_padding_mask", has_operand<1>, add_operand<1>,
-     boolean_words},
-    {"causal", "allowed_by_causal", is_causal, add_causal, causal_words},
-    {"window", "allowed_by_window", has_window, add_window, window_words},
-    {"kv_lengths", "allowed_by_kv_lengths", has_lengths, add_lengths, lengths_words},
+    {"mask", "allowed_by_mask", has_operand<0>, add_operand<0>},
+    {"key_padding_mask", "allowed_by_key_padding_mask", has_operand<1>, add_operand<1>},
+    {"causal", "allowed_by_causal", is_causal, add_causal},
+    {"window", "allowed_by_window", has_window, add_window},
+    {"kv_lengths", "allowed_by_kv_lengths", has_lengths, add_lengths},
 };
+static_assert(same_keys(all_mask_rows, mask_keys));
 
 }  // namespace
 
@@ -128,16 +101,12 @@ Mask settings_mask(const Plan& plan) {
     return take_masks(plan, none).rules;
 }
 
-std::vector<std::string> additive_masks(const Operands& operands) {
+std::vector<std::string> additive_masks(const OperandShapes& operands) {
     std::vector<std::string> keys;
     for (const OperandMask& mask : operand_masks)
-        if ((operands.*mask.values).dimension() != 0 && !(operands.*mask.is_boolean))
+        if (!(operands.*mask.shape).empty() && !(operands.*mask.shape_is_boolean))
             keys.emplace_back(mask.key);
     return keys;
-}
-
-std::string additive_mask_words(std::size_t index, const Quotes& quotes) {
-    return "-Infinity in the additive mask (" + quotes.additive_mask_source(index) + ")";
 }
 
 }  // namespace attn

@@ -12,7 +12,6 @@
 
 namespace attn {
 
-class Quotes;
 struct Operands;
 
 /// The masks of a question.
@@ -28,10 +27,11 @@ struct MaskRow {
     /// Adds the rule of an active row. Moves from the operand that it uses, and adds nothing if
     /// that is absent.
     void (*add)(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands);
-    /// Describes the effect of the rule on one batch entry.
-    std::string (*words)(const MaskRow& row, const Plan& plan, std::size_t batch,
-                         const Quotes& quotes);
 };
+
+/// The keys of `mask_rows()`, for tables with a row for each.
+inline constexpr std::string_view mask_keys[] = {"mask", "key_padding_mask", "causal", "window",
+                                                 "kv_lengths"};
 
 std::span<const MaskRow> mask_rows();
 
@@ -42,9 +42,6 @@ Masks take_masks(const Plan& plan, Operands& operands);
 Mask settings_mask(const Plan& plan);
 
 /// Keys of the operands that are added to scores, in the order of adding.
-std::vector<std::string> additive_masks(const Operands& operands);
-
-/// Describes the effect of an additive mask.
-std::string additive_mask_words(std::size_t index, const Quotes& quotes);
+std::vector<std::string> additive_masks(const OperandShapes& operands);
 
 }  // namespace attn

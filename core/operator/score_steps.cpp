@@ -1,9 +1,10 @@
 #include "core/operator/score_steps.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/operator/mask.hpp"
-#include "core/operator/quotes.hpp"
 
 namespace attn {
 namespace {
@@ -35,25 +36,6 @@ double number(const ScoreRow& row) {
     return row.scale;
 }
 
-std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
-    const std::string root = "sqrt(d_k) = sqrt(" + std::to_string(row.d_k) + ")";
-    if (!quotes.is_given("scale") && !quotes.has_projections())
-        return "The scores stay as they are: the scale is 1 without projections (" +
-               quotes.source("init") + ").";
-    if (row.scale == 1 / root_of(row))
-        return "Every score is divided by " + root + ", that is scale " + quotes.number(row.scale) +
-               " (" + quotes.source("scale") +
-               "). A score adds up d_k products, so it grows with d_k; divided by sqrt(d_k) it "
-               "stays about as large for any d_k, and the softmax does not give nearly everything "
-               "to one key.";
-    return "Every score is multiplied by " + quotes.setting(row.scale) + " (" +
-           quotes.source("scale") + "; the default would be " +
-           (quotes.has_projections() ? "1/sqrt(d_k) = 1/sqrt(" + std::to_string(row.d_k) +
-                                           ") = " + quotes.number(1 / root_of(row))
-                                     : "1 without projections") +
-           ").";
-}
-
 }  // namespace scale_step
 
 /// c tanh(x / c). Gemma 2 (arXiv 2408.00118, section 2); ONNX Attention's softcap.
@@ -72,13 +54,12 @@ void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
         score = cap * static_cast<T>(std::tanh(static_cast<double>(score / cap)));
 }
 
-double number(const ScoreRow& row) {
-    return row.asked.softcap;
+double cap(const ScoreSettings& asked) {
+    return asked.softcap;
 }
 
-std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
-    return "C tanh(x / C) with C = " + quotes.setting(row.asked.softcap) + " (" +
-           quotes.source("softcap") + ") keeps every score between -C and C.";
+double number(const ScoreRow& row) {
+    return row.asked.softcap;
 }
 
 }  // namespace softcap_step
@@ -90,23 +71,11 @@ std::size_t times(const ScoreSettings& asked, std::size_t) {
     return asked.alibi ? 1 : 0;
 }
 
-double slope_of(const ScoreRow& row) {
-    return std::exp2(-8.0 * static_cast<double>(row.head + 1) / static_cast<double>(row.heads));
-}
-
 template <class T>
 void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
-    const T slope = static_cast<T>(slope_of(row));
+    const T slope = static_cast<T>(alibi_slope(row));
     for (std::size_t key = 0; key < scores.size(); ++key)
         scores[key] += slope * static_cast<T>(static_cast<std::int64_t>(key) - row.position);
-}
-
-std::string words(const ScoreRow& row, std::size_t, const Quotes& quotes) {
-    return "slope * (j - p) is added to the score of key j (" + quotes.source("alibi") +
-           "): keys lose more, the further before the query they are. slope = 2^(-8 (h + 1) "
-           "/ heads) = 2^(-8 * " +
-           std::to_string(row.head + 1) + " / " + std::to_string(row.heads) +
-           ") = " + quotes.number(slope_of(row)) + ", " + quotes.position() + ".";
 }
 
 }  // namespace alibi_step
@@ -125,57 +94,52 @@ void apply(std::span<T> scores, const ScoreRow& row, std::size_t index) {
         scores[key] += static_cast<T>(bias.at(row.batch, row.head, row.query, key));
 }
 
-std::string words(const ScoreRow&, std::size_t index, const Quotes& quotes) {
-    return quotes.additive_mask_source(index) +
-           " is added to the scores. Where it is -Infinity it blocks the key.";
-}
-
 }  // namespace bias_step
 
 // Steps are applied in this order.
 constexpr ScoreStep all_score_steps[] = {
-    {"scale",
-     "Scale",
-     scale_step::times,
-     scale_step::apply,
-     scale_step::apply,
-     {"scaled_scores", "scaled_scores"},
-     StepKind::scale,
-     scale_step::number,
-     scale_step::words},
-    {"softcap",
-     "Soft cap",
-     softcap_step::times,
-     softcap_step::apply,
-     softcap_step::apply,
-     {"capped_scores", "capped_scores"},
-     StepKind::softcap,
-     softcap_step::number,
-     softcap_step::words},
-    {"alibi",
-     "ALiBi",
-     alibi_step::times,
-     alibi_step::apply,
-     alibi_step::apply,
-     {"alibi_scores", "alibi_scores"},
-     StepKind::alibi,
-     alibi_step::slope_of,
-     alibi_step::words},
-    {"mask",
-     "Additive mask",
-     bias_step::times,
-     bias_step::apply,
-     bias_step::apply,
-     {"bias_0_scores", "bias_1_scores"},
-     StepKind::bias,
-     nullptr,
-     bias_step::words},
+    {.key = "scale",
+     .times = scale_step::times,
+     .float32 = scale_step::apply,
+     .float64 = scale_step::apply,
+     .emits = {"scaled_scores", "scaled_scores"},
+     .kernel = StepKind::scale,
+     .number = scale_step::number,
+     .folds_into_query = true},
+    {.key = "softcap",
+     .times = softcap_step::times,
+     .float32 = softcap_step::apply,
+     .float64 = softcap_step::apply,
+     .emits = {"capped_scores", "capped_scores"},
+     .kernel = StepKind::softcap,
+     .number = softcap_step::number,
+     .must_fit_dtype = softcap_step::cap,
+     .input_divisor = softcap_step::number},
+    {.key = "alibi",
+     .times = alibi_step::times,
+     .float32 = alibi_step::apply,
+     .float64 = alibi_step::apply,
+     .emits = {"alibi_scores", "alibi_scores"},
+     .kernel = StepKind::alibi,
+     .number = alibi_slope,
+     .uses_position = true},
+    {.key = "mask",
+     .times = bias_step::times,
+     .float32 = bias_step::apply,
+     .float64 = bias_step::apply,
+     .emits = {"bias_0_scores", "bias_1_scores"},
+     .kernel = StepKind::bias},
 };
-// Fused kernels fold the scale, divided by the soft cap, into the queries.
-static_assert(all_score_steps[0].kernel == StepKind::scale &&
+static_assert(same_keys(all_score_steps, score_step_keys));
+// Fused kernels divide the factor of the queries, the first step, by the divisor of the second.
+static_assert(all_score_steps[0].folds_into_query &&
               all_score_steps[1].kernel == StepKind::softcap);
 
 }  // namespace
+
+double alibi_slope(const ScoreRow& row) {
+    return std::exp2(-8.0 * static_cast<double>(row.head + 1) / static_cast<double>(row.heads));
+}
 
 std::span<const ScoreStep> score_steps() {
     return all_score_steps;
@@ -187,6 +151,12 @@ std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additiv
         for (std::size_t index = 0; index < step.times(asked, additive_masks); ++index)
             taken.push_back({step, index});
     return taken;
+}
+
+bool uses_position(const ScoreSettings& asked) {
+    return std::any_of(
+        std::begin(all_score_steps), std::end(all_score_steps),
+        [&](const ScoreStep& step) { return step.uses_position && step.times(asked, 0) != 0; });
 }
 
 std::string_view step_beyond_kernels(const ScoreSettings& asked) {

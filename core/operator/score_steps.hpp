@@ -6,17 +6,16 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/operator/arrays.hpp"
 
 namespace attn {
 
 class Broadcast;
-class Quotes;
 
 /// The settings of the steps, except the scale.
 struct ScoreSettings {
@@ -41,8 +40,7 @@ template <class T>
 using ApplyStep = void (*)(std::span<T> scores, const ScoreRow& row, std::size_t index);
 
 struct ScoreStep {
-    std::string_view key;    ///< the setting or operand that enables it
-    std::string_view title;  ///< of its part of a walk
+    std::string_view key;  ///< the setting or operand that enables it
     /// How often it is applied: 0 is off.
     std::size_t (*times)(const ScoreSettings& asked, std::size_t additive_masks);
     ApplyStep<float> float32;
@@ -51,10 +49,18 @@ struct ScoreStep {
     /// them.
     ArrayId emits[2];
     /// Its form in fused kernels; empty: only the reference supports it.
-    std::optional<kernels::StepKind> kernel;
-    double (*number)(const ScoreRow& row);  ///< kernels::Step's; null: none
-    std::string (*words)(const ScoreRow& row, std::size_t index, const Quotes& quotes);
+    std::optional<kernels::StepKind> kernel{};
+    double (*number)(const ScoreRow& row) = nullptr;  ///< kernels::Step's; null: none
+    bool uses_position = false;                       ///< the alignment of queries and keys matters
+    bool folds_into_query = false;  ///< kernels may multiply the queries by its number instead
+    /// A setting that must be in the range of the type; null: none.
+    double (*must_fit_dtype)(const ScoreSettings& asked) = nullptr;
+    /// Kernels divide its input by this together with the scale; null: by nothing.
+    double (*input_divisor)(const ScoreRow& row) = nullptr;
 };
+
+/// The keys of `score_steps()`, for tables with a row for each.
+inline constexpr std::string_view score_step_keys[] = {"scale", "softcap", "alibi", "mask"};
 
 std::span<const ScoreStep> score_steps();
 
@@ -74,6 +80,12 @@ struct StepUse {
 
 /// The steps of a question, in order.
 std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additive_masks);
+
+/// ALiBi's factor of key - position, 2^(-8 (h + 1) / heads).
+double alibi_slope(const ScoreRow& row);
+
+/// Whether a step of the question depends on positions.
+bool uses_position(const ScoreSettings& asked);
 
 /// The key of a step of the question that fused kernels do not support; empty: none.
 std::string_view step_beyond_kernels(const ScoreSettings& asked);

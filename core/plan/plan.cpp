@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/operator/array_names.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
@@ -17,7 +16,7 @@ namespace {
 
 /// The two alignments differ if the lengths do; then a causal mask must name one.
 void resolve_alignment(Settings& s, const Plan& plan) {
-    const bool aligned = *s.causal || !s.window.empty() || s.alibi;
+    const bool aligned = *s.causal || !s.window.empty() || uses_position(s);
     if (s.causal_align && !aligned)
         refuse("causal_align", "requires --causal, --window or --alibi");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
@@ -49,11 +48,13 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
 /// Numbers in settings follow the rule for numbers in arrays.
 void check_range(const Settings& s) {
     if (s.dtype == Dtype::float64) return;
-    const auto check = [](const char* name, double value) {
-        if (overflows(value, Dtype::float32)) refuse(name, overflow_text(Dtype::float32));
+    const auto check = [](std::string_view name, double value) {
+        if (overflows(value, Dtype::float32))
+            refuse(std::string(name), overflow_text(Dtype::float32));
     };
     check("scale", s.scale.value_or(1));
-    check("softcap", s.softcap);
+    for (const ScoreStep& step : score_steps())
+        if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
     for (double logit : s.sink) check("sink", logit);
 }
 
@@ -91,7 +92,6 @@ void resolve_scores(Settings& s, const Plan& plan) {
 std::string missing_array(const std::string& name, const ArraySet& available) {
     std::vector<std::string> names;
     available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
-    if (!find_array(name)) return unknown_array(name);
     std::string text = name + " does not exist with these settings; there are ";
     for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
     return text;

@@ -269,7 +269,7 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
               "dropout_skip: requires --dropout-seed");
     CHECK(error([](Settings& s) {
               s.emit = {"capped"};
-          }).starts_with("emit: unknown array \"capped\"; the nearest is capped_scores"));
+          }).starts_with("emit: capped does not exist with these settings; there are inputs, "));
 }
 
 TEST_CASE("resolve: heads that exceed the memory are refused") {

@@ -1,13 +1,14 @@
-#include "core/operator/array_names.hpp"
+#include "cli/request/array_hints.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
 #include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 
-namespace attn {
+namespace attn::cli {
 namespace {
 
 /// Names of arrays in PyTorch, transformers, ONNX and the papers, in lower case.
@@ -52,8 +53,8 @@ std::vector<std::string> words_of(std::string_view text) {
     return words;
 }
 
-}  // namespace
-
+/// "unknown array "probs"; here it is attention_weights": the array that other programs and papers
+/// call so, else the nearest name, else all names.
 std::string unknown_array(std::string_view name) {
     if (name.empty()) return "an empty name; expected names separated by commas, or all";
     std::string small(name.substr(0, 40));
@@ -74,4 +75,12 @@ std::string unknown_array(std::string_view name) {
     return start + "expected " + list + "or all";
 }
 
-}  // namespace attn
+}  // namespace
+
+void check_array_names(const std::vector<std::string>& emit) {
+    for (const std::string& name : emit)
+        if (name != "all" && !find_array(name))
+            throw SettingError(ErrorKind::usage, "emit", unknown_array(name));
+}
+
+}  // namespace attn::cli
