@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/plot/plot.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/missing_input.hpp"
 #include "cli/request/notes.hpp"
-#include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/read/input_file.hpp"

@@ -9,8 +9,8 @@
 
 namespace attn::io {
 
-/// Pages with more cells in total store their numbers packed (number_planes.hpp); smaller ones as readable
-/// lists.
+/// Pages with more cells in total store their numbers packed (number_planes.hpp); smaller ones as
+/// readable lists.
 inline constexpr std::size_t max_listed_cells = 100'000;
 
 /// More bytes of packed numbers are rounded until they fit; the page states that.
