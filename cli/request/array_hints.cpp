@@ -12,12 +12,12 @@ namespace attn::cli {
 namespace {
 
 /// Names of arrays in PyTorch, transformers, ONNX and the papers, in lower case.
-struct OtherNames {
+struct ForeignNames {
     ArrayId array;
     std::string_view names;  ///< with a blank before and after each
 };
 
-constexpr OtherNames other_names[] = {
+constexpr ForeignNames foreign_names[] = {
     {"token_ids", " ids input_ids tokens "},
     {"inputs", " input x embeddings embedding embedded hidden_states "},
     {"normed_inputs", " norm normed layer_norm ln "},
@@ -61,13 +61,13 @@ std::string unknown_array(std::string_view name) {
     const std::string start = "unknown array \"" + small + "\"; ";
     std::transform(small.begin(), small.end(), small.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    for (const OtherNames& row : other_names)
+    for (const ForeignNames& row : foreign_names)
         if (row.names.find(" " + small + " ") != std::string_view::npos)
             return start + "here it is " + std::string(row.array.row().name);
     const std::vector<std::string> names = names_of_arrays();
     const std::string near = did_you_mean(name, names);
     if (!near.empty()) return start + "the nearest is " + near;
-    for (const OtherNames& row : other_names)
+    for (const ForeignNames& row : foreign_names)
         if (!did_you_mean(name, words_of(row.names)).empty())
             return start + "the nearest is " + std::string(row.array.row().name);
     std::string list;

@@ -143,7 +143,7 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands) {
     add(projected && s.qkv_bias, qkv_bias);
     add(*s.out_proj, out_proj);
     add(*s.out_bias, out_bias);
-    add(operands.norm.has_value(), norm);
+    add(operands.norm.has_value(), needs::norm);
     add(operands.has_token_ids, token_ids);
     add(s.mask_method == MaskMethod::renormalize, renormalize);
     return met;
