@@ -288,11 +288,15 @@ private:
             if (a == b || std::isnan(a) || std::isnan(b)) continue;
             const double size =
                 std::max({std::abs(a), std::abs(b), array == "logsumexp" ? 1.0 : 0.0});
-            const double allowed = weight_arrays.has(array)
-                                       ? kept_ * (max_error + std::expm1(digit_) + digit_)
+            const bool is_weight = weight_arrays.has(array);
+            const double factor = array == "attention_weights" ? kept_ : 1;
+            const double allowed = is_weight
+                                       ? factor * (max_error + std::expm1(digit_) + digit_)
                                        : max_error * size + (2 + std::abs(plan_.scale)) * digit_ +
                                              std::numeric_limits<float>::min();
-            if (!std::isfinite(size) || std::abs(a - b) > allowed) refuse(array, i, b, a);
+            const bool is_negative = is_weight && b < 0;
+            if (is_negative || !std::isfinite(size) || std::abs(a - b) > allowed)
+                refuse(array, i, b, a);
         }
     }
 

@@ -215,3 +215,23 @@ TEST_CASE("explain result: weights that no softmax gives are refused, also witho
                 for (double value : {-0.1, 3.0, 0.3, 2.0}) explain(key, value);
         }
 }
+
+TEST_CASE("explain result: dropout does not widen what weights before it may differ by") {
+    scratch_folder();
+    for (const char* p : {"0", "0.5", "0.9"}) {
+        const json result =
+            json::parse(good({"causal", "--example", "journey", "--dropout", p, "--emit", "all"}));
+        for (const auto& changed_at :
+             {std::pair(0, 0.02), {1, -0.02}, {2, 0.05}, {0, -0.4}, {1, 0.0}}) {
+            const double change = changed_at.second;
+            CAPTURE(p);
+            CAPTURE(change);
+            json changed = result;
+            json& weight =
+                changed["weights_before_dropout"][2][static_cast<std::size_t>(changed_at.first)];
+            weight = weight.get<double>() + change;
+            write_text("r.json", changed.dump());
+            CHECK(run_attn({"explain", "r.json", "--token", "2"}).code == (change == 0 ? 0 : 3));
+        }
+    }
+}
