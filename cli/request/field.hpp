@@ -46,19 +46,19 @@ std::string take(std::optional<T>& field, const nlohmann::json& value, const Lim
 }
 
 // append_field() appends a field as JSON, or nothing if it is not given.
-void append_field(std::string& json, const Seed& seed);
-void append_field(std::string& json, const TensorShapes& shapes);
+void append_field(std::string& out, const Seed& seed);
+void append_field(std::string& out, const TensorShapes& shapes);
 template <class T>
-void append_field(std::string& json, const T& field) {
-    io::append_json(json, field);
+void append_field(std::string& out, const T& field) {
+    io::append_json(out, field);
 }
 template <class T>
-void append_field(std::string& json, const std::vector<T>& list) {
-    if (!list.empty()) io::append_json(json, list);
+void append_field(std::string& out, const std::vector<T>& list) {
+    if (!list.empty()) io::append_json(out, list);
 }
 template <class T>
-void append_field(std::string& json, const std::optional<T>& field) {
-    if (field) append_field(json, *field);
+void append_field(std::string& out, const std::optional<T>& field) {
+    if (field) append_field(out, *field);
 }
 
 namespace field_detail {
