@@ -12,6 +12,7 @@
 #include "core/layer/cost.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/planned.hpp"
+#include "tests/support/sample.hpp"
 
 using namespace attn;
 
@@ -276,7 +277,7 @@ void check(const Question& question, const Plan& plan) {
 
 TEST_CASE("dry run: it counts the bytes of the computation, for generated questions") {
     std::map<std::pair<Mode, std::string_view>, int> checked;
-    for (std::uint32_t seed = 1; seed <= 3000; ++seed) {
+    for (std::uint32_t seed = 1; seed <= test::cases(3000); ++seed) {
         CAPTURE(seed);
         const Question question = QuestionMaker(seed).make();
         try {
@@ -288,9 +289,9 @@ TEST_CASE("dry run: it counts the bytes of the computation, for generated questi
     }
     for (const ModeRow& mode : mode_rows) {
         CAPTURE(mode.name);
-        CHECK(checked[{mode.mode, "reference"}] >= 20);
+        CHECK(checked[{mode.mode, "reference"}] >= (test::one_in == 1 ? 20 : 1));
         for (const kernels::Kernel* kernel : kernels::supported())
-            CHECK(checked[{mode.mode, kernel->name}] >= 5);
+            if (test::one_in == 1) CHECK(checked[{mode.mode, kernel->name}] >= 5);
     }
 }
 
