@@ -22,7 +22,7 @@ constexpr const char* input_of_layer =
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
 /// The common flags. A mode's short help shows the first ten that it accepts.
-constexpr OwnHelp daily[] = {
+constexpr HelpOverride daily[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},
     {"value", "file of the values"},

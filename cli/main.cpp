@@ -9,7 +9,7 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/failure.hpp"
+#include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
@@ -43,7 +43,7 @@ int run(int argc, char** argv) {
         const cli::Args args = cli::parse(argc, argv, cli::attn_program());
         return args.message.empty() ? args.command->run(args) : show(args);
     } catch (...) {
-        const cli::Failure failure = cli::current_failure();
+        const cli::ErrorReport failure = cli::current_error();
         return report_error(failure.where + ": " + failure.message, failure.exit_code);
     }
 }

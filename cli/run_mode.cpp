@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "cli/request/missing_input.hpp"
-#include "cli/request/notes.hpp"
-#include "cli/request/output.hpp"
-#include "cli/request/question.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 
 namespace attn::cli {

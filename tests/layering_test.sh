@@ -16,6 +16,8 @@ io/write
 io/model io/plot
 cli/args cli/page
 cli/request
+cli/question
+cli/output
 cli/batch cli/explain cli/compare cli/help cli/inspect cli/plot
 cli'
 # shellcheck disable=SC2016 # these are awk's

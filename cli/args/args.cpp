@@ -25,13 +25,13 @@ bool takes(const CommandRow& command, const Option& option) {
 
 bool Args::gives(std::string_view key) const {
     return std::any_of(given.begin(), given.end(),
-                       [&](const Given& flag) { return flag.option->key == key; });
+                       [&](const FlagValue& flag) { return flag.option->key == key; });
 }
 
-const Given* Args::find(std::string_view own) const {
+const FlagValue* Args::find(std::string_view own) const {
     const Option* const option = &own_option(*this, own);
     const auto found = std::find_if(given.begin(), given.end(),
-                                    [&](const Given& flag) { return flag.option == option; });
+                                    [&](const FlagValue& flag) { return flag.option == option; });
     return found == given.end() ? nullptr : &*found;
 }
 
@@ -40,7 +40,7 @@ bool Args::has(std::string_view own) const {
 }
 
 std::optional<std::string> Args::text(std::string_view own) const {
-    const Given* const flag = find(own);
+    const FlagValue* const flag = find(own);
     return flag == nullptr ? std::nullopt : std::optional(flag->text);
 }
 
@@ -79,9 +79,9 @@ std::optional<std::size_t> Args::place(std::string_view own) const {
 }
 
 void Args::fail(std::string_view own) const {
-    const Given* const flag = find(own);
+    const FlagValue* const flag = find(own);
     throw Error(ErrorKind::usage,
-                flag == nullptr ? flag_of(own_option(*this, own)) : place_of(*flag),
+                flag == nullptr ? flag_of(own_option(*this, own)) : location_of(*flag),
                 "no such value; expected " + expected_of(own_option(*this, own)));
 }
 
@@ -96,7 +96,7 @@ void Args::fail_unknown(const std::string& word) const {
     throw Error(ErrorKind::usage, flag, unknown_flag(*program, *command, flag));
 }
 
-std::string place_of(const Given& given) {
+std::string location_of(const FlagValue& given) {
     if (is_boolean(*given.option) && given.place.empty())
         return given.text == "true" ? flag_of(*given.option) : "--no-" + flag_name(*given.option);
     const std::string text = given.text.empty() ? "''" : io::shortened(given.text);

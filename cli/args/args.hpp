@@ -16,13 +16,13 @@ struct Args;
 struct Program;
 
 /// The help of an option of the table that has a different or additional meaning in a command.
-struct OwnHelp {
+struct HelpOverride {
     std::string_view key;
     const char* help;
 };
 
 /// For the options of reading files, in commands that only read files.
-inline constexpr OwnHelp csv_help[] = {
+inline constexpr HelpOverride csv_help[] = {
     {"csv_header", "whether CSV starts with a header line (default auto)"},
     {"csv_labels", "whether the first CSV column holds labels (default auto)"},
     {"csv_comments", "lines of CSV that begin with # are comments"}};
@@ -36,10 +36,10 @@ struct CommandRow {
     const char* input = nullptr;  ///< help of INPUT, if that is the only word
     const char* usage = "";       ///< otherwise the words; then, separately, their description
     const char* ending = "";      ///< the last paragraph of help
-    std::span<const OwnHelp> daily = {};  ///< flags of its short help; empty: its own
-    const ModeRow* mode = nullptr;        ///< of a command that answers one question
+    std::span<const HelpOverride> daily = {};  ///< flags of its short help; empty: its own
+    const ModeRow* mode = nullptr;             ///< of a command that answers one question
     unsigned takes = 0;  ///< takes options of the table with these uses, and of the mode
-    std::span<const OwnHelp> told = {};  ///< of those, the ones in its help; a mode's: all
+    std::span<const HelpOverride> told = {};  ///< of those, the ones in its help; a mode's: all
     std::span<const Option> own = {};
 
     /// The values of its first word if it is not a file: for completion.
@@ -62,12 +62,12 @@ struct Program {
 
 /// The origin of a flag. Later ones override earlier ones; the request overrides all except the
 /// command line.
-enum class Giver { environment, config, command_line };
+enum class Origin { environment, config, command_line };
 
-struct Given {
+struct FlagValue {
     const Option* option;
     std::string text;  ///< "true" or "false" for a boolean; empty for a switch
-    Giver giver = Giver::command_line;
+    Origin giver = Origin::command_line;
     std::string place{};  ///< in a file of flags
 };
 
@@ -76,7 +76,7 @@ struct Args {
     const CommandRow* command = nullptr;
     std::optional<std::string> input;  ///< the word of a command that takes INPUT alone
     std::vector<std::string> words;    ///< other words that are not flags of the command, in order
-    std::vector<Given> given;          ///< the last of each, by the order of the tables
+    std::vector<FlagValue> given;      ///< the last of each, by the order of the tables
     std::vector<std::string> flag_files;  ///< that gave some of them
     std::string message;                  ///< to print instead: help or version
     int exit_code = 0;                    ///< with a message
@@ -85,7 +85,7 @@ struct Args {
     bool gives(std::string_view key) const;
 
     /// The flag of the command's own, or null.
-    const Given* find(std::string_view own) const;
+    const FlagValue* find(std::string_view own) const;
 
     /// For the command's own flags, by key: whether it is given; its text; a number within its
     /// limits. Errors: kind usage if it is not such a number.
@@ -108,6 +108,6 @@ struct Args {
 };
 
 /// The name of a flag in errors: "--heads 5", "--no-causal", "flags.json:1:9: heads 5".
-std::string place_of(const Given& given);
+std::string location_of(const FlagValue& given);
 
 }  // namespace attn::cli

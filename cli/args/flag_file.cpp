@@ -63,11 +63,11 @@ std::vector<std::string> keys_of(const Program& program, const CommandRow& comma
 
 class FlagFile {
 public:
-    FlagFile(const std::string& path, Giver giver, const Program& program,
+    FlagFile(const std::string& path, Origin giver, const Program& program,
              const CommandRow& command)
         : path_(path), giver_(giver), program_(program), command_(command) {}
 
-    std::vector<Given> read() {
+    std::vector<FlagValue> read() {
         const io::Source source = read_text();
         const std::size_t start = source.text.find_first_not_of(" \t\r\n");
         if (start == std::string_view::npos || source.text[start] != '{')
@@ -115,7 +115,7 @@ private:
 
     /// Null for a key that is for other commands.
     const Option* find(const std::string& key, const std::string& place) const {
-        const bool is_for_all = giver_ == Giver::environment;
+        const bool is_for_all = giver_ == Origin::environment;
         const auto is_named = [&](const Option& option) { return option.key == key; };
         const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
         const auto shared =
@@ -162,21 +162,21 @@ private:
     }
 
     const std::string& path_;
-    Giver giver_;
+    Origin giver_;
     const Program& program_;
     const CommandRow& command_;
-    std::vector<Given> given_;
+    std::vector<FlagValue> given_;
 };
 
 }  // namespace
 
-std::vector<Given> read_flag_file(const std::string& path, Giver giver, const Program& program,
-                                  const CommandRow& command) {
+std::vector<FlagValue> read_flag_file(const std::string& path, Origin giver, const Program& program,
+                                      const CommandRow& command) {
     const std::string where =
-        (giver == Giver::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
+        (giver == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
         throw Error(ErrorKind::usage, where, "no name of a file; expected one");
-    if (giver == Giver::environment && !io::path_exists(path))
+    if (giver == Origin::environment && !io::path_exists(path))
         throw Error(ErrorKind::io, where,
                     "is not there; expected a file of flags as JSON, or no such variable");
     return FlagFile(path, giver, program, command).read();

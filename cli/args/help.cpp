@@ -94,8 +94,9 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
-        const auto told = std::find_if(command.told.begin(), command.told.end(),
-                                       [&](const OwnHelp& own) { return own.key == option.key; });
+        const auto told =
+            std::find_if(command.told.begin(), command.told.end(),
+                         [&](const HelpOverride& own) { return own.key == option.key; });
         if (told != command.told.end())
             taken.push_back({&option, told->help, "Options"});
         else
@@ -136,7 +137,7 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
     constexpr std::size_t most = 10;
     std::size_t count = 0;
     const std::vector<ShownOption> all = shown_options(program, command);
-    for (const OwnHelp& daily : command.daily)
+    for (const HelpOverride& daily : command.daily)
         for (const ShownOption& shown : all)
             if (shown.option->key == daily.key && count++ < most) add(*shown.option, daily.help);
     if (command.daily.empty())

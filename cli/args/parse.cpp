@@ -126,19 +126,19 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 }
 
 /// The flags of the environment's file, of --config, and of the command line, in this order.
-std::vector<Given> all_given(Args& args, const std::vector<AddedFlag>& flags) {
-    std::vector<Given> given;
-    const auto add = [&](const std::string& file, Giver giver) {
-        std::vector<Given> more = read_flag_file(file, giver, *args.program, *args.command);
+std::vector<FlagValue> all_given(Args& args, const std::vector<AddedFlag>& flags) {
+    std::vector<FlagValue> given;
+    const auto add = [&](const std::string& file, Origin giver) {
+        std::vector<FlagValue> more = read_flag_file(file, giver, *args.program, *args.command);
         std::move(more.begin(), more.end(), std::back_inserter(given));
         args.flag_files.push_back(file);
     };
     const char* const shared = std::getenv("ATTN_CONFIG");
-    if (shared != nullptr && *shared != '\0') add(shared, Giver::environment);
+    if (shared != nullptr && *shared != '\0') add(shared, Origin::environment);
     for (const AddedFlag& added : flags) {
         if (added.flag == nullptr || added.flag->count() == 0) continue;
         if (added.option == &config_option)
-            add(text_of(added), Giver::config);
+            add(text_of(added), Origin::config);
         else
             given.push_back({added.option, text_of(added)});
     }
@@ -146,9 +146,9 @@ std::vector<Given> all_given(Args& args, const std::vector<AddedFlag>& flags) {
 }
 
 /// The last of each, in the order of the tables, which is the order of checks.
-std::vector<Given> last_of_each(const std::vector<Given>& all,
-                                const std::vector<AddedFlag>& flags) {
-    std::vector<Given> given;
+std::vector<FlagValue> last_of_each(const std::vector<FlagValue>& all,
+                                    const std::vector<AddedFlag>& flags) {
+    std::vector<FlagValue> given;
     for (const AddedFlag& added : flags)
         for (auto flag = all.rbegin(); flag != all.rend(); ++flag)
             if (flag->option == added.option) {

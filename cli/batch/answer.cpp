@@ -4,10 +4,10 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/request/answer_cost.hpp"
-#include "cli/request/failure.hpp"
+#include "cli/output/answer_cost.hpp"
+#include "cli/output/output.hpp"
+#include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
-#include "cli/request/output.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/free_memory.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t longest_place = 1000;  // a path may be as long as its record
 
-std::string error_line(const Record& record, const Failure& failure) {
+std::string error_line(const Record& record, const ErrorReport& failure) {
     std::string line = start_of_bare(record) + ",\"error\":{";
     io::append_member(line, "kind", failure.kind);
     io::append_member(line, "where", io::one_line(io::shortened(failure.where, longest_place)));
@@ -74,10 +74,10 @@ std::string start_of_bare(const Record& record) {
 
 void check_answer_format(const Request& request) {
     if (!request.format->json)
-        throw Error(ErrorKind::usage, place_of(request, "format"),
+        throw Error(ErrorKind::usage, location_of(request, "format"),
                     "is not a line of a batch; expected json or ndjson");
     if (request.pretty)
-        throw Error(ErrorKind::usage, place_of(request, "pretty"),
+        throw Error(ErrorKind::usage, location_of(request, "pretty"),
                     "an answer of a batch is one line; expected false");
 }
 
@@ -86,7 +86,7 @@ RecordOutcome Answerer::answer(const Record& record) {
     keep_memory_aside();
     try {
         const Line line = line_of(record);
-        AlikeRecords* const alike = line && !dry_run_ ? alike_to(*line) : nullptr;
+        Prepared* const alike = line && !dry_run_ ? alike_to(*line) : nullptr;
         if (alike != nullptr)
             if (auto known = answer_as_before(record, *line, *alike))
                 return {std::move(*known), {}};
@@ -96,7 +96,7 @@ RecordOutcome Answerer::answer(const Record& record) {
     } catch (const BeyondShare&) {
         throw;
     } catch (...) {
-        const Failure failure = current_failure(true);
+        const ErrorReport failure = current_error(true);
         // There may be enough memory while no other record is answered.
         if (failure.kind == "memory" && MemoryShare::is_part()) throw BeyondShare();
         return {io::TextBuffer(error_line(record, failure)),
@@ -129,9 +129,9 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
 }
 
-AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
+Prepared* Answerer::alike_to(const io::InputFile& line) {
     const auto found = std::find_if(alike_.begin(), alike_.end(),
-                                    [&](const AlikeRecords& alike) { return alike.hold(line); });
+                                    [&](const Prepared& alike) { return alike.hold(line); });
     return found == alike_.end() ? nullptr : &*found;
 }
 
@@ -139,7 +139,7 @@ AlikeRecords* Answerer::alike_to(const io::InputFile& line) {
 /// the problem.
 std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
                                                          const io::InputFile& line,
-                                                         AlikeRecords& alike) {
+                                                         Prepared& alike) {
     workers_.set_threads(threads_);
     try {
         return alike.answer(line, record.id, {workers_, models_});
@@ -149,24 +149,24 @@ std::optional<io::TextBuffer> Answerer::answer_as_before(const Record& record,
 }
 
 void Answerer::remember(const io::InputFile& line, Answer&& answered, double memory,
-                        AlikeRecords* kind) {
+                        Prepared* kind) {
     constexpr std::size_t max_kinds = 8;
-    if (!AlikeRecords::may_be(line, answered.question.request, answered.plan, memory)) return;
+    if (!Prepared::may_be(line, answered.question.request, answered.plan, memory)) return;
     if (kind == nullptr) {
-        AlikeRecords alike(line, std::move(answered.question.request));
+        Prepared alike(line, std::move(answered.question.request));
         kind = alike_.size() < max_kinds ? &alike_.emplace_back(std::move(alike))
                                          : &(alike_[oldest_++ % max_kinds] = std::move(alike));
     }
     kind->add(std::move(answered.plan));
 }
 
-io::TextBuffer Answerer::answer_line(const Record& record, const Line& line, AlikeRecords* alike) {
+io::TextBuffer Answerer::answer_line(const Record& record, const Line& line, Prepared* alike) {
     PlannedQuestion planned = plan(record, line);
     const Request& request = planned.question.request;
     if (dry_run_) return io::TextBuffer(cost_line(request, planned.plan, planned.cost));
     const AnswerCost cost = answer_cost(request, planned.plan, planned.cost);
-    at_places(request,
-              [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });
+    at_locations(request,
+                 [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });
     // A step of a large question passes on only its result, so the rest of its memory is returned.
     constexpr double large = 0x1p23;
     const bool is_large = cost.memory > large;
@@ -177,7 +177,7 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line, Ali
     io::BufferOutput out;
     constexpr std::size_t of_config = 2048;
     out.text().reserve(cost.bytes + of_config);
-    at_places(answered.question.request, [&] {
+    at_locations(answered.question.request, [&] {
         write_result(out, answered.question.request, answered.plan, std::move(answered.result),
                      workers_);
     });

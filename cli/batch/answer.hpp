@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/batch/alike.hpp"
+#include "cli/batch/prepared.hpp"
 #include "cli/batch/records.hpp"
-#include "cli/request/question.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/model/loaded_models.hpp"
@@ -48,19 +48,19 @@ private:
     RequestWithInput open(const Record& record, Line line) const;
     PlannedQuestion plan(const Record& record, Line line);
     std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line,
-                                                   AlikeRecords& alike);
+                                                   Prepared& alike);
     /// `alike`: the records like this one, if any.
-    io::TextBuffer answer_line(const Record& record, const Line& line, AlikeRecords* alike);
-    void remember(const io::InputFile& line, Answer&& answered, double memory, AlikeRecords* kind);
-    AlikeRecords* alike_to(const io::InputFile& line);
+    io::TextBuffer answer_line(const Record& record, const Line& line, Prepared* alike);
+    void remember(const io::InputFile& line, Answer&& answered, double memory, Prepared* kind);
+    Prepared* alike_to(const io::InputFile& line);
 
     const Request& defaults_;
     bool dry_run_;
     std::size_t threads_;
     ThreadPool workers_;
     io::LoadedModels& models_;
-    std::vector<AlikeRecords> alike_;  // the kinds added last
-    std::size_t oldest_ = 0;           // the kind replaced next, modulo their number
+    std::vector<Prepared> alike_;  // the kinds added last
+    std::size_t oldest_ = 0;       // the kind replaced next, modulo their number
 };
 
 }  // namespace attn::cli

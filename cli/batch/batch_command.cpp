@@ -7,9 +7,9 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/missing_input.hpp"
 #include "cli/request/array_hints.hpp"
-#include "cli/request/missing_input.hpp"
-#include "cli/request/output.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
@@ -48,11 +48,11 @@ void check_output(const BatchRequest& batch) {
 void refuse_defaults(const Request& defaults) {
     check_answer_format(defaults);
     // Otherwise every record would report the same unknown name.
-    at_places(defaults, [&] { check_array_names(defaults.settings.emit); });
+    at_locations(defaults, [&] { check_array_names(defaults.settings.emit); });
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
         if (io::split_data_path(path).file == "-")
-            throw Error(ErrorKind::usage, place_of(defaults, key),
+            throw Error(ErrorKind::usage, location_of(defaults, key),
                         "standard input, which every record would read again; expected a file");
 }
 

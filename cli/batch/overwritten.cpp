@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/records.hpp"
-#include "cli/request/model_input.hpp"
+#include "cli/question/model_source.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_file.hpp"

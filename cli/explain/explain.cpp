@@ -8,8 +8,8 @@
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/from_result.hpp"
 #include "cli/explain/token_label.hpp"
-#include "cli/request/output_name.hpp"
-#include "cli/request/question.hpp"
+#include "cli/output/output_name.hpp"
+#include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
@@ -26,7 +26,7 @@ constexpr std::uint64_t default_precision = 4;
 constexpr std::size_t max_heads = 4;
 
 const PageFormat& format_of(const PageFormat* given, const Request& request) {
-    const OutputName name{request.output, place_of(request, "output"),
+    const OutputName name{request.output, location_of(request, "output"),
                           "an explanation is text, Markdown or HTML", ", or --format with it"};
     const PageFormat* promised = given == nullptr ? named_format(page_formats, name)
                                                   : promised_format(page_formats, name.path);
@@ -42,7 +42,7 @@ constexpr std::string_view tracing_kernel = "reference";
 void check_kernel(const Request& request) {
     const std::string_view kernel = request.settings.kernel;
     if (kernel != "auto" && kernel != tracing_kernel)
-        throw Error(ErrorKind::usage, place_of(request, "kernel"),
+        throw Error(ErrorKind::usage, location_of(request, "kernel"),
                     "a fused kernel records no steps; expected auto or reference");
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/explain/explain.hpp"
-#include "cli/request/missing_input.hpp"
-#include "cli/request/notes.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -33,11 +33,11 @@ std::optional<std::string> result_in(const std::vector<std::string>& words) {
 
 /// Refuses modes' flags for a result, except those about the page.
 void check_result_flags(const Args& args, const std::string& result) {
-    for (const Given& given : args.given) {
+    for (const FlagValue& given : args.given) {
         const std::string_view key = given.option->key;
         const bool is_own = find_option(key) != given.option;
-        if (!is_own && key != "precision" && key != "output" && given.giver != Giver::environment)
-            throw Error(ErrorKind::usage, place_of(given),
+        if (!is_own && key != "precision" && key != "output" && given.giver != Origin::environment)
+            throw Error(ErrorKind::usage, location_of(given),
                         "is a setting of a mode, and " + io::shortened(result) +
                             " is taken for a result, whose settings are its own; expected a mode "
                             "before INPUT: " +
@@ -72,9 +72,9 @@ bool is_index(const std::string& text) {
 
 /// Takes the index of a query; a label is resolved after the input is read.
 Request with_query(Request request, const Args& args) {
-    const Given* const given = args.find("token");
+    const FlagValue* const given = args.find("token");
     if (given == nullptr) return request;
-    request.places["token"] = place_of(*given);
+    request.locations["token"] = location_of(*given);
     if (is_index(given->text)) request.settings.token = args.whole("token");
     return request;
 }
@@ -122,7 +122,7 @@ constexpr Option explain_options[] = {
      .letter = 'f'},
 };
 
-constexpr OwnHelp explain_help[] = {
+constexpr HelpOverride explain_help[] = {
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};
 

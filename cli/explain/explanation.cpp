@@ -118,7 +118,7 @@ std::string Explanation::key_label(std::size_t key) const {
 
 std::string Explanation::source_of(const std::string& key) const {
     if (request.has(key)) {
-        std::string place = io::one_line(place_of(request, key));
+        std::string place = io::one_line(location_of(request, key));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
         // named only once.
         const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");

@@ -8,7 +8,7 @@
 
 #include "cli/explain/recompute.hpp"
 #include "cli/explain/token_label.hpp"
-#include "cli/request/result_plan.hpp"
+#include "cli/output/result_plan.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "io/read/result_view.hpp"
@@ -30,7 +30,7 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
     const std::size_t first = plan.first_query;
     const std::size_t query = chosen.value_or(source.has_one_query ? first : plan.middle_query());
     if (query >= first && query - first < plan.rows) return query;
-    throw Error(ErrorKind::usage, place_of(request, "token"),
+    throw Error(ErrorKind::usage, location_of(request, "token"),
                 source.file + " has " +
                     (source.has_one_query ? "query " + std::to_string(first) + " alone"
                                           : "queries 0 to " + std::to_string(plan.rows - 1)) +
@@ -90,7 +90,7 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
     source.file = view.place();
     source.digits = number_in_config(view.head(), "precision");
     source.has_one_query = request.settings.token.has_value();
-    at_places(request, [&] {
+    at_locations(request, [&] {
         const std::size_t query =
             query_in(source,
                      token_label.empty()

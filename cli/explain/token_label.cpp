@@ -50,7 +50,7 @@ std::size_t token_labelled(const std::string& label, const Request& request) {
     if (found.empty())
         found = matching([&](std::string_view token) { return trimmed(token) == trimmed(label); });
     if (found.size() == 1) return found[0];
-    const std::string place = place_of(request, "token");
+    const std::string place = location_of(request, "token");
     if (tokens.empty())
         throw Error(ErrorKind::usage, place,
                     "the tokens have no labels; expected an integer from 0");

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
+#include "cli/question/model_source.hpp"
 #include "cli/request/document.hpp"
-#include "cli/request/failure.hpp"
-#include "cli/request/model_input.hpp"
+#include "cli/request/error_report.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -227,7 +227,7 @@ private:
         try {
             apply_document(builder, *file.document, file.place, is_operand_of);
         } catch (const Error&) {
-            const Failure failure = current_failure(true);
+            const ErrorReport failure = current_error(true);
             found_.problem = failure.where + ": " + failure.message;
         }
     }

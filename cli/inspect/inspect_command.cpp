@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/inspect/inspect.hpp"
-#include "cli/request/missing_input.hpp"
-#include "cli/request/notes.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/inspect/inspect.hpp"
+#include "cli/question/model_source.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/failure.hpp"
-#include "cli/request/model_input.hpp"
+#include "cli/request/error_report.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
@@ -65,14 +65,14 @@ public:
         const ModelLayer& layer = choose(number);
         request_.settings.mode = mode_for(file_, layer);
         request_.layer = layer.number;
-        request_.places["weights"] = path_;
+        request_.locations["weights"] = path_;
         request_.operand_files["weights"] = path_;
         if (has_norm(layer)) request_.pre_norm = true;
         describe(layer);
         try {
-            at_places(request_, [&] { take_settings(layer); });
+            at_locations(request_, [&] { take_settings(layer); });
         } catch (const Error&) {
-            const Failure failure = current_failure();
+            const ErrorReport failure = current_error();
             found_.problem = failure.where + ": " + failure.message;
         }
         found_.model = std::make_shared<const ordered_json>(std::move(model_));
@@ -123,8 +123,8 @@ private:
     }
 
     void take_settings(const ModelLayer& layer) {
-        ModelInput input = path_.empty() ? ModelInput(request_, models_, file_)
-                                         : ModelInput(request_, models_, whole_path());
+        ModelSource input = path_.empty() ? ModelSource(request_, models_, file_)
+                                          : ModelSource(request_, models_, whole_path());
         request_ = input.with_model(request_);
         const auto norm = input.read_norm(request_);
         if (norm) model_["norm"] = norm->is_rms ? "RMSNorm" : "LayerNorm";

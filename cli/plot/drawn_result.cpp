@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/labels.hpp"
-#include "cli/request/result_plan.hpp"
+#include "cli/output/result_plan.hpp"
+#include "cli/question/labels.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/output/pictures.hpp"
 #include "cli/plot/heads.hpp"
 #include "cli/plot/layers.hpp"
-#include "cli/request/pictures.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
@@ -42,7 +42,7 @@ void check_axes(const io::Report& report, const PlotRequest& request, const Axis
                     std::to_string(io::shape_of(report.arrays.front()).size()));
 }
 
-/// Given labels must fit one of the last axes of a drawn array.
+/// FlagValue labels must fit one of the last axes of a drawn array.
 void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& drawing,
                  const PlotRequest& request) {
     const auto check = [&](const char* flag, const std::vector<std::string>& words,

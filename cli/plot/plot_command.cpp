@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/plot/plot.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/missing_input.hpp"
-#include "cli/request/notes.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/read/input_file.hpp"
@@ -108,7 +108,7 @@ constexpr Option plot_options[] = {
      .help = io::color_scale_help},
 };
 
-constexpr OwnHelp daily[] = {
+constexpr HelpOverride daily[] = {
     {"output", "draw as .svg, .png or .html, by the name"},
     {"array", "arrays to draw, or all"},
     {"head", "draw these heads, from 0 (default all)"},

@@ -62,11 +62,11 @@ private:
             } else if (is_weights || (is_operand && document_.holds_array(member))) {
                 if (request().keeps_flag(member.key)) continue;
                 builder_.request.operand_files.erase(member.key);
-                builder_.request.places[member.key] = Place(member.begin);
+                builder_.request.locations[member.key] = Location(member.begin);
                 arrays_.members[member.key] = &member;
             } else {
                 builder_.apply_key(member.key, document_.read_value(member),
-                                   Place(member.key_offset, document_.text(member)));
+                                   Location(member.key_offset, document_.text(member)));
             }
         }
     }
@@ -76,7 +76,7 @@ private:
         check_mode();
         if (const io::JsonMember* id = document_.find("id")) take_id(*id);
         const io::JsonMember* vectors = document_.find("context_vectors");
-        builder_.request.places["inputs"] = place_;
+        builder_.request.locations["inputs"] = place_;
         if (!row_of(request().settings.mode).projects) return;  // takes no inputs
         if (vectors == nullptr)
             throw Error(ErrorKind::input, place_,
@@ -128,7 +128,7 @@ private:
 
     /// Stores a matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
-        builder_.request.places["inputs"] = Place(member.begin);
+        builder_.request.locations["inputs"] = Location(member.begin);
         if (document_.holds_array(member)) {
             arrays_.members["inputs"] = &member;
             return;

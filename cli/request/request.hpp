@@ -48,10 +48,10 @@ inline constexpr Names<WeightsLayout, 2> weights_layout_names{
 
 /// The location of a setting: "--heads 5" for a flag, "request.json:1:9: heads 5" in the request's
 /// document. The latter is formatted only when an error needs it.
-struct Place {
-    Place() = default;
-    Place(std::string words) : text(std::move(words)) {}
-    Place(std::size_t at, std::string_view value_text = {})
+struct Location {
+    Location() = default;
+    Location(std::string words) : text(std::move(words)) {}
+    Location(std::size_t at, std::string_view value_text = {})
         : in_document(true), offset(at), value(value_text) {}
 
     std::string text;
@@ -113,9 +113,10 @@ struct Request {
     std::vector<std::string> tokens;
     std::vector<std::string> context_tokens;  ///< the same for the context or the key
 
-    std::vector<Given> waiting;  ///< environment flags, until the mode is known
-    std::map<std::string, Place, std::less<>> places;  ///< the location of each setting, by key
-    std::shared_ptr<const io::Source> document;        ///< of the locations, or null
+    std::vector<FlagValue> deferred;  ///< environment flags, until the mode is known
+    std::map<std::string, Location, std::less<>>
+        locations;                               ///< the location of each setting, by key
+    std::shared_ptr<const io::Source> document;  ///< of the locations, or null
 
     io::Access access;  ///< to all files that it names; files named in its document must be regular
 
@@ -124,11 +125,13 @@ struct Request {
     bool has_mode = true;   ///< else the document must specify it
     bool no_files = false;  ///< the document must not name files
 
-    bool has(std::string_view setting) const { return places.contains(setting); }
+    bool wants_pictures() const { return heatmap || !plot.empty(); }
+
+    bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.
     bool keeps_flag(std::string_view setting) const {
-        const auto place = places.find(setting);
-        return place != places.end() && !place->second.is_default && !of_batch;
+        const auto place = locations.find(setting);
+        return place != locations.end() && !place->second.is_default && !of_batch;
     }
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 
@@ -147,21 +150,21 @@ bool is_from_flag(const Request& request, std::string_view key);
 io::Access access_to(const Request& request, std::string_view key);
 
 /// The location of the setting `key` as errors show it.
-std::string text_of(const Request& request, const std::string& key, const Place& place);
+std::string text_of(const Request& request, const std::string& key, const Location& place);
 
 /// The request with all locations as text, so that the document can be freed.
 Request without_document(Request request);
 
 /// The name of the setting or operand `key` in errors: its location, or the flag that would set it.
-std::string place_of(const Request& request, const std::string& key);
+std::string location_of(const Request& request, const std::string& key);
 
 /// Returns the result of `act`. A SettingError becomes an Error at the setting's location.
 template <class Act>
-decltype(auto) at_places(const Request& request, const Act& act) {
+decltype(auto) at_locations(const Request& request, const Act& act) {
     try {
         return act();
     } catch (const SettingError& error) {
-        throw Error(error.kind(), place_of(request, error.where()), error.what());
+        throw Error(error.kind(), location_of(request, error.where()), error.what());
     }
 }
 

@@ -23,7 +23,7 @@ void store_at(RequestBuilder& builder, const Option& option, const json& value, 
               const std::string& place) {
     const std::string problem = store(builder.request, option, value);
     if (!problem.empty()) throw Error(kind, place, problem);
-    builder.request.places[option.key] = place;
+    builder.request.locations[option.key] = place;
 }
 
 [[noreturn]] void refuse_second_input(const std::string& word, bool has_text) {
@@ -45,27 +45,27 @@ std::vector<std::string> known_keys(Mode mode) {
     return keys;
 }
 
-void apply_flag(RequestBuilder& builder, const Given& given) {
+void apply_flag(RequestBuilder& builder, const FlagValue& given) {
     const Option& option = *given.option;
     if (io::find_invalid_utf8(given.text) != std::string::npos)
         throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
     if (given.text.find('\0') != std::string::npos)
-        throw Error(ErrorKind::usage, place_of(given), "a zero character; expected none");
-    store_at(builder, option, value_of(option, given.text), ErrorKind::usage, place_of(given));
-    builder.request.places[option.key].is_default = given.giver != Giver::command_line;
+        throw Error(ErrorKind::usage, location_of(given), "a zero character; expected none");
+    store_at(builder, option, value_of(option, given.text), ErrorKind::usage, location_of(given));
+    builder.request.locations[option.key].is_default = given.giver != Origin::command_line;
 }
 
 }  // namespace
 
 Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
-    for (const Given& given : args.given) {
+    for (const FlagValue& given : args.given) {
         const Option& option = *given.option;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
         // Environment flags apply to all modes, and a record may specify its mode.
-        if (given.giver == Giver::environment)
-            builder.request.waiting.push_back(given);
+        if (given.giver == Origin::environment)
+            builder.request.deferred.push_back(given);
         else
             apply_flag(builder, given);
     }
@@ -75,17 +75,17 @@ Request with_flags(Request request, const Args& args) {
 
 void RequestBuilder::apply_deferred() {
     const Modes here = in(request.settings.mode);
-    for (const Given& given : request.waiting)
+    for (const FlagValue& given : request.deferred)
         if ((given.option->modes & here) != 0 && !request.has(given.option->key))
             apply_flag(*this, given);
-    request.waiting.clear();
+    request.deferred.clear();
 }
 
-void RequestBuilder::apply_key(const std::string& key, const json& value, const Place& place) {
+void RequestBuilder::apply_key(const std::string& key, const json& value, const Location& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
     const auto fail = [&](const std::string& message) {
-        Place key_place = place;
+        Location key_place = place;
         key_place.value = {};
         throw Error(ErrorKind::usage, text_of(request, key, key_place), message);
     };
@@ -105,7 +105,7 @@ void RequestBuilder::apply_key(const std::string& key, const json& value, const 
     const std::string problem =
         has_zero ? "a zero character; expected none" : store(request, *option, value);
     if (!problem.empty()) throw Error(ErrorKind::usage, text_of(request, key, place), problem);
-    request.places[key] = place;
+    request.locations[key] = place;
 }
 
 void RequestBuilder::apply_value(const std::string& key, const json& value,
@@ -118,7 +118,7 @@ void RequestBuilder::apply_tokens(const json& value, const std::string& place) {
 }
 
 void check_defaults(const Request& request) {
-    for (const auto& [key, place] : request.places) {
+    for (const auto& [key, place] : request.locations) {
         const Option* option = find_option(key);
         if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
             throw Error(ErrorKind::usage, text_of(request, key, place),

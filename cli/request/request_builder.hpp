@@ -18,7 +18,7 @@ struct RequestBuilder {
 
     /// Stores the value of a request document's key, unless a flag has set the option. `place` is
     /// the key's location. Errors: kind usage; an unknown key names the nearest known one.
-    void apply_key(const std::string& key, const nlohmann::json& value, const Place& place);
+    void apply_key(const std::string& key, const nlohmann::json& value, const Location& place);
 
     /// Stores a value that a model or attn wrote at `place`. Errors: kind input.
     void apply_value(const std::string& key, const nlohmann::json& value, const std::string& place);

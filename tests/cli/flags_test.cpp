@@ -222,7 +222,7 @@ TEST_CASE(
     // Of all the environment's flags those of the mode, and nothing of another command.
     CHECK(json::parse(context_of({"multihead", "x.json"}))["heads"] == 2);
     CHECK(parsed({"batch"}).whole("jobs") == 3);
-    for (const Given& given : parsed({"batch"}).given)
+    for (const FlagValue& given : parsed({"batch"}).given)
         CHECK(given.option->key != std::string("format"));
     CHECK(parsed({"compare", "a", "b"}).given.empty());
     RequestBuilder builder{make_request(parsed({"self", "x.json", "--d-out", "7"}))};

@@ -9,11 +9,11 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
-#include "cli/request/output.hpp"
-#include "cli/request/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/sample.hpp"

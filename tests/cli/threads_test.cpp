@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "cli/batch/batch.hpp"
+#include "cli/output/output.hpp"
 #include "cli/plot/plot.hpp"
-#include "cli/request/output.hpp"
-#include "cli/request/question.hpp"
+#include "cli/question/question.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/result_view.hpp"
 #include "tests/support/kernel_check.hpp"

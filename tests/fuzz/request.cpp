@@ -9,10 +9,10 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/output.hpp"
-#include "cli/request/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/json_document.hpp"
@@ -134,8 +134,8 @@ std::string settled(const std::vector<std::string>& words, bool& fails) {
 void require_same_as_file(const Args& args) {
     json flags = json::object();
     std::vector<std::string> from_line{std::string(args.command->name)};
-    for (const Given& given : args.given) {
-        if (given.giver != Giver::command_line) return;
+    for (const FlagValue& given : args.given) {
+        if (given.giver != Origin::command_line) return;
         const std::string flag = flag_of(*given.option);
         if (is_boolean(*given.option)) {
             flags[given.option->key] = given.text == "true";
@@ -219,7 +219,7 @@ void parse_flag_file(std::string_view bytes) {
     error_of([&] {
         const Args args = parsed({std::string(command.name), "--config", "flags.json"});
         std::set<std::string> keys;
-        for (const Given& given : args.given)
+        for (const FlagValue& given : args.given)
             require(keys.insert(given.option->key).second, "a flag is given once");
         if (command.mode != nullptr) config_of(make_request(args));
     });

@@ -179,7 +179,7 @@ json object_of(const json& members) {
             {"additionalProperties", false}};
 }
 
-/// How the arrays of a result are laid out (cli/request/head.hpp).
+/// How the arrays of a result are laid out (cli/output/head.hpp).
 json layout_schema() {
     json masks = json::array(), arrays = json::object();
     for (const MaskRow& row : mask_rows()) masks.push_back(row.key);

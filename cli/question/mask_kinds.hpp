@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/request/operand_rules.hpp"
+#include "cli/question/operand_specs.hpp"
 #include "cli/request/request.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/number_array.hpp"
@@ -12,14 +12,14 @@
 namespace attn::cli {
 
 /// Does not guess whether a mask of 0 and 1 is boolean if its format or type cannot specify it.
-class NumericMasks {
+class MaskKinds {
 public:
-    NumericMasks(const Request& request, Operands& operands)
+    MaskKinds(const Request& request, Operands& operands)
         : request_(request), operands_(operands) {}
 
     /// Stores a mask as an operand; `file` is null for a mask in the request. Errors: kind usage if
     /// the mask may be boolean or additive.
-    void take(const OperandRule& rule, io::NumberArray read, const io::InputFile* file = nullptr);
+    void take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file = nullptr);
 
     /// Call this after all masks are taken. It does nothing if one of them is boolean. With
     /// mask_true, masks of 0 and 1 become boolean. Without it, they stay additive; returns notes on
@@ -28,7 +28,7 @@ public:
 
 private:
     struct Taken {
-        const OperandRule* rule;
+        const OperandSpec* rule;
         std::string file;  // empty for a mask in the request
     };
     std::string place_of_mask(const Taken& mask) const;

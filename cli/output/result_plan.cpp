@@ -1,4 +1,4 @@
-#include "cli/request/result_plan.hpp"
+#include "cli/output/result_plan.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/output/head.hpp"
+#include "cli/question/operand_specs.hpp"
 #include "cli/request/array_hints.hpp"
-#include "cli/request/head.hpp"
-#include "cli/request/operand_rules.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -39,7 +39,7 @@ public:
         OperandShapes shapes;
         const bool projects = row_of(mode).projects;
         if (projects) shapes.inputs = required("inputs", 2, 3);
-        for (const OperandRule& rule : operand_rules()) {
+        for (const OperandSpec& rule : operand_rules()) {
             if ((rule.modes & in(mode)) == 0) continue;
             Shape& shape = shapes.*shape_of(rule.key);
             shape = rule.required

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/request/input.hpp"
-#include "cli/request/model_input.hpp"
+#include "cli/question/input.hpp"
+#include "cli/question/model_source.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
@@ -27,9 +27,9 @@ struct ReadOperands {
 
 /// The sources of operands that have no file of their own.
 struct OperandSources {
-    const Input* input = nullptr;       ///< null if it is not read
-    const ModelInput* model = nullptr;  ///< null without weights
-    double text_bytes = 0;              ///< bytes of the text of INPUT that is in memory meanwhile
+    const Input* input = nullptr;        ///< null if it is not read
+    const ModelSource* model = nullptr;  ///< null without weights
+    double text_bytes = 0;               ///< bytes of the text of INPUT that is in memory meanwhile
 };
 
 /// Reads every array of the request's question. Errors: kinds usage, input, shape and io.

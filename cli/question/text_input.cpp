@@ -1,4 +1,4 @@
-#include "cli/request/text_input.hpp"
+#include "cli/question/text_input.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ constexpr std::uint64_t default_embed_dim = 3;
 void check_table_size(const Request& request, std::size_t words) {
     constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
     if (*request.vocab_size > largest / *request.embed_dim)
-        throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
+        throw Error(ErrorKind::usage, location_of(request, "vocab_size"),
                     "an embedding of " + std::to_string(*request.vocab_size) + " x " +
                         std::to_string(*request.embed_dim) + " numbers; expected at most " +
                         std::to_string(largest) + " in all");
@@ -45,7 +45,7 @@ bool is_known(std::string_view name) {
 Request with_text(Request request) {
     if (request.example) {
         if (!is_known(*request.example))
-            throw Error(ErrorKind::usage, place_of(request, "example"),
+            throw Error(ErrorKind::usage, location_of(request, "example"),
                         "unknown; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
         if (!example.text.empty()) request.text = example.text;
@@ -64,10 +64,10 @@ TextInput read_text(const Request& request) {
     }
     Words words = split_words(*request.text);
     if (words.tokens.empty())
-        throw Error(ErrorKind::input, place_of(request, "text"),
+        throw Error(ErrorKind::input, location_of(request, "text"),
                     "no word in it; expected at least one");
     if (*request.vocab_size < words.vocabulary)
-        throw Error(ErrorKind::usage, place_of(request, "vocab_size"),
+        throw Error(ErrorKind::usage, location_of(request, "vocab_size"),
                     "the text has " + std::to_string(words.vocabulary) +
                         " different words; expected at least as many");
     check_table_size(request, words.tokens.size());

@@ -1,4 +1,4 @@
-#include "cli/request/failure.hpp"
+#include "cli/request/error_report.hpp"
 
 #include <exception>
 #include <new>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int bad_usage = 2, bad_input = 3, bad_file = 4, internal_fault = 70;
 
-Failure failure_of(const Error& error, std::string where) {
+ErrorReport failure_of(const Error& error, std::string where) {
     switch (error.kind()) {
         case ErrorKind::usage: return {"usage", std::move(where), error.what(), bad_usage};
         case ErrorKind::unsupported:
@@ -27,13 +27,13 @@ Failure failure_of(const Error& error, std::string where) {
 
 }  // namespace
 
-Failure current_failure(bool in_batch) {
+ErrorReport current_error(bool in_batch) {
     try {
         throw;
     } catch (const SettingError& error) {
-        return failure_of(error, place_of({}, error.where()));
+        return failure_of(error, location_of({}, error.where()));
     } catch (const io::MissingFile& error) {
-        Failure failure = failure_of(error, error.where());
+        ErrorReport failure = failure_of(error, error.where());
         if (!in_batch) failure.message = io::about_missing_file(error.where());
         return failure;
     } catch (const Error& error) {

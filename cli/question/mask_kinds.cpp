@@ -1,4 +1,4 @@
-#include "cli/request/numeric_masks.hpp"
+#include "cli/question/mask_kinds.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -20,7 +20,7 @@ bool is_0_or_1(const io::NumberArray& array) {
 
 }  // namespace
 
-void NumericMasks::take(const OperandRule& rule, io::NumberArray read, const io::InputFile* file) {
+void MaskKinds::take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file) {
     const Taken mask{&rule, file != nullptr ? file->name : std::string()};
     const bool has_booleans = file == nullptr || file->format->booleans;
     if (!has_booleans || read.integers) check_polarity(read, mask);
@@ -29,7 +29,7 @@ void NumericMasks::take(const OperandRule& rule, io::NumberArray read, const io:
     operands_.*rule.mask->values = std::move(read.values);
 }
 
-std::vector<std::string> NumericMasks::resolve() {
+std::vector<std::string> MaskKinds::resolve() {
     std::vector<std::string> notes;
     if (operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean) return notes;
     for (const Taken& mask : taken_)
@@ -42,11 +42,11 @@ std::vector<std::string> NumericMasks::resolve() {
     return notes;
 }
 
-std::string NumericMasks::place_of_mask(const Taken& mask) const {
-    return mask.file.empty() ? place_of(request_, mask.rule->key) : mask.file;
+std::string MaskKinds::place_of_mask(const Taken& mask) const {
+    return mask.file.empty() ? location_of(request_, mask.rule->key) : mask.file;
 }
 
-void NumericMasks::check_polarity(const io::NumberArray& read, const Taken& mask) const {
+void MaskKinds::check_polarity(const io::NumberArray& read, const Taken& mask) const {
     if (request_.settings.mask_true) return;
     if (holds_1(read.values) && !read.boolean && is_0_or_1(read))
         throw Error(ErrorKind::usage, place_of_mask(mask),

@@ -1,4 +1,4 @@
-#include "cli/request/output.hpp"
+#include "cli/output/output.hpp"
 
 #include <unistd.h>
 
@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "cli/request/answer_cost.hpp"
+#include "cli/output/answer_cost.hpp"
+#include "cli/output/head.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/question/labels.hpp"
 #include "cli/request/config.hpp"
-#include "cli/request/head.hpp"
-#include "cli/request/labels.hpp"
-#include "cli/request/pictures.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
@@ -32,7 +32,7 @@ namespace {
 void check_style(const Request& request) {
     const auto require = [&](const char* key, bool is_given, bool applies, const char* formats) {
         if (is_given && !applies)
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, location_of(request, key),
                         std::string("requires ") + formats);
     };
     const io::OutputFormat& format = *request.format;
@@ -45,7 +45,7 @@ void check_style(const Request& request) {
 
 const io::OutputFormat& format_of_weights(const Request& request) {
     return *named_format(io::output_formats,
-                         {request.save_weights, place_of(request, "save_weights"),
+                         {request.save_weights, location_of(request, "save_weights"),
                           "names no format that holds several arrays"},
                          true, &io::OutputFormat::holds_weights);
 }
@@ -62,7 +62,7 @@ io::LayerName saved_layer(const Request& request, const Plan& plan) {
 
 io::Report weights_report(const Request& request, const Plan& plan, const Result& result) {
     if (!result.weights)
-        throw Error(ErrorKind::usage, place_of(request, "save_weights"),
+        throw Error(ErrorKind::usage, location_of(request, "save_weights"),
                     "init none has no parameters; expected another init, or --weights");
     io::Report report;
     report.head.emplace_back("schema", io::value_text(schemas::weights));
@@ -78,7 +78,7 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
 void check_saved(const Request& request) {
     if (request.save_weights.empty()) {
         if (request.save_family != nullptr)
-            throw Error(ErrorKind::usage, place_of(request, "save_family"),
+            throw Error(ErrorKind::usage, location_of(request, "save_family"),
                         "requires --save-weights");
         return;
     }
@@ -96,9 +96,9 @@ void check_files(const Request& request) {
         for (const auto& [other_key, other] : files) {
             if (key == other_key) break;  // each pair once
             if (path.empty() || other.empty() || !io::is_same_output(path, other)) continue;
-            const std::string first = request.has(other_key) ? place_of(request, other_key)
+            const std::string first = request.has(other_key) ? location_of(request, other_key)
                                                              : std::string("standard output");
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, location_of(request, key),
                         "the same file as " + first + "; expected another");
         }
 }
@@ -110,7 +110,7 @@ void check_promise(const Request& request, const OutputName& name) {
     const io::OutputFormat* promised = promised_format(io::output_formats, name.path);
     if (promised == nullptr || promised == &format || format.write == nullptr) return;
     const bool is_one_line = promised->json && format.json && !request.pretty;
-    if (!is_one_line) refuse_format(place_of(request, "format"), name, promised->name);
+    if (!is_one_line) refuse_format(location_of(request, "format"), name, promised->name);
 }
 
 namespace {
@@ -133,9 +133,9 @@ const io::OutputFormat* format_of(const Request& request) {
     const std::string suffix = io::suffix_of_name(request.output);
     const bool is_picture = promised_format(io::picture_formats, request.output) != nullptr;
     const OutputName name{
-        request.output, place_of(request, "output"), "a result cannot be written as " + suffix,
+        request.output, location_of(request, "output"), "a result cannot be written as " + suffix,
         is_picture ? ", --plot FILE for a picture, or --format as well" : ", or --format as well"};
-    const bool by_flag = request.has("format") && place_of(request, "format").starts_with("--");
+    const bool by_flag = request.has("format") && location_of(request, "format").starts_with("--");
     if (by_flag) return check_promise(request, name), request.format;
     const io::OutputFormat* promised = request.has("format")
                                            ? promised_format(io::output_formats, name.path)
@@ -152,7 +152,7 @@ std::vector<std::string> arrays_to_write(const Request& request) {
     if (!format.one_array) return emit;
     if (!request.has("emit")) return {"context_vectors"};
     if (emit.size() != 1 || emit.front() == "all")
-        throw Error(ErrorKind::usage, place_of(request, "emit"),
+        throw Error(ErrorKind::usage, location_of(request, "emit"),
                     std::string(format.name) +
                         " holds one array; expected one name, or npz, safetensors or json");
     return emit;
@@ -177,12 +177,12 @@ OutputPlan plan_output(Request request) {
     check_files(request);
     check_pictures(request);
     if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
-        throw Error(ErrorKind::usage, place_of(request, "format"),
+        throw Error(ErrorKind::usage, location_of(request, "format"),
                     "bytes that no terminal shows; expected -o FILE, or a pipe");
     const io::OutputFormat& format = *request.format;
     OutputPlan plan{&format, arrays_to_write(request), std::nullopt};
     if (format.write != nullptr && !format.one_array) return plan;
-    if (!wants_pictures(request)) {
+    if (!request.wants_pictures()) {
         if (format.write == nullptr) plan.emit.clear();
         return plan;
     }
@@ -199,7 +199,7 @@ Request with_output(Request request, const OutputPlan& output) {
 }
 
 bool takes_streams(const Request& request) {
-    return request.format->streams && !wants_pictures(request);
+    return request.format->streams && !request.wants_pictures();
 }
 
 namespace {
@@ -228,7 +228,7 @@ io::Report report_of(const Request& request, const Plan& plan, Result result, Th
             [&](const NamedArray& array) { return array.name == request.settings.emit.front(); });
         if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
     }
-    if (!request.format->json || wants_pictures(request)) {
+    if (!request.format->json || request.wants_pictures()) {
         AxisLabels labels = axis_labels(request, plan);
         report.query_labels = std::move(labels.queries);
         report.key_labels = std::move(labels.keys);
@@ -338,7 +338,7 @@ void write_files(Answer& answer, ThreadPool& workers) {
     result.weights.reset();
     const io::Report report = report_of(request, plan, std::move(result), workers);
     std::optional<Pictures> pictures;
-    if (wants_pictures(request))
+    if (request.wants_pictures())
         pictures.emplace(request, report, blocked_cells(answer.mask, plan.heads));
     // No file appears before all are complete. Output that cannot be undone comes last.
     io::OutputFile out(request.output);
@@ -355,7 +355,7 @@ void write_files(Answer& answer, ThreadPool& workers) {
 
 void write_outputs(Answer answer, ThreadPool& workers) {
     // Writing computes streams and names parameters, which may throw errors of settings.
-    at_places(answer.question.request, [&] { write_files(answer, workers); });
+    at_locations(answer.question.request, [&] { write_files(answer, workers); });
 }
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/request/operand_rules.hpp"
+#include "cli/question/operand_specs.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +10,7 @@ constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
     key_padding_fields{&Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean};
 
 constexpr Modes anywhere = ~Modes{0};
-constexpr OperandRule rules_of_operands[] = {
+constexpr OperandSpec rules_of_operands[] = {
     {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false, LabelsOf::queries},
     {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true, LabelsOf::keys},
     {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
@@ -23,14 +23,14 @@ constexpr OperandRule rules_of_operands[] = {
 
 }  // namespace
 
-std::span<const OperandRule> operand_rules() {
+std::span<const OperandSpec> operand_rules() {
     return rules_of_operands;
 }
 
 bool is_operand(std::string_view key, Mode mode) {
     return std::any_of(
         std::begin(rules_of_operands), std::end(rules_of_operands),
-        [&](const OperandRule& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+        [&](const OperandSpec& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
 }
 
 }  // namespace attn::cli

@@ -1,13 +1,13 @@
-#include "cli/batch/alike.hpp"
+#include "cli/batch/prepared.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
 
+#include "cli/output/output.hpp"
+#include "cli/question/operands.hpp"
 #include "cli/request/document.hpp"
-#include "cli/request/operands.hpp"
-#include "cli/request/output.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
 
@@ -44,8 +44,8 @@ std::vector<std::string> cut(
 
 }  // namespace
 
-bool AlikeRecords::may_be(const io::InputFile& line, const Request& request, const Plan& plan,
-                          double memory) {
+bool Prepared::may_be(const io::InputFile& line, const Request& request, const Plan& plan,
+                      double memory) {
     const bool is_small =
         line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
     const OperandShapes& shapes = plan.operands;
@@ -53,10 +53,9 @@ bool AlikeRecords::may_be(const io::InputFile& line, const Request& request, con
            !request.is_next_layer && !shapes.weights && !shapes.norm && !shapes.has_token_ids;
 }
 
-AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
-    : request_(std::move(request)) {
+Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {
     // The values point into the text of a record, which is freed with it.
-    for (auto& [key, place] : request_.places) place.value = {};
+    for (auto& [key, place] : request_.locations) place.value = {};
     const io::JsonDocument& document = *line.document;
     const auto part_of = [&](const io::JsonMember& member) {
         if (member.key == "id") return Part::id;
@@ -73,7 +72,7 @@ AlikeRecords::AlikeRecords(const io::InputFile& line, Request request)
     }
 }
 
-void AlikeRecords::add(Plan plan) {
+void Prepared::add(Plan plan) {
     constexpr std::size_t max_plans = 64;
     Planned planned{std::move(plan), {}, 0};
     if (planned_.size() < max_plans)
@@ -82,7 +81,7 @@ void AlikeRecords::add(Plan plan) {
         planned_[oldest_++ % max_plans] = std::move(planned);
 }
 
-bool AlikeRecords::hold(const io::InputFile& line) const {
+bool Prepared::hold(const io::InputFile& line) const {
     const io::JsonDocument& document = *line.document;
     const auto is_like = [&](const Member& a, const io::JsonMember& b) {
         if (a.key != b.key) return false;
@@ -100,7 +99,7 @@ bool AlikeRecords::hold(const io::InputFile& line) const {
 }
 
 /// The start of an answer, up to its arrays. `request_.id` is the record's id.
-std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
+std::string Prepared::head_of(Planned& planned, std::string_view seed) {
     if (request_.bare) return "{\"id\":" + request_.id;
     const std::vector<std::string>& head = planned.head;
     if (head.empty()) {
@@ -117,8 +116,8 @@ std::string AlikeRecords::head_of(Planned& planned, std::string_view seed) {
     return text;
 }
 
-std::optional<io::TextBuffer> AlikeRecords::answer(const io::InputFile& line, const std::string& id,
-                                                   const Runtime& runtime) {
+std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const std::string& id,
+                                               const Runtime& runtime) {
     const io::JsonDocument& document = *line.document;
     if (request_.threads) runtime.pool.set_threads(*request_.threads);
     request_.document = line.source;

@@ -1,4 +1,4 @@
-#include "cli/request/answer_cost.hpp"
+#include "cli/output/answer_cost.hpp"
 
 #include <algorithm>
 #include <string>

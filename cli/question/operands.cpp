@@ -1,4 +1,4 @@
-#include "cli/request/operands.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -7,16 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
-#include "cli/request/discreet.hpp"
+#include "cli/question/input.hpp"
+#include "cli/question/mask_kinds.hpp"
+#include "cli/question/model_source.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/question/operand_specs.hpp"
+#include "cli/question/redact.hpp"
+#include "cli/question/text_input.hpp"
 #include "cli/request/document.hpp"
-#include "cli/request/input.hpp"
-#include "cli/request/model_input.hpp"
-#include "cli/request/notes.hpp"
-#include "cli/request/numeric_masks.hpp"
-#include "cli/request/operand_rules.hpp"
 #include "cli/request/request_builder.hpp"
 #include "cli/request/schemas.hpp"
-#include "cli/request/text_input.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_file.hpp"
@@ -40,7 +40,7 @@ public:
                 operands_.norm = model_->read_norm(request_);
             });
         if (mode().projects && request_.token_ids.empty()) read_inputs();
-        for (const OperandRule& rule : operand_rules())
+        for (const OperandSpec& rule : operand_rules())
             if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
@@ -136,12 +136,12 @@ private:
         operands_.inputs = model_->embed_token_ids(request_, past_len);
         operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
         if (request_.has("tokens")) return;
-        ModelInput::Labels labels = model_->token_labels(request_);
+        ModelSource::Labels labels = model_->token_labels(request_);
         read_.tokens = std::move(labels.tokens);
         if (!labels.note.empty()) read_.notes.push_back(std::move(labels.note));
     }
 
-    void read_operand(const OperandRule& rule) {
+    void read_operand(const OperandSpec& rule) {
         const io::JsonMember* const inline_array = member(rule.key);
         const io::StoredArray* const in_file = stored(rule.key);
         const bool is_there =
@@ -174,7 +174,7 @@ private:
         }
     }
 
-    void read_file(const OperandRule& rule, const io::ArrayRules& allowed) {
+    void read_file(const OperandSpec& rule, const io::ArrayRules& allowed) {
         const io::InputFile file = open_operand(rule.key, rule.required);
         io::CsvStyle style = request_.csv;
         if (!rule.required) style = {.has_flags = false};
@@ -243,7 +243,7 @@ private:
     void check_count(const char* key, const std::vector<std::string>& labels,
                      std::size_t count) const {
         if (labels.size() == count) return;
-        throw Error(ErrorKind::input, place_of(request_, key),
+        throw Error(ErrorKind::input, location_of(request_, key),
                     "labels for " + std::to_string(labels.size()) +
                         (labels.size() == 1 ? " token" : " tokens") + "; expected " +
                         std::to_string(count) + ", one a token");
@@ -251,12 +251,12 @@ private:
 
     const Request& request_;
     const Input* input_;
-    const ModelInput* model_;
+    const ModelSource* model_;
     double text_bytes_;
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;
-    NumericMasks masks_;
+    MaskKinds masks_;
     // The largest text, and the largest elements before rounding, of any operand's file, in bytes.
     // Operands are read one after the other.
     double largest_text_ = 0, largest_unrounded_ = 0;
@@ -276,7 +276,7 @@ std::string path_of(const Request& request, const Input* input, const std::strin
     const bool is_piped = input != nullptr && input->file.name == "<stdin>";
     if (io::split_data_path(path).file == "-") {
         if (request.of_batch || is_piped)
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, location_of(request, key),
                         request.of_batch ? "standard input in a batch; expected a file"
                                          : "standard input named twice; expected it once");
         return path;

@@ -1,4 +1,4 @@
-#include "cli/request/labels.hpp"
+#include "cli/question/labels.hpp"
 
 namespace attn::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/request/discreet.hpp"
+#include "cli/question/redact.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,7 +53,7 @@ std::string message_alone(const std::string& message) {
 
 }  // namespace
 
-void throw_discreetly(const Error& error) {
+void throw_redacted(const Error& error) {
     if (error.kind() == ErrorKind::input)
         throw Error(error.kind(), place_alone(error.where()), message_alone(error.what()));
     if (error.kind() == ErrorKind::shape || error.kind() == ErrorKind::io)

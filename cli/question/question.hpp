@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/request/input.hpp"
+#include "cli/question/input.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/cost.hpp"
 #include "core/layer/layer.hpp"

@@ -1,16 +1,15 @@
-#include "cli/request/question.hpp"
+#include "cli/question/question.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "cli/question/model_source.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/question/operands.hpp"
+#include "cli/question/redact.hpp"
+#include "cli/question/text_input.hpp"
 #include "cli/request/array_hints.hpp"
-#include "cli/request/discreet.hpp"
-#include "cli/request/model_input.hpp"
-#include "cli/request/notes.hpp"
-#include "cli/request/operands.hpp"
-#include "cli/request/pictures.hpp"
-#include "cli/request/text_input.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {
@@ -31,7 +30,7 @@ public:
         : asked_(asked), runtime_(runtime) {}
 
     Question read() {
-        return at_places(asked_.request, [this] {
+        return at_locations(asked_.request, [this] {
             if (asked_.input) count_text(*asked_.input);
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
@@ -64,19 +63,20 @@ private:
         if (request().has_file("weights")) {
             const std::string path = path_of(request(), input, "weights");
             asked_.request.operand_files["weights"] = path;
-            model_ = std::make_unique<ModelInput>(request(), runtime_.models, path);
+            model_ = std::make_unique<ModelSource>(request(), runtime_.models, path);
         } else if (input != nullptr && input->arrays.members.contains("weights")) {
             const io::JsonDocument weights(*input->file.source,
                                            *input->arrays.members.at("weights"));
-            model_ = std::make_unique<ModelInput>(
-                request(), runtime_.models, io::arrays_of(weights, place_of(request(), "weights")));
+            model_ = std::make_unique<ModelSource>(
+                request(), runtime_.models,
+                io::arrays_of(weights, location_of(request(), "weights")));
         } else {
             return check_no_model(request());
         }
         asked_.request = model_->with_model(request());
         for (const char* key : {"init", "rng_skip"})
             if (request().has(key))
-                throw Error(ErrorKind::usage, place_of(request(), key),
+                throw Error(ErrorKind::usage, location_of(request(), key),
                             "nothing is drawn, since weights are given; expected none");
     }
 
@@ -88,7 +88,7 @@ private:
         auto& [request, operands, notes, text_bytes, text_bytes_while_reading] = question;
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
-        for (auto& [key, file] : read.files) request.places[key] = std::move(file);
+        for (auto& [key, file] : read.files) request.locations[key] = std::move(file);
         if (!request.of_batch) request = without_document(std::move(request));
         text_bytes = text_bytes_ + bytes_of(request.tokens) + bytes_of(request.context_tokens);
         text_bytes_while_reading = text_bytes_while_reading_ + read.text_bytes_while_reading;
@@ -97,7 +97,7 @@ private:
 
     RequestWithInput& asked_;
     const Runtime& runtime_;
-    std::unique_ptr<ModelInput> model_;
+    std::unique_ptr<ModelSource> model_;
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
 };
 
@@ -110,7 +110,7 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
 PlannedQuestion plan_question(Question question, const PlanOptions& options) {
     // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     const auto threads = question.request.threads.value_or(processors());
-    Plan plan = at_places(question.request, [&] {
+    Plan plan = at_locations(question.request, [&] {
         check_array_names(options.emit ? *options.emit : question.request.settings.emit);
         return make_plan(std::move(question.request.settings), shapes_of(question.operands),
                          options);
@@ -119,7 +119,7 @@ PlannedQuestion plan_question(Question question, const PlanOptions& options) {
     cost.memory = question.text_bytes +
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
     cost.answer_memory += question.text_bytes;
-    at_places(question.request, [&] { require_memory(plan, cost); });
+    at_locations(question.request, [&] { require_memory(plan, cost); });
     question.request.settings = plan.config;
     std::string note = note_of_packed_heads(question.request, plan);
     if (!note.empty()) question.notes.push_back(std::move(note));
@@ -130,8 +130,8 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
     Question& question = planned.question;
     Plan& plan = planned.plan;
     std::optional<Mask> mask;
-    if (wants_pictures(question.request)) mask = mask_of(plan, question.operands);
-    Result result = at_places(question.request, [&] {
+    if (question.request.wants_pictures()) mask = mask_of(plan, question.operands);
+    Result result = at_locations(question.request, [&] {
         return compute(plan, std::move(question.operands), runtime.pool);
     });
     return {std::move(question), std::move(plan), std::move(result), std::move(mask)};

@@ -1,4 +1,4 @@
-#include "cli/request/pictures.hpp"
+#include "cli/output/pictures.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <functional>
 #include <numeric>
 
-#include "cli/request/output_name.hpp"
+#include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/output_file.hpp"
@@ -62,26 +62,22 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
     return *named_format(io::picture_formats, {path, where, "names no format of pictures"}, true);
 }
 
-bool wants_pictures(const Request& request) {
-    return request.heatmap || !request.plot.empty();
-}
-
 void check_pictures(const Request& request) {
-    if (!wants_pictures(request))
+    if (!request.wants_pictures())
         for (const char* key : {"plot_array", "color_scale"})
             if (request.has(key))
-                throw Error(ErrorKind::usage, place_of(request, key),
+                throw Error(ErrorKind::usage, location_of(request, key),
                             "requires --heatmap or --plot");
-    if (!request.plot.empty()) picture_format(request.plot, place_of(request, "plot"));
-    if (request.format->write == nullptr && !wants_pictures(request) &&
+    if (!request.plot.empty()) picture_format(request.plot, location_of(request, "plot"));
+    if (request.format->write == nullptr && !request.wants_pictures() &&
         request.save_weights.empty())
-        throw Error(ErrorKind::usage, place_of(request, "format"),
+        throw Error(ErrorKind::usage, location_of(request, "format"),
                     "leaves nothing to write; requires --heatmap, --plot or --save-weights");
-    if (request.format->write == nullptr && !wants_pictures(request) && request.has("emit"))
-        throw Error(ErrorKind::usage, place_of(request, "emit"),
+    if (request.format->write == nullptr && !request.wants_pictures() && request.has("emit"))
+        throw Error(ErrorKind::usage, location_of(request, "emit"),
                     "format none writes no array; requires --heatmap or --plot, or another format");
     if (request.format->write == nullptr && request.output != "-")
-        throw Error(ErrorKind::usage, place_of(request, "output"),
+        throw Error(ErrorKind::usage, location_of(request, "output"),
                     "format none writes nothing; expected no file, or another format");
 }
 
@@ -147,9 +143,9 @@ Pictures::Pictures(const Request& request, const io::Report& report,
                    const io::IsBlocked& is_blocked)
     : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::automatic);
-    const std::string where = place_of(request, request.has("plot_array") ? "plot_array"
-                                                : request.heatmap         ? "heatmap"
-                                                                          : "plot");
+    const std::string where = location_of(request, request.has("plot_array") ? "plot_array"
+                                                   : request.heatmap         ? "heatmap"
+                                                                             : "plot");
     if (!request.plot.empty()) {
         const io::PictureFormat& format = picture_format(request.plot, where);
         const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);

@@ -19,8 +19,6 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
 /// Whether the array has rank 2 to 4, or 5 with layers.
 bool can_be_drawn(const NamedArray& array);
 
-bool wants_pictures(const Request& request);
-
 /// Errors: kind usage for settings that would have no effect, and for a plot without a known
 /// suffix.
 void check_pictures(const Request& request);

@@ -1,13 +1,13 @@
-#include "cli/request/model_input.hpp"
+#include "cli/question/model_source.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/required_settings.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/request/required_settings.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"
 #include "io/file/path.hpp"
@@ -103,7 +103,7 @@ void open_model_files(const Request& request, io::LoadedModels& files, const std
     });
 }
 
-ModelInput::ModelInput(const Request& request, io::LoadedModels& files, const std::string& path)
+ModelSource::ModelSource(const Request& request, io::LoadedModels& files, const std::string& path)
     : files_(files) {
     const std::string whole = file_in_folder(path);
     const io::DataPath parts = io::split_data_path(whole);
@@ -114,12 +114,12 @@ ModelInput::ModelInput(const Request& request, io::LoadedModels& files, const st
     find_layer(request, parts.array);
 }
 
-ModelInput::ModelInput(const Request& request, io::LoadedModels& files, io::ArrayFile file)
+ModelSource::ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file)
     : files_(files), file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
     find_layer(request, "");
 }
 
-void ModelInput::find_layer(const Request& request, const std::string& prefix) {
+void ModelSource::find_layer(const Request& request, const std::string& prefix) {
     io::LayerQuery query{request.family, request.layer, prefix, std::nullopt};
     if (request.weights_layout) query.in_out = *request.weights_layout == WeightsLayout::in_out;
     try {
@@ -136,7 +136,7 @@ void ModelInput::find_layer(const Request& request, const std::string& prefix) {
 }
 
 /// config.json next to the weights, regardless of --model-config; empty if there is none.
-std::string ModelInput::folder_config() const {
+std::string ModelSource::folder_config() const {
     if (path_.empty() || path_ == "-") return "";
     std::string path = io::path_beside(path_, "config.json");
     return io::path_exists(path) ? path : "";
@@ -144,7 +144,7 @@ std::string ModelInput::folder_config() const {
 
 /// The error of the model type in the folder's config, for this family; empty if there is none, or
 /// if the config cannot be read.
-std::string ModelInput::type_problem(const Request& request, const io::Family* family) const {
+std::string ModelSource::type_problem(const Request& request, const io::Family* family) const {
     const std::string path = folder_config();
     if (path.empty()) return "";
     try {
@@ -158,7 +158,7 @@ std::string ModelInput::type_problem(const Request& request, const io::Family* f
     }
 }
 
-Request ModelInput::with_model(Request asked) {
+Request ModelSource::with_model(Request asked) {
     RequestBuilder builder{std::move(asked)};
     const Request& request = builder.request;
     const io::Family& family = *layer_.family;
@@ -180,7 +180,7 @@ Request ModelInput::with_model(Request asked) {
             &io::read_model_config(store, *file_, layer_, config_path,
                                    *files_.config(config_path, access_to(request, "model_config")));
     else if (request.model_config && *request.model_config != "none")
-        throw Error(ErrorKind::usage, place_of(request, "model_config"),
+        throw Error(ErrorKind::usage, location_of(request, "model_config"),
                     "family " + std::string(family.name) + " has no config; expected none");
     if (type_ != nullptr && type_->has_padding_positions && !wants_offset)
         padding_id_ = *request.position_offset - 1;
@@ -198,14 +198,14 @@ Request ModelInput::with_model(Request asked) {
         return std::move(builder.request);
     for (const char* key : {"norm", "norm_eps"})
         if (key == std::string("norm") ? wants_norm : wants_eps)
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, location_of(request, key),
                         "requires --pre-norm or --token-ids");
     builder.request.norm_eps.reset();
     return std::move(builder.request);
 }
 
 /// A config that --model-config replaces still determines which embeddings and norms the model has.
-void ModelInput::check_folder_type(const Request& request) {
+void ModelSource::check_folder_type(const Request& request) {
     const std::string problem = type_problem(request, layer_.family);
     is_supported_ = problem.empty();
     const bool uses_model = request.pre_norm.value_or(false) || !request.token_ids.empty();
@@ -216,19 +216,19 @@ void ModelInput::check_folder_type(const Request& request) {
                         "--model-config is)");
 }
 
-void ModelInput::check_embedding_flags(const Request& request) const {
+void ModelSource::check_embedding_flags(const Request& request) const {
     for (const char* key : {"position_offset", "embedding_scale"})
         if (request.has(key) && request.token_ids.empty())
-            throw Error(ErrorKind::usage, place_of(request, key), "requires --token-ids");
+            throw Error(ErrorKind::usage, location_of(request, key), "requires --token-ids");
     if (request.has("position_offset") && layer_.family->embedding.positions.empty())
-        throw Error(ErrorKind::usage, place_of(request, "position_offset"),
+        throw Error(ErrorKind::usage, location_of(request, "position_offset"),
                     "family " + std::string(layer_.family->name) +
                         " has no table of positions; expected no offset");
 }
 
 /// The settings determine the rotation; frequencies in the file that contradict them are an error.
-void ModelInput::check_rope(const Request& request, bool wants_other_angles,
-                            bool wants_dims) const {
+void ModelSource::check_rope(const Request& request, bool wants_other_angles,
+                             bool wants_dims) const {
     const Settings& s = request.settings;
     if (!s.rope) return;
     const std::size_t head =
@@ -241,7 +241,7 @@ void ModelInput::check_rope(const Request& request, bool wants_other_angles,
 
 /// The shapes of the layer's weights. Errors: kind input if the request requires other shapes, as a
 /// config that was printed for other weights does.
-std::map<std::string, std::string> ModelInput::checked_shapes(const Request& request) const {
+std::map<std::string, std::string> ModelSource::checked_shapes(const Request& request) const {
     std::map<std::string, std::string> found;
     for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
         io::append_json(found[name], shape);
@@ -254,13 +254,13 @@ std::map<std::string, std::string> ModelInput::checked_shapes(const Request& req
         for (const auto* shapes : {&std::as_const(found), &*wanted})
             for (const auto& [name, shape] : *shapes)
                 if (shape_in(found, name) != shape_in(*wanted, name))
-                    throw Error(ErrorKind::input, place_of(request, "weights_shapes"),
+                    throw Error(ErrorKind::input, location_of(request, "weights_shapes"),
                                 "the weights have " + shape_in(found, name) + " for \"" + name +
                                     "\"; expected " + shape_in(*wanted, name));
     return found;
 }
 
-AnyLayerWeights ModelInput::read_weights(const Request& request) const {
+AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     const std::size_t heads = request.settings.heads.value_or(1);
     const auto read = [&] {
         return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
@@ -279,9 +279,9 @@ AnyLayerWeights ModelInput::read_weights(const Request& request) const {
     return files_.weights(key, read);
 }
 
-Array<double> ModelInput::embed_token_ids(const Request& request, std::size_t past_len) const {
+Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
     if (layer_.number.value_or(0) != 0)
-        throw Error(ErrorKind::usage, place_of(request, "token_ids"),
+        throw Error(ErrorKind::usage, location_of(request, "token_ids"),
                     "layer " + std::to_string(*layer_.number) +
                         " takes hidden states, which need the layers before it; expected layer 0, "
                         "or INPUT");
@@ -294,21 +294,21 @@ Array<double> ModelInput::embed_token_ids(const Request& request, std::size_t pa
 
 /// Padding tokens have their own position and are not counted, which is not supported. With
 /// --position-offset they are tokens like the others.
-void ModelInput::check_padding(const Request& request) const {
+void ModelSource::check_padding(const Request& request) const {
     const auto& ids = request.token_ids;
     if (padding_id_ && std::find(ids.begin(), ids.end(), *padding_id_) != ids.end())
-        throw Error(ErrorKind::usage, place_of(request, "token_ids"),
+        throw Error(ErrorKind::usage, location_of(request, "token_ids"),
                     "id " + std::to_string(*padding_id_) + " is the padding of " +
                         std::string(type_->name) + ", which is not supported; expected other ids");
 }
 
-io::NormSettings ModelInput::norm_settings(const Request& request) const {
+io::NormSettings ModelSource::norm_settings(const Request& request) const {
     const io::Family& family = *layer_.family;
     return {request.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
             request.norm_eps.value_or(family.eps), request.norm.has_value()};
 }
 
-ModelInput::Labels ModelInput::token_labels(const Request& request) const {
+ModelSource::Labels ModelSource::token_labels(const Request& request) const {
     Labels labels;
     const bool has_folder = !path_.empty() && path_ != "-";
     const std::string file = has_folder ? io::vocabulary_beside(path_) : "";
@@ -328,16 +328,16 @@ ModelInput::Labels ModelInput::token_labels(const Request& request) const {
     return labels;
 }
 
-std::vector<std::string> ModelInput::notes_on_input(const Request& request) const {
+std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
     std::vector<std::string> notes;
     const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
     if (request.text && width) {
         if (*request.embed_dim != *width)
-            throw Error(ErrorKind::usage, place_of(request, request.example ? "example" : "text"),
-                        "words at random places of width " + std::to_string(*request.embed_dim) +
-                            ", with a model whose own embedding has width " +
-                            std::to_string(*width) +
-                            "; expected --token-ids N,..., as its tokenizer numbers them");
+            throw Error(
+                ErrorKind::usage, location_of(request, request.example ? "example" : "text"),
+                "words at random places of width " + std::to_string(*request.embed_dim) +
+                    ", with a model whose own embedding has width " + std::to_string(*width) +
+                    "; expected --token-ids N,..., as its tokenizer numbers them");
         notes.emplace_back(
             "--text embeds words at random; --token-ids uses the model's own embedding");
     }
@@ -350,7 +350,7 @@ std::vector<std::string> ModelInput::notes_on_input(const Request& request) cons
     return notes;
 }
 
-std::optional<InputNorm> ModelInput::read_norm(const Request& request) const {
+std::optional<InputNorm> ModelSource::read_norm(const Request& request) const {
     if (!request.pre_norm.value_or(false)) return std::nullopt;
     return io::read_pre_norm(*file_, layer_, norm_settings(request));
 }
@@ -361,7 +361,7 @@ void check_no_model(const Request& request) {
           "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
-            throw Error(ErrorKind::usage, place_of(request, std::string(key)),
+            throw Error(ErrorKind::usage, location_of(request, std::string(key)),
                         "requires --weights");
     }
 }

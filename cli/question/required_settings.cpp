@@ -1,4 +1,4 @@
-#include "cli/request/required_settings.hpp"
+#include "cli/question/required_settings.hpp"
 
 #include <cmath>
 #include <string>

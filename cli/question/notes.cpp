@@ -1,4 +1,4 @@
-#include "cli/request/notes.hpp"
+#include "cli/question/notes.hpp"
 
 #include <unistd.h>
 
@@ -24,8 +24,9 @@ std::string note_of_packed_heads(const Request& request, const Plan& plan) {
         return shape_text(std::vector<std::size_t>{plan.batch, plan.q_len, columns});
     };
     const std::string heads = std::to_string(plan.heads);
-    return place_of(request, "heads") + ": query " + shape(plan.heads * plan.d_k) + " is read as " +
-           heads + " batch entries of " + heads + " heads with " + std::to_string(plan.d_k) +
+    return location_of(request, "heads") + ": query " + shape(plan.heads * plan.d_k) +
+           " is read as " + heads + " batch entries of " + heads + " heads with " +
+           std::to_string(plan.d_k) +
            " columns each; without \"heads\" its first axis counts heads";
 }
 

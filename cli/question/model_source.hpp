@@ -25,13 +25,13 @@ std::string file_in_folder(const std::string& path);
 void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
 
 /// The model of --weights: its files, the selected layer and the settings of its config.
-class ModelInput {
+class ModelSource {
 public:
     /// Opens the weights at `path`: a file, or the folder of a model.
-    ModelInput(const Request& request, io::LoadedModels& files, const std::string& path);
+    ModelSource(const Request& request, io::LoadedModels& files, const std::string& path);
 
     /// The same for weights in a request, an object of arrays.
-    ModelInput(const Request& request, io::LoadedModels& files, io::ArrayFile file);
+    ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
     /// The request with the settings that the model determines. They come from its config.json,
     /// from the config that attn saved with the weights, and from its family's defaults. Pass this

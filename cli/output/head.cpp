@@ -1,4 +1,4 @@
-#include "cli/request/head.hpp"
+#include "cli/output/head.hpp"
 
 #include "cli/request/config.hpp"
 #include "cli/request/schemas.hpp"

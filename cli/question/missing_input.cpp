@@ -1,4 +1,4 @@
-#include "cli/request/missing_input.hpp"
+#include "cli/question/missing_input.hpp"
 
 #include <unistd.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/request/output_name.hpp"
-#include "cli/request/question.hpp"
+#include "cli/output/output_name.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/result.hpp"

@@ -5,7 +5,7 @@
 
 namespace attn::cli {
 
-struct Failure {
+struct ErrorReport {
     std::string kind;  ///< usage, input, shape, io, unsupported, memory or internal
     std::string where, message;
     int exit_code;
@@ -13,6 +13,6 @@ struct Failure {
 
 /// The failure of the exception that is being handled. In a batch, the error of a missing file
 /// suggests no other file.
-Failure current_failure(bool in_batch = false);
+ErrorReport current_error(bool in_batch = false);
 
 }  // namespace attn::cli

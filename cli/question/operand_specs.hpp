@@ -20,7 +20,7 @@ struct MaskFields {
 enum class LabelsOf { none, queries, keys };
 
 /// An operand from a file of its own or from the request.
-struct OperandRule {
+struct OperandSpec {
     const char* key;
     Modes modes;
     bool required;
@@ -31,7 +31,7 @@ struct OperandRule {
     LabelsOf labels = LabelsOf::none;
 };
 
-std::span<const OperandRule> operand_rules();
+std::span<const OperandSpec> operand_rules();
 
 bool is_operand(std::string_view key, Mode mode);
 

@@ -1,4 +1,4 @@
-#include "cli/request/input.hpp"
+#include "cli/question/input.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/operand_rules.hpp"
+#include "cli/question/operand_specs.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -78,19 +78,19 @@ void take_arrays(RequestBuilder& builder, Input& input) {
     builder.apply_deferred();
     if (request.of_batch) check_defaults(request);
     const ModeRow& mode = row_of(request.settings.mode);
-    auto& places = builder.request.places;
+    auto& locations = builder.request.locations;
     if (mode.projects || !file.arrays) {
-        places["inputs"] = file.place;
+        locations["inputs"] = file.place;
         if (file.arrays && file.array.empty()) take_result(builder, input);
         return;
     }
     for (const io::StoredArray& array : file.arrays->arrays)
         if (is_operand(array.name, mode.mode) && !request.has(array.name)) {
-            places[array.name] = array.place();
+            locations[array.name] = array.place();
             input.stored_operands[array.name] = &array;
         }
     const bool holds_query = input.stored_operands.contains("query") || request.has("query");
-    if (input.stored_operands.empty() || !holds_query) places["inputs"] = file.place;
+    if (input.stored_operands.empty() || !holds_query) locations["inputs"] = file.place;
 }
 
 }  // namespace
@@ -138,22 +138,22 @@ void check_sources(const RequestWithInput& asked) {
     for (const char* key : {"inputs", "example", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
-            throw Error(ErrorKind::usage, place_of(request, key),
-                        "conflicts with " + place_of(request, source) + "; expected one input");
+            throw Error(ErrorKind::usage, location_of(request, key),
+                        "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
     if (!mode.projects && request.has("inputs"))
-        throw Error(ErrorKind::usage, place_of(request, "inputs"),
+        throw Error(ErrorKind::usage, location_of(request, "inputs"),
                     about_operator_input(request, *asked.input));
     const bool reads_tokens = reads_input(request) || mode.context;
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)
-            throw Error(ErrorKind::usage, place_of(request, key),
+            throw Error(ErrorKind::usage, location_of(request, key),
                         "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
         if (request.has(key) && !text)
-            throw Error(ErrorKind::usage, place_of(request, key), "requires --text");
+            throw Error(ErrorKind::usage, location_of(request, key), "requires --text");
 }
 
 }  // namespace attn::cli

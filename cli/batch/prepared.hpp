@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/request/question.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/plan/plan.hpp"
@@ -15,7 +15,7 @@
 
 namespace attn::cli {
 
-class AlikeRecords {
+class Prepared {
 public:
     /// Whether a record's answer depends only on its line, not on files or on available memory.
     /// `memory` is what the answer takes, in bytes.
@@ -23,7 +23,7 @@ public:
                        double memory);
 
     /// The records like the one on `line`, whose request is `request`.
-    AlikeRecords(const io::InputFile& line, Request request);
+    Prepared(const io::InputFile& line, Request request);
 
     /// Whether the line has the same keys and settings as these records. Its arrays may have other
     /// shapes.
