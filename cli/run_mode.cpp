@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/write_outputs.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/question/question.hpp"
@@ -17,7 +18,7 @@ int run_mode(const Args& args) {
     RequestWithInput asked = open_request(flags);
     const OutputPlan output = plan_output(asked.request);
     asked.request = with_output(std::move(asked.request), output);
-    const PlanOptions options{.stream = takes_streams(asked.request), .emit = output.computed};
+    const PlanOptions options{.stream = streams_arrays(asked.request), .emit = output.computed};
     ThreadPool pool;
     io::LoadedModels models;
     const Runtime runtime{pool, models};

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "cli/output/answer_cost.hpp"
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/report.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "cli/request/schemas.hpp"
@@ -125,7 +126,7 @@ PlannedQuestion Answerer::plan(const Record& record, Line line) {
     RequestWithInput asked = open(record, std::move(line));
     if (asked.request.id.empty()) asked.request.id = record.id;
     check_answer_format(asked.request);
-    const PlanOptions options{.stream = takes_streams(asked.request)};
+    const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
 }
 
@@ -178,8 +179,9 @@ io::TextBuffer Answerer::answer_line(const Record& record, const Line& line, Pre
     constexpr std::size_t of_config = 2048;
     out.text().reserve(cost.bytes + of_config);
     at_locations(answered.question.request, [&] {
-        write_result(out, answered.question.request, answered.plan, std::move(answered.result),
-                     workers_);
+        write_report(out, answered.question.request,
+                     make_report(answered.question.request, answered.plan,
+                                 std::move(answered.result), workers_));
     });
     if (line) remember(*line, std::move(answered), cost.memory, alike);
     return std::move(out.text());

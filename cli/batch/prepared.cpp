@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "cli/output/output.hpp"
+#include "cli/output/report.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/request/document.hpp"
 #include "core/layer/layer.hpp"
@@ -141,7 +141,7 @@ std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const 
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
     out << head_of(*planned, seed);
-    write_behind_head(out, request_, result.arrays, runtime.pool);
+    write_after_head(out, request_, result.arrays, runtime.pool);
     planned->longest = std::max(planned->longest, out.text().size());
     return std::move(out.text());
 }

@@ -28,11 +28,11 @@ constexpr std::size_t max_heads = 4;
 const PageFormat& format_of(const PageFormat* given, const Request& request) {
     const OutputName name{request.output, location_of(request, "output"),
                           "an explanation is text, Markdown or HTML", ", or --format with it"};
-    const PageFormat* promised = given == nullptr ? named_format(page_formats, name)
-                                                  : promised_format(page_formats, name.path);
-    if (given == nullptr) return promised == nullptr ? page_formats.front() : *promised;
-    if (promised != nullptr && promised != given)
-        refuse_format("--format " + std::string(given->name), name, promised->name);
+    const PageFormat* named = given == nullptr ? format_of_name(page_formats, name)
+                                               : format_of_suffix(page_formats, name.path);
+    if (given == nullptr) return named == nullptr ? page_formats.front() : *named;
+    if (named != nullptr && named != given)
+        refuse_format("--format " + std::string(given->name), name, named->name);
     return *given;
 }
 

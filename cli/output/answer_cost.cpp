@@ -4,7 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "cli/output/head.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/operator/mask.hpp"
+#include "io/text/json_text.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
 
@@ -13,7 +16,7 @@ namespace {
 
 /// The fraction of (query, key) pairs that neither causal attention nor the window masks. It is
 /// estimated from at most 64 evenly spaced queries; it is 1 for small answers.
-double part_seen(const Plan& plan, const Cost& cost) {
+double visible_fraction(const Plan& plan, const Cost& cost) {
     constexpr std::size_t most = 64, few = std::size_t{1} << 16;
     if ((!plan.causal && plan.window.empty()) || cost.numbers < few) return 1;
     Mask mask;
@@ -74,7 +77,7 @@ double head_size(const Request& request) {
 }  // namespace
 
 AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost) {
-    const double seen = part_seen(plan, cost);
+    const double seen = visible_fraction(plan, cost);
     double bytes = 0, pieces = 0;
     plan.emit.for_each([&](ArrayId array) {
         const TextSize text = text_size(request, plan, array, seen);
@@ -85,6 +88,36 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
     const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),
             std::max(cost.memory, cost.answer_memory + bytes + pieces + head)};
+}
+
+namespace {
+
+/// Appends the number as an integer if it is below 2^63.
+void append_whole(std::string& line, std::string_view name, double number) {
+    if (number < 0x1p63)
+        io::append_member(line, name, static_cast<std::uint64_t>(number));
+    else
+        io::append_member(line, name, number);
+}
+
+}  // namespace
+
+std::string cost_line(const Request& request, const Plan& plan, const Cost& cost) {
+    const AnswerCost answer = answer_cost(request, plan, cost);
+    std::uint64_t bytes = answer.bytes;
+    for (const auto& [name, value] : head_of(request, plan))
+        bytes += name.size() + value.size() + 4;
+    plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
+    std::string line = "{";
+    io::append_member(line, "schema", schemas::cost);
+    io::append_member(line, "id", io::JsonText{request.id});
+    io::append_member(line, "mode", row_of(plan.mode).name);
+    ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
+    append_whole(line, "flops", cost.flops);
+    append_whole(line, "memory_bytes", answer.memory);
+    io::append_member(line, "output_numbers", cost.numbers);
+    io::append_member(line, "output_bytes", bytes);
+    return line + "}\n";
 }
 
 }  // namespace attn::cli

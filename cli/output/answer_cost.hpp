@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "cli/request/request.hpp"
 #include "core/layer/cost.hpp"
@@ -13,7 +14,10 @@ struct AnswerCost {
     double memory;        ///< peak bytes, including that text
 };
 
-/// The cost of an answer in a batch. The whole answer is in memory before it is written.
+/// The whole answer is in memory before it is written.
 AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost);
+
+/// The answer of a dry run: sizes, operations and AnswerCost as a line of JSON.
+std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
 
 }  // namespace attn::cli

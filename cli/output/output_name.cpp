@@ -7,10 +7,10 @@
 
 namespace attn::cli {
 
-bool has_to_promise(const std::string& path) {
-    const bool is_known = promised_format(io::output_formats, path) != nullptr ||
-                          promised_format(io::picture_formats, path) != nullptr ||
-                          promised_format(page_formats, path) != nullptr;
+bool must_name_format(const std::string& path) {
+    const bool is_known = format_of_suffix(io::output_formats, path) != nullptr ||
+                          format_of_suffix(io::picture_formats, path) != nullptr ||
+                          format_of_suffix(page_formats, path) != nullptr;
     if (is_known || io::suffix_of_name(path).empty()) return is_known;
     return !io::is_empty_or_special(path);
 }
@@ -23,9 +23,9 @@ void refuse_name(const OutputName& name, const std::vector<std::string_view>& su
                 name.problem + "; expected a name that ends in " + list + name.way);
 }
 
-void refuse_format(const std::string& where, const OutputName& name, std::string_view promised) {
+void refuse_format(const std::string& where, const OutputName& name, std::string_view named) {
     throw Error(ErrorKind::usage, where,
-                "contradicts " + name.where + "; expected format " + std::string(promised) +
+                "contradicts " + name.where + "; expected format " + std::string(named) +
                     ", or another name");
 }
 

@@ -22,21 +22,21 @@ struct OutputName {
 
 /// Whether the name has a suffix and must therefore specify a format. A suffix that no command of
 /// attn knows is exempt if the file is empty, as from mktemp, or not a regular file.
-bool has_to_promise(const std::string& path);
+bool must_name_format(const std::string& path);
 
 /// Always throws an Error of kind usage with these suffixes and the fix.
 [[noreturn]] void refuse_name(const OutputName& name,
                               const std::vector<std::string_view>& suffixes);
 
-/// The same for a format given at `where` if the name specifies the format `promised`.
+/// The same for a format given at `where` if the name specifies the format `named`.
 [[noreturn]] void refuse_format(const std::string& where, const OutputName& name,
-                                std::string_view promised);
+                                std::string_view named);
 
 /// The format that the name's suffix specifies, or null. With `fit`, only formats whose row sets
 /// that member count.
 template <class Row, std::size_t N>
-const Row* promised_format(const std::array<Row, N>& formats, const std::string& path,
-                           bool Row::*fit = nullptr) {
+const Row* format_of_suffix(const std::array<Row, N>& formats, const std::string& path,
+                            bool Row::*fit = nullptr) {
     const std::string suffix = io::suffix_of_name(path);
     for (const Row& row : formats)
         if (!suffix.empty() && (fit == nullptr || row.*fit) &&
@@ -49,10 +49,10 @@ const Row* promised_format(const std::array<Row, N>& formats, const std::string&
 /// format, and with `needs_suffix` for none. With `fit`, the error lists the last row first: it was
 /// made for the purpose.
 template <class Row, std::size_t N>
-const Row* named_format(const std::array<Row, N>& formats, const OutputName& name,
-                        bool needs_suffix = false, bool Row::*fit = nullptr) {
-    const Row* promised = promised_format(formats, name.path, fit);
-    if (promised != nullptr || !(needs_suffix || has_to_promise(name.path))) return promised;
+const Row* format_of_name(const std::array<Row, N>& formats, const OutputName& name,
+                          bool needs_suffix = false, bool Row::*fit = nullptr) {
+    const Row* named = format_of_suffix(formats, name.path, fit);
+    if (named != nullptr || !(needs_suffix || must_name_format(name.path))) return named;
     std::vector<std::string_view> suffixes;
     for (const Row& row : formats)
         if (!row.suffixes.front().empty() && (fit == nullptr || row.*fit))

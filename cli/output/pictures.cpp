@@ -59,7 +59,7 @@ bool can_be_drawn(const NamedArray& array) {
 }
 
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
-    return *named_format(io::picture_formats, {path, where, "names no format of pictures"}, true);
+    return *format_of_name(io::picture_formats, {path, where, "names no format of pictures"}, true);
 }
 
 void check_pictures(const Request& request) {

@@ -9,7 +9,7 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/field.hpp"

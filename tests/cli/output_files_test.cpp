@@ -1,4 +1,4 @@
-// Files through the real binary: names that promise a format, and results too large for memory.
+// Files through the real binary: names that specify a format, and results too large for memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Words operator+(Words words, const Words& more) {
 }
 
 /// The format of each suffix, listed independently; other suffixes mean no format of attn.
-const std::map<std::string, std::string> promises{
+const std::map<std::string, std::string> named_formats{
     {"json", "json"},        {"ndjson", "ndjson"},
     {"jsonl", "ndjson"},     {"csv", "csv"},
     {"tsv", "tsv"},          {"npy", "npy"},
@@ -93,8 +93,8 @@ bool is_one_of(const Words& words, const std::string& word) {
 }
 
 /// One-line JSON may have both names.
-bool agree(const std::string& promised, const std::string& found) {
-    return promised == found || (promised == "json" && found == "ndjson");
+bool agree(const std::string& named, const std::string& found) {
+    return named == found || (named == "json" && found == "ndjson");
 }
 
 void check_refused(const Outcome& outcome, const std::string& path, const std::string& part) {
@@ -114,12 +114,12 @@ std::string in_case(std::string text, int kind) {
 
 }  // namespace
 
-TEST_CASE("names: each command writes what a suffix promises, in any case, or nothing") {
+TEST_CASE("names: each command writes what a suffix named_formats, in any case, or nothing") {
     scratch_folder();
     std::filesystem::create_directories("a.b");
     for (const Writer& writer : writers()) {
         CAPTURE(writer.words.front() + " " + writer.words.back());
-        for (const auto& [suffix, format] : promises)
+        for (const auto& [suffix, format] : named_formats)
             for (int kind : {0, 1, 2}) {
                 const std::string path = "out." + in_case(suffix, kind);
                 CAPTURE(path);
@@ -165,18 +165,18 @@ TEST_CASE("names: help offers every row of the tables of formats, and the manual
         CHECK(help.find(row.suffixes.front()) != std::string::npos);
 }
 
-TEST_CASE("names: a format that was given is written under any name that promises no other") {
+TEST_CASE("names: a format that was given is written under any name that named_formats no other") {
     scratch_folder();
     const std::string input = data_path("journey.csv");
     const Words formats = writers().front().formats;
     for (const std::string& given : formats)
-        for (const auto& [suffix, promised] : promises) {
+        for (const auto& [suffix, named] : named_formats) {
             const std::string path = "out." + suffix;
             CAPTURE(given + " " + path);
             const Outcome outcome = run_attn(
                 {"self", input, "--emit", "context_vectors", "--format", given, "-o", path});
-            const bool both_json = given.ends_with("json") && promised.ends_with("json");
-            if (is_one_of(formats, promised) && promised != given && !both_json) {
+            const bool both_json = given.ends_with("json") && named.ends_with("json");
+            if (is_one_of(formats, named) && named != given && !both_json) {
                 check_refused(outcome, path,
                               "--format " + given + ": contradicts --output " + path);
                 continue;
@@ -209,8 +209,9 @@ TEST_CASE("names: -o overrides the format of a request") {
                                            given + "\"}");
             CAPTURE(given + " " + path);
             CHECK(run_attn({"self", "request.json", "-o", path}).err == "");
-            const auto promised = promises.find(path.substr(std::min(path.size(), std::size_t{2})));
-            CHECK(agree(promised == promises.end() ? given : promised->second, content_of(path)));
+            const auto named =
+                named_formats.find(path.substr(std::min(path.size(), std::size_t{2})));
+            CHECK(agree(named == named_formats.end() ? given : named->second, content_of(path)));
             std::filesystem::remove(path);
         }
 }

@@ -5,7 +5,8 @@
 #include <filesystem>
 
 #include "cli/batch/batch.hpp"
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/report.hpp"
 #include "cli/plot/plot.hpp"
 #include "cli/question/question.hpp"
 #include "core/layer/layer.hpp"
@@ -32,12 +33,13 @@ std::string answer_of(const std::string& text, std::size_t threads, const std::s
     io::LoadedModels models;
     RequestWithInput asked =
         open_request(request, io::input_file_of_line(io::source_of_line("request", text, 1)));
-    const PlanOptions options{.stream = takes_streams(asked.request)};
+    const PlanOptions options{.stream = streams_arrays(asked.request)};
     const Runtime runtime{workers, models};
     Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
     return test::written([&](io::Output& out) {
-        write_result(out, answered.question.request, answered.plan, std::move(answered.result),
-                     workers);
+        write_report(out, answered.question.request,
+                     make_report(answered.question.request, answered.plan,
+                                 std::move(answered.result), workers));
     });
 }
 
@@ -77,8 +79,9 @@ TEST_CASE("answer: a question that is answered twice gives equal bytes") {
         for (std::string& line : lines) {
             Answer answered = answer(question, {}, runtime);
             line = test::written([&](io::Output& out) {
-                write_result(out, answered.question.request, answered.plan,
-                             std::move(answered.result), workers);
+                write_report(out, answered.question.request,
+                             make_report(answered.question.request, answered.plan,
+                                         std::move(answered.result), workers));
             });
         }
         CHECK(lines[0] == lines[1]);

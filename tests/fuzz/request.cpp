@@ -9,7 +9,8 @@
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/report.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
@@ -72,8 +73,9 @@ std::string answer_of(RequestWithInput asked, const PlanOptions& options) {
         refuse_costly(planned.cost);
         Answer answered = answer(std::move(planned), runtime);
         return test::written([&](io::Output& out) {
-            write_result(out, answered.question.request, answered.plan, std::move(answered.result),
-                         workers);
+            write_report(out, answered.question.request,
+                         make_report(answered.question.request, answered.plan,
+                                     std::move(answered.result), workers));
         });
     } catch (const TooLarge&) {
         return {};

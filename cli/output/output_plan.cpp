@@ -1,0 +1,167 @@
+#include "cli/output/output_plan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "cli/output/output_name.hpp"
+#include "cli/output/pictures.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
+#include "io/file/descriptor.hpp"
+#include "io/file/path.hpp"
+#include "io/plot/picture_formats.hpp"
+#include "io/write/output_formats.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Refuses settings that the request's format would ignore.
+void check_style(const Request& request) {
+    const auto require = [&](const char* key, bool is_given, bool applies, const char* formats) {
+        if (is_given && !applies)
+            throw Error(ErrorKind::usage, location_of(request, key),
+                        std::string("requires ") + formats);
+    };
+    const io::OutputFormat& format = *request.format;
+    require("pretty", request.pretty, format.breaks_lines, "--format json");
+    require("bare", request.bare, format.has_head, "--format json, ndjson, npz or safetensors");
+    require("nonfinite", request.nonfinite.has_value(), format.json, "--format json or ndjson");
+    require("precision", request.precision.has_value(), format.decimals,
+            "a format with digits, as json or csv");
+}
+
+void check_saved(const Request& request) {
+    if (request.save_weights.empty()) {
+        if (request.save_family != nullptr)
+            throw Error(ErrorKind::usage, location_of(request, "save_family"),
+                        "requires --save-weights");
+        return;
+    }
+    format_of_weights(request);
+}
+
+/// Output files must differ: of two with one name, only one would remain.
+void check_files(const Request& request) {
+    const bool has_output = request.format->write != nullptr;
+    const std::array<std::pair<const char*, std::string>, 3> files{
+        {{"output", has_output ? request.output : ""},
+         {"save_weights", request.save_weights},
+         {"plot", request.plot}}};
+    for (const auto& [key, path] : files)
+        for (const auto& [other_key, other] : files) {
+            if (key == other_key) break;  // each pair once
+            if (path.empty() || other.empty() || !io::is_same_output(path, other)) continue;
+            const std::string first = request.has(other_key) ? location_of(request, other_key)
+                                                             : std::string("standard output");
+            throw Error(ErrorKind::usage, location_of(request, key),
+                        "the same file as " + first + "; expected another");
+        }
+}
+
+const io::OutputFormat* format_named(std::string_view name) {
+    return std::find_if(io::output_formats.begin(), io::output_formats.end(),
+                        [&](const io::OutputFormat& format) { return format.name == name; });
+}
+
+/// The format for a terminal if none is specified. It is JSON if a setting of JSON is given. With
+/// --heatmap and without --precision it is none, which leaves the picture alone. Otherwise it is a
+/// table.
+const io::OutputFormat* format_for_people(const Request& request) {
+    if (request.pretty || request.nonfinite) return io::default_format;
+    return format_named(request.heatmap && !request.precision ? "none" : "table");
+}
+
+/// A flag takes precedence over the request's key: --format, else the suffix of --output.
+const io::OutputFormat* format_of(const Request& request) {
+    const std::string suffix = io::suffix_of_name(request.output);
+    const bool is_picture = format_of_suffix(io::picture_formats, request.output) != nullptr;
+    const OutputName name{
+        request.output, location_of(request, "output"), "a result cannot be written as " + suffix,
+        is_picture ? ", --plot FILE for a picture, or --format as well" : ", or --format as well"};
+    const bool by_flag = request.has("format") && location_of(request, "format").starts_with("--");
+    if (by_flag) return check_format_of_name(request, name), request.format;
+    const io::OutputFormat* named = request.has("format")
+                                        ? format_of_suffix(io::output_formats, name.path)
+                                        : format_of_name(io::output_formats, name);
+    const bool is_free = !request.has("format") && !request.has("output");
+    if (is_free && ::isatty(STDOUT_FILENO) != 0) return format_for_people(request);
+    return named != nullptr ? named : request.format;
+}
+
+/// The arrays to write: exactly one if the format holds one.
+std::vector<std::string> arrays_to_write(const Request& request) {
+    const io::OutputFormat& format = *request.format;
+    const std::vector<std::string>& emit = request.settings.emit;
+    if (!format.one_array) return emit;
+    if (!request.has("emit")) return {"context_vectors"};
+    if (emit.size() != 1 || emit.front() == "all")
+        throw Error(ErrorKind::usage, location_of(request, "emit"),
+                    std::string(format.name) +
+                        " holds one array; expected one name, or npz, safetensors or json");
+    return emit;
+}
+
+/// Arrays that are drawn but not written, if the format holds one array or none.
+std::vector<std::string> arrays_only_drawn(const Request& request) {
+    std::vector<std::string> drawn;
+    if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
+    // Drawing reports unknown names, with the names that exist.
+    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(drawn),
+                 [](const std::string& name) { return find_array(name).has_value(); });
+    return drawn;
+}
+
+}  // namespace
+
+void check_format_of_name(const Request& request, const OutputName& name) {
+    const io::OutputFormat& format = *request.format;
+    const io::OutputFormat* named = format_of_suffix(io::output_formats, name.path);
+    if (named == nullptr || named == &format || format.write == nullptr) return;
+    const bool is_one_line = named->json && format.json && !request.pretty;
+    if (!is_one_line) refuse_format(location_of(request, "format"), name, named->name);
+}
+
+const io::OutputFormat& format_of_weights(const Request& request) {
+    return *format_of_name(io::output_formats,
+                           {request.save_weights, location_of(request, "save_weights"),
+                            "names no format that holds several arrays"},
+                           true, &io::OutputFormat::holds_weights);
+}
+
+OutputPlan plan_output(Request request) {
+    request.format = format_of(request);
+    check_style(request);
+    check_saved(request);
+    check_files(request);
+    check_pictures(request);
+    if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
+        throw Error(ErrorKind::usage, location_of(request, "format"),
+                    "bytes that no terminal shows; expected -o FILE, or a pipe");
+    const io::OutputFormat& format = *request.format;
+    OutputPlan plan{&format, arrays_to_write(request), std::nullopt};
+    if (format.write != nullptr && !format.one_array) return plan;
+    if (!request.wants_pictures()) {
+        if (format.write == nullptr) plan.emit.clear();
+        return plan;
+    }
+    std::vector<std::string> all = plan.emit;
+    for (std::string& name : arrays_only_drawn(request)) all.push_back(std::move(name));
+    (format.one_array ? plan.computed.emplace() : plan.emit) = std::move(all);
+    return plan;
+}
+
+Request with_output(Request request, const OutputPlan& output) {
+    request.format = output.format;
+    request.settings.emit = output.emit;
+    return request;
+}
+
+bool streams_arrays(const Request& request) {
+    return request.format->streams && !request.wants_pictures();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,88 @@
+#include "cli/output/write_outputs.hpp"
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "cli/output/output_plan.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/output/report.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/model/name_weights.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The names for saved weights: of --save-family, else of the weights' family, else of their
+/// initialiser.
+io::LayerName saved_layer(const Request& request, const Plan& plan) {
+    const auto number = static_cast<std::size_t>(request.layer.value_or(0));
+    if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
+    if (request.family != nullptr) return {*request.family, number, "family"};
+    const bool is_mha = plan.parameters.init == Init::mha;
+    return {is_mha ? io::families::mha : io::families::notebook, number, "family"};
+}
+
+io::Report weights_report(const Request& request, const Plan& plan, const Result& result) {
+    if (!result.weights)
+        throw Error(ErrorKind::usage, location_of(request, "save_weights"),
+                    "init none has no parameters; expected another init, or --weights");
+    io::Report report;
+    report.head.emplace_back("schema", io::value_text(schemas::weights));
+    report.head.emplace_back("config", config_of(request));
+    report.arrays = std::visit(
+        [&](const auto& weights) {
+            return io::name_layer_weights(*weights, saved_layer(request, plan), plan.heads);
+        },
+        *result.weights);
+    return report;
+}
+
+/// Whether a cell of a picture is masked; null if there are no pictures.
+io::IsBlocked blocked_cells(const std::optional<Mask>& mask, std::size_t heads) {
+    if (!mask) return nullptr;
+    return [&mask = *mask, heads](std::size_t batch, std::size_t head, std::size_t query,
+                                  std::size_t key) {
+        return io::in_heads(head, heads,
+                            [&](std::size_t h) { return !mask.allows(batch, h, query, key); });
+    };
+}
+
+void write_files(Answer& answer, ThreadPool& workers) {
+    const Request& request = answer.question.request;
+    const Plan& plan = answer.plan;
+    Result& result = answer.result;
+    std::optional<io::OutputFile> weights;
+    if (!request.save_weights.empty()) {
+        const io::Report saved = weights_report(request, plan, result);
+        weights.emplace(request.save_weights);
+        weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
+    }
+    result.weights.reset();
+    const io::Report report = make_report(request, plan, std::move(result), workers);
+    std::optional<Pictures> pictures;
+    if (request.wants_pictures())
+        pictures.emplace(request, report, blocked_cells(answer.mask, plan.heads));
+    // No file appears before all are complete. Output that cannot be undone comes last.
+    io::OutputFile out(request.output);
+    const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
+    if (!out.is_in_place()) fill();
+    if (weights) weights->commit();
+    if (pictures) pictures->commit();
+    if (out.is_in_place()) fill();
+    out.commit();
+    if (pictures) pictures->show();
+}
+
+}  // namespace
+
+void write_outputs(Answer answer, ThreadPool& workers) {
+    // Writing computes streams and names parameters, which may throw errors of settings.
+    at_locations(answer.question.request, [&] { write_files(answer, workers); });
+}
+
+}  // namespace attn::cli
