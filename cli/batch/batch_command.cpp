@@ -7,7 +7,7 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
-#include "cli/output/output.hpp"
+#include "cli/output/output_plan.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/request/array_hints.hpp"
 #include "cli/request/request_builder.hpp"
@@ -39,9 +39,9 @@ void check_output(const BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
                           "answers of a batch are lines of JSON", ", or --format ndjson as well"};
     if (batch.defaults.has("format"))
-        check_promise(batch.defaults, name);
+        check_format_of_name(batch.defaults, name);
     else
-        named_format(io::output_formats, name, false, &io::OutputFormat::json);
+        format_of_name(io::output_formats, name, false, &io::OutputFormat::json);
 }
 
 /// Refuses settings that no record of a batch can have.
@@ -136,7 +136,7 @@ constexpr Field any_mode{.kind = FieldKind::choice, .name = [](std::size_t i) {
 
 constexpr Option batch_options[] = {
     {.key = "each", .field = no_value, .help = "each of REQUESTS is one input (default off)"},
-    {.key = "mode", .field = any_mode, .help = "of records that do not say it (no default)"},
+    {.key = "mode", .field = any_mode, .help = "of records without the key (no default)"},
     {.key = "jobs",
      .limits = {1, 1024, "an integer from 1 to 1024"},
      .argument = "N",

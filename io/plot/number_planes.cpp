@@ -27,7 +27,7 @@ std::string deflated(std::string bytes, int level, int strategy) {
     state.avail_in = static_cast<uInt>(bytes.size());
     state.next_out = reinterpret_cast<Bytef*>(out.data());
     state.avail_out = static_cast<uInt>(out.size());
-    deflate(&state, Z_FINISH);  // all at once: `out` has room for any input
+    deflate(&state, Z_FINISH);  // one call: `out` holds the result of any input
     out.resize(state.total_out);
     deflateEnd(&state);
     return base64(out);
