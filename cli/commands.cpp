@@ -22,7 +22,7 @@ constexpr const char* input_of_layer =
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
 /// The common flags. A mode's short help shows the first ten that it accepts.
-constexpr HelpOverride daily[] = {
+constexpr HelpOverride common_flags[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},
     {"value", "file of the values"},
@@ -47,7 +47,7 @@ constexpr CommandRow of_mode(Mode mode, const char* summary, const char* example
             .summary = summary,
             .examples = examples,
             .input = row.projects ? input_of_layer : input_of_operator,
-            .daily = daily,
+            .common_flags = common_flags,
             .mode = &row,
             .takes = as_flag,
             .run = run_mode};

@@ -24,15 +24,15 @@ bool takes(const CommandRow& command, const Option& option) {
 }
 
 bool Args::gives(std::string_view key) const {
-    return std::any_of(given.begin(), given.end(),
+    return std::any_of(flags.begin(), flags.end(),
                        [&](const FlagValue& flag) { return flag.option->key == key; });
 }
 
 const FlagValue* Args::find(std::string_view own) const {
     const Option* const option = &own_option(*this, own);
-    const auto found = std::find_if(given.begin(), given.end(),
+    const auto found = std::find_if(flags.begin(), flags.end(),
                                     [&](const FlagValue& flag) { return flag.option == option; });
-    return found == given.end() ? nullptr : &*found;
+    return found == flags.end() ? nullptr : &*found;
 }
 
 bool Args::has(std::string_view own) const {
@@ -96,11 +96,11 @@ void Args::fail_unknown(const std::string& word) const {
     throw Error(ErrorKind::usage, flag, unknown_flag(*program, *command, flag));
 }
 
-std::string location_of(const FlagValue& given) {
-    if (is_boolean(*given.option) && given.place.empty())
-        return given.text == "true" ? flag_of(*given.option) : "--no-" + flag_name(*given.option);
-    const std::string text = given.text.empty() ? "''" : io::shortened(given.text);
-    return (given.place.empty() ? flag_of(*given.option) : given.place) + " " + text;
+std::string location_of(const FlagValue& flag) {
+    if (is_boolean(*flag.option) && flag.location.empty())
+        return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
+    const std::string text = flag.text.empty() ? "''" : io::shortened(flag.text);
+    return (flag.location.empty() ? flag_of(*flag.option) : flag.location) + " " + text;
 }
 
 }  // namespace attn::cli

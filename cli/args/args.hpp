@@ -36,10 +36,10 @@ struct CommandRow {
     const char* input = nullptr;  ///< help of INPUT, if that is the only word
     const char* usage = "";       ///< otherwise the words; then, separately, their description
     const char* ending = "";      ///< the last paragraph of help
-    std::span<const HelpOverride> daily = {};  ///< flags of its short help; empty: its own
-    const ModeRow* mode = nullptr;             ///< of a command that answers one question
+    std::span<const HelpOverride> common_flags = {};  ///< of its short help; empty: its own
+    const ModeRow* mode = nullptr;                    ///< of a command that answers one question
     unsigned takes = 0;  ///< takes options of the table with these uses, and of the mode
-    std::span<const HelpOverride> told = {};  ///< of those, the ones in its help; a mode's: all
+    std::span<const HelpOverride> shown_flags = {};  ///< of those, in its help; a mode shows all
     std::span<const Option> own = {};
 
     /// The values of its first word if it is not a file: for completion.
@@ -67,8 +67,8 @@ enum class Origin { environment, config, command_line };
 struct FlagValue {
     const Option* option;
     std::string text;  ///< "true" or "false" for a boolean; empty for a switch
-    Origin giver = Origin::command_line;
-    std::string place{};  ///< in a file of flags
+    Origin origin = Origin::command_line;
+    std::string location{};  ///< in a file of flags
 };
 
 struct Args {
@@ -76,7 +76,7 @@ struct Args {
     const CommandRow* command = nullptr;
     std::optional<std::string> input;  ///< the word of a command that takes INPUT alone
     std::vector<std::string> words;    ///< other words that are not flags of the command, in order
-    std::vector<FlagValue> given;      ///< the last of each, by the order of the tables
+    std::vector<FlagValue> flags;      ///< the last of each, in the order of the tables
     std::vector<std::string> flag_files;  ///< that gave some of them
     std::string message;                  ///< to print instead: help or version
     int exit_code = 0;                    ///< with a message
@@ -108,6 +108,6 @@ struct Args {
 };
 
 /// The name of a flag in errors: "--heads 5", "--no-causal", "flags.json:1:9: heads 5".
-std::string location_of(const FlagValue& given);
+std::string location_of(const FlagValue& flag);
 
 }  // namespace attn::cli

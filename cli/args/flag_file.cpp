@@ -63,9 +63,9 @@ std::vector<std::string> keys_of(const Program& program, const CommandRow& comma
 
 class FlagFile {
 public:
-    FlagFile(const std::string& path, Origin giver, const Program& program,
+    FlagFile(const std::string& path, Origin origin, const Program& program,
              const CommandRow& command)
-        : path_(path), giver_(giver), program_(program), command_(command) {}
+        : path_(path), origin_(origin), program_(program), command_(command) {}
 
     std::vector<FlagValue> read() {
         const io::Source source = read_text();
@@ -110,12 +110,12 @@ private:
         std::optional<std::string> text = spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         if (option->field.kind == FieldKind::operand) text = io::path_beside(path_, *text);
-        given_.push_back({option, is_switch ? "" : *text, giver_, place + ": " + key});
+        given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
     }
 
     /// Null for a key that is for other commands.
     const Option* find(const std::string& key, const std::string& place) const {
-        const bool is_for_all = giver_ == Origin::environment;
+        const bool is_for_all = origin_ == Origin::environment;
         const auto is_named = [&](const Option& option) { return option.key == key; };
         const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
         const auto shared =
@@ -162,7 +162,7 @@ private:
     }
 
     const std::string& path_;
-    Origin giver_;
+    Origin origin_;
     const Program& program_;
     const CommandRow& command_;
     std::vector<FlagValue> given_;
@@ -170,16 +170,16 @@ private:
 
 }  // namespace
 
-std::vector<FlagValue> read_flag_file(const std::string& path, Origin giver, const Program& program,
-                                      const CommandRow& command) {
+std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin,
+                                      const Program& program, const CommandRow& command) {
     const std::string where =
-        (giver == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
+        (origin == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
         throw Error(ErrorKind::usage, where, "no name of a file; expected one");
-    if (giver == Origin::environment && !io::path_exists(path))
+    if (origin == Origin::environment && !io::path_exists(path))
         throw Error(ErrorKind::io, where,
                     "is not there; expected a file of flags as JSON, or no such variable");
-    return FlagFile(path, giver, program, command).read();
+    return FlagFile(path, origin, program, command).read();
 }
 
 }  // namespace attn::cli

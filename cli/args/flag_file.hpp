@@ -13,7 +13,7 @@ namespace attn::cli {
 /// ignored if the environment names the file, since that file is for all commands. Errors: kind io,
 /// input; kind usage at the key, for keys that no command has, or not this one, and for invalid
 /// values.
-std::vector<FlagValue> read_flag_file(const std::string& path, Origin giver, const Program& program,
-                                      const CommandRow& command);
+std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin,
+                                      const Program& program, const CommandRow& command);
 
 }  // namespace attn::cli

@@ -94,11 +94,11 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
-        const auto told =
-            std::find_if(command.told.begin(), command.told.end(),
+        const auto shown =
+            std::find_if(command.shown_flags.begin(), command.shown_flags.end(),
                          [&](const HelpOverride& own) { return own.key == option.key; });
-        if (told != command.told.end())
-            taken.push_back({&option, told->help, "Options"});
+        if (shown != command.shown_flags.end())
+            taken.push_back({&option, shown->help, "Options"});
         else
             taken.push_back(
                 {&option, help_of(option), command.mode != nullptr ? option.group : nullptr});
@@ -137,15 +137,16 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
     constexpr std::size_t most = 10;
     std::size_t count = 0;
     const std::vector<ShownOption> all = shown_options(program, command);
-    for (const HelpOverride& daily : command.daily)
+    for (const HelpOverride& common : command.common_flags)
         for (const ShownOption& shown : all)
-            if (shown.option->key == daily.key && count++ < most) add(*shown.option, daily.help);
-    if (command.daily.empty())
+            if (shown.option->key == common.key && count++ < most)
+                add(*shown.option, common.help);
+    if (command.common_flags.empty())
         for (const ShownOption& shown : all) add(*shown.option, shown.help);
     page += std::string("\nExamples:\n") + command.examples + "\n";
     return page +
            io::wrapped("attn " + std::string(command.name) + " --help shows " +
-                           (command.daily.empty() ? "more" : "every flag") +
+                           (command.common_flags.empty() ? "more" : "every flag") +
                            "; attn help lists pages on formats, models and more.",
                        columns) +
            "\n";

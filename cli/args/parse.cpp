@@ -126,10 +126,10 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 }
 
 /// The flags of the environment's file, of --config, and of the command line, in this order.
-std::vector<FlagValue> all_given(Args& args, const std::vector<AddedFlag>& flags) {
+std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<FlagValue> given;
-    const auto add = [&](const std::string& file, Origin giver) {
-        std::vector<FlagValue> more = read_flag_file(file, giver, *args.program, *args.command);
+    const auto add = [&](const std::string& file, Origin origin) {
+        std::vector<FlagValue> more = read_flag_file(file, origin, *args.program, *args.command);
         std::move(more.begin(), more.end(), std::back_inserter(given));
         args.flag_files.push_back(file);
     };
@@ -218,7 +218,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     // CLI11 takes what looks like a number for a word.
     if (args.input && args.input->starts_with('-') && *args.input != "-")
         args.fail_unknown(*args.input);
-    args.given = last_of_each(all_given(args, flags), flags);
+    args.flags = last_of_each(all_flags(args, flags), flags);
     return args;
 }
 

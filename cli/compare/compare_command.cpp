@@ -80,7 +80,7 @@ constexpr CommandRow compare_command{
         "A B\n\nA and B are results of attn, or arrays in any format that it reads; "
         "FILE:NAME picks one array;\n- is standard input.",
     .takes = in_files,
-    .told = csv_help,
+    .shown_flags = csv_help,
     .own = compare_options,
     .run = run_compare};
 

@@ -33,10 +33,10 @@ std::optional<std::string> result_in(const std::vector<std::string>& words) {
 
 /// Refuses modes' flags for a result, except those about the page.
 void check_result_flags(const Args& args, const std::string& result) {
-    for (const FlagValue& given : args.given) {
+    for (const FlagValue& given : args.flags) {
         const std::string_view key = given.option->key;
         const bool is_own = find_option(key) != given.option;
-        if (!is_own && key != "precision" && key != "output" && given.giver != Origin::environment)
+        if (!is_own && key != "precision" && key != "output" && given.origin != Origin::environment)
             throw Error(ErrorKind::usage, location_of(given),
                         "is a setting of a mode, and " + io::shortened(result) +
                             " is taken for a result, whose settings are its own; expected a mode "
@@ -150,7 +150,7 @@ constexpr CommandRow explain_command{
         "shape arrays are not accepted: --emit,\n--format of arrays, --nonfinite, --pretty, "
         "--average-heads, --save-weights; as keys of a request\nthey are ignored.",
     .takes = in_explain,
-    .told = explain_help,
+    .shown_flags = explain_help,
     .own = explain_options,
     .names = mode_names,
     .run = run_explain};

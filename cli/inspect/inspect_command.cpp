@@ -65,7 +65,7 @@ constexpr CommandRow inspect_command{
         "FILE:NAME picks one array; - or\nnothing is standard input. Of npy, npz and safetensors "
         "only the headers are read.",
     .takes = in_files,
-    .told = csv_help,
+    .shown_flags = csv_help,
     .own = inspect_options,
     .run = run_inspect};
 

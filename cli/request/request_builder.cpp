@@ -52,19 +52,19 @@ void apply_flag(RequestBuilder& builder, const FlagValue& given) {
     if (given.text.find('\0') != std::string::npos)
         throw Error(ErrorKind::usage, location_of(given), "a zero character; expected none");
     store_at(builder, option, value_of(option, given.text), ErrorKind::usage, location_of(given));
-    builder.request.locations[option.key].is_default = given.giver != Origin::command_line;
+    builder.request.locations[option.key].is_default = given.origin != Origin::command_line;
 }
 
 }  // namespace
 
 Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
-    for (const FlagValue& given : args.given) {
+    for (const FlagValue& given : args.flags) {
         const Option& option = *given.option;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
         // Environment flags apply to all modes, and a record may specify its mode.
-        if (given.giver == Origin::environment)
+        if (given.origin == Origin::environment)
             builder.request.deferred.push_back(given);
         else
             apply_flag(builder, given);

@@ -200,9 +200,9 @@ TEST_CASE("flags: the last of those that are given twice wins, in every command"
             for (const std::string& value : {one, other, one, other})
                 for (const std::string& word : words_of(*option, value)) words.push_back(word);
             const Args args = parsed(words);
-            REQUIRE(args.given.size() == 1);
-            CHECK(args.given[0].option == option);
-            CHECK(args.given[0].text == (is_boolean(*option) ? "true" : other));
+            REQUIRE(args.flags.size() == 1);
+            CHECK(args.flags[0].option == option);
+            CHECK(args.flags[0].text == (is_boolean(*option) ? "true" : other));
         }
 }
 
@@ -222,9 +222,9 @@ TEST_CASE(
     // Of all the environment's flags those of the mode, and nothing of another command.
     CHECK(json::parse(context_of({"multihead", "x.json"}))["heads"] == 2);
     CHECK(parsed({"batch"}).whole("jobs") == 3);
-    for (const FlagValue& given : parsed({"batch"}).given)
+    for (const FlagValue& given : parsed({"batch"}).flags)
         CHECK(given.option->key != std::string("format"));
-    CHECK(parsed({"compare", "a", "b"}).given.empty());
+    CHECK(parsed({"compare", "a", "b"}).flags.empty());
     RequestBuilder builder{make_request(parsed({"self", "x.json", "--d-out", "7"}))};
     builder.apply_key("seed", 9, std::string("x.json:1:2"));
     builder.apply_key("d_out", 9, std::string("x.json:1:9"));
@@ -250,9 +250,9 @@ TEST_CASE("flags: every flag of a command is allowed in its file") {
             words.push_back(flag_of(*option));
             if (!is_word) words.push_back(value);
             const Args by_flag = parsed(words);
-            REQUIRE(by_file.given.size() == 1);
-            CHECK(by_file.given[0].option == by_flag.given[0].option);
-            CHECK(by_file.given[0].text == by_flag.given[0].text);
+            REQUIRE(by_file.flags.size() == 1);
+            CHECK(by_file.flags[0].option == by_flag.flags[0].option);
+            CHECK(by_file.flags[0].text == by_flag.flags[0].text);
         }
 }
 

@@ -136,8 +136,8 @@ std::string settled(const std::vector<std::string>& words, bool& fails) {
 void require_same_as_file(const Args& args) {
     json flags = json::object();
     std::vector<std::string> from_line{std::string(args.command->name)};
-    for (const FlagValue& given : args.given) {
-        if (given.giver != Origin::command_line) return;
+    for (const FlagValue& given : args.flags) {
+        if (given.origin != Origin::command_line) return;
         const std::string flag = flag_of(*given.option);
         if (is_boolean(*given.option)) {
             flags[given.option->key] = given.text == "true";
@@ -221,7 +221,7 @@ void parse_flag_file(std::string_view bytes) {
     error_of([&] {
         const Args args = parsed({std::string(command.name), "--config", "flags.json"});
         std::set<std::string> keys;
-        for (const FlagValue& given : args.given)
+        for (const FlagValue& given : args.flags)
             require(keys.insert(given.option->key).second, "a flag is given once");
         if (command.mode != nullptr) config_of(make_request(args));
     });
