@@ -91,8 +91,32 @@ const std::vector<std::string>& Args::names() const {
     return words;
 }
 
+/// "attn causal x.json" for the words x.json --mode causal; of explain, "attn explain causal
+/// x.json".
+std::string Args::mode_as_word(const std::string& flag) const {
+    std::string mode = "MODE", other = input.value_or("INPUT");
+    const bool is_joined = flag.find('=') != std::string::npos;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == flag) {
+            if (is_joined)
+                mode = flag.substr(flag.find('=') + 1);
+            else if (i + 1 < words.size())
+                mode = words[++i];
+        } else if (!words[i].starts_with('-')) {
+            other = words[i];
+        }
+    }
+    if (mode_named(mode) == nullptr) mode = "MODE";
+    const bool is_mode = command->mode != nullptr;
+    return "the mode is a word: attn " + (is_mode ? "" : std::string(command->name) + " ") + mode +
+           " " + io::shortened(other);
+}
+
 void Args::fail_unknown(const std::string& word) const {
     const std::string flag = word.substr(0, word.find('='));
+    const bool has_modes = command->mode != nullptr || command->takes == in_explain;
+    if (flag == "--mode" && has_modes)
+        throw Error(ErrorKind::usage, flag, "unknown flag; " + mode_as_word(word));
     throw Error(ErrorKind::usage, flag, unknown_flag(*program, *command, flag));
 }
 

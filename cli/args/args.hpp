@@ -103,6 +103,9 @@ struct Args {
     /// The words, if none is an unknown flag. Errors: kind usage for the first that is.
     const std::vector<std::string>& names() const;
 
+    /// How the words around `--mode MODE` are spelled.
+    std::string mode_as_word(const std::string& flag) const;
+
     /// Reports a word that looks like a flag. Always throws, kind usage.
     [[noreturn]] void fail_unknown(const std::string& word) const;
 };

@@ -139,8 +139,7 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
     const std::vector<ShownOption> all = shown_options(program, command);
     for (const HelpOverride& common : command.common_flags)
         for (const ShownOption& shown : all)
-            if (shown.option->key == common.key && count++ < most)
-                add(*shown.option, common.help);
+            if (shown.option->key == common.key && count++ < most) add(*shown.option, common.help);
     if (command.common_flags.empty())
         for (const ShownOption& shown : all) add(*shown.option, shown.help);
     page += std::string("\nExamples:\n") + command.examples + "\n";

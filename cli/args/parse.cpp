@@ -84,12 +84,22 @@ void escape_names(std::vector<std::string>& words) {
         if (name->starts_with('-') && *name != "-") name->insert(0, "./");
 }
 
+[[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
+    for (const AddedFlag& added : flags) {
+        const Option& option = *added.option;
+        if (flag == flag_of(option) ||
+            (option.letter != 0 && flag == std::string("-") + option.letter))
+            throw Error(ErrorKind::usage, flag,
+                        "requires a value; expected " + flag + " " + argument_of(option));
+    }
+    throw Error(ErrorKind::usage, flag, "requires a value; expected one after it");
+}
+
 /// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value.
 void check_words(const std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
     for (const std::string& word : words) {
         if (word.starts_with("--") && word.ends_with("="))
-            throw Error(ErrorKind::usage, word.substr(0, word.size() - 1),
-                        "is without its value; expected one after '='");
+            fail_without_value(word.substr(0, word.size() - 1), flags);
         const std::size_t equals = word.find('=');
         if (word.starts_with("--") && equals != std::string::npos) {
             const std::string flag = word.substr(0, equals);
@@ -111,12 +121,12 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
     }
 }
 
-[[noreturn]] void fail_mismatch(std::string text) {  // "--seed: 1 required N missing", "causal ..."
+/// `text` is CLI11's message: "--seed: 1 required N missing", "causal ...".
+[[noreturn]] void fail_mismatch(std::string text, const std::vector<AddedFlag>& flags) {
     if (!text.starts_with('-')) text.insert(0, "--");
-    const bool has_value = text.find("override") != std::string::npos;
-    throw Error(
-        ErrorKind::usage, text.substr(0, text.find_first_of(": ")),
-        has_value ? "has a value; expected none" : "is without its value; expected one after it");
+    const std::string flag = text.substr(0, text.find_first_of(": "));
+    if (text.find("override") == std::string::npos) fail_without_value(flag, flags);
+    throw Error(ErrorKind::usage, flag, "has a value; expected none");
 }
 
 const CommandRow* find_command(const Program& program, std::string_view name) {
@@ -209,7 +219,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
         args.message = full_page(program, *args.command, columns);
         return args;
     } catch (const CLI::ArgumentMismatch& error) {
-        fail_mismatch(error.what());
+        fail_mismatch(error.what(), flags);
     } catch (const CLI::ParseError& error) {
         throw Error(ErrorKind::usage, "command line", error.what());
     }

@@ -100,6 +100,10 @@ constexpr Explained explained[] = {
     {" all everything intermediates ", "--emit all writes every array"},
     {" input inputs file input_file x data matrix ",
      "the input is an argument without a flag: attn MODE FILE, or - for standard input"},
+    {" no_mask unmasked ",
+     "attn self, cross and sdpa do not mask; --no-causal lifts the mask of attn multihead"},
+    {" attention_mask ",
+     "attn calls it --key-padding-mask, with --mask-true keep where 1 keeps a key"},
     {" no_causal non_causal bidirectional full ",
      "attn self, cross and sdpa do not mask; attn multihead has --no-causal"},
     {" sliding_window sliding_window_size ",
@@ -281,7 +285,11 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     // A flag of another command, or one with a different spelling.
     const std::string listed_word = as_listed(meant);
     const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
-    if (const Option* known = find_anywhere(program, key); known != nullptr && !is_letter) {
+    const auto* const negated = is_negated ? find_word(explained, as_listed(bare)) : nullptr;
+    const Option* const known = find_anywhere(program, key);
+    const bool is_switch = known != nullptr && is_boolean(*known);
+    if (negated != nullptr && !is_switch) return unknown + negated->words;
+    if (known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
         if (is_negated && taken != nullptr && !is_boolean(*taken))
             return unknown + flag_of(*taken) +

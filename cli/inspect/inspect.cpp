@@ -106,7 +106,9 @@ public:
         const std::string whole = weights_path();
         const io::DataPath path = io::split_data_path(whole);
         const io::InputFile file =
-            io::open_input_file(whole, nullptr, {.regular_only = whole != request_.path});
+            io::open_input_file(whole, nullptr,
+                                {.regular_only = whole != request_.path,
+                                 .expected = "arrays, a request, a result or a model"});
         found_.file = file.name;
         found_.format = file.format->name;
         if (file.arrays)

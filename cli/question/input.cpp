@@ -74,7 +74,7 @@ void take_arrays(RequestBuilder& builder, Input& input) {
     const Request& request = builder.request;
     if (!request.has_mode)
         throw Error(ErrorKind::usage, file.place,
-                    "no mode; expected --mode, since a matrix does not say it");
+                    "no mode; a matrix requires --mode, one of " + listed_modes());
     builder.apply_deferred();
     if (request.of_batch) check_defaults(request);
     const ModeRow& mode = row_of(request.settings.mode);

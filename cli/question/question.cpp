@@ -77,7 +77,7 @@ private:
         for (const char* key : {"init", "rng_skip"})
             if (request().has(key))
                 throw Error(ErrorKind::usage, location_of(request(), key),
-                            "nothing is drawn, since weights are given; expected none");
+                            "conflicts with --weights, which gives the parameters: none is drawn");
     }
 
     Question finish(ReadOperands read) {

@@ -34,7 +34,10 @@ ErrorReport current_error(bool in_batch) {
         return failure_of(error, location_of({}, error.where()));
     } catch (const io::MissingFile& error) {
         ErrorReport failure = failure_of(error, error.where());
-        if (!in_batch) failure.message = io::about_missing_file(error.where());
+        const bool is_model = dynamic_cast<const io::MissingModel*>(&error) != nullptr;
+        if (!in_batch)
+            failure.message = is_model ? io::about_missing_model(error.where())
+                                       : io::about_missing_file(error.where());
         return failure;
     } catch (const Error& error) {
         return failure_of(error, error.where());

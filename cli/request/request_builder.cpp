@@ -1,5 +1,6 @@
 #include "cli/request/request_builder.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -12,7 +13,10 @@
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/plot/picture_formats.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::cli {
 namespace {
@@ -26,9 +30,22 @@ void store_at(RequestBuilder& builder, const Option& option, const json& value, 
     builder.request.locations[option.key] = place;
 }
 
+template <class Formats>
+bool has_suffix(const Formats& formats, const std::string& suffix) {
+    return !suffix.empty() && std::any_of(formats.begin(), formats.end(), [&](const auto& row) {
+        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+    });
+}
+
 [[noreturn]] void refuse_second_input(const std::string& word, bool has_text) {
     std::string hint;
-    if (find_array(word))
+    const bool is_there = io::path_exists(word);
+    const std::string suffix = io::suffix_of_name(word);
+    if (!is_there && has_suffix(io::picture_formats, suffix))
+        hint = ", and --plot " + word + " for a picture (--heatmap draws on the terminal)";
+    else if (!is_there && has_suffix(io::output_formats, suffix))
+        hint = ", and --output " + word + " for the result";
+    else if (find_array(word))
         hint = ", and a list of arrays without blanks: --emit scores,mask";
     else if (word == "true" || word == "false")
         hint = ", and a switch without a value: --pretty, --no-pretty";
@@ -134,6 +151,23 @@ void RequestBuilder::apply_environment() {
              "ATTN_KERNEL=" + io::shortened(kernel));
 }
 
+namespace {
+
+void check_input_name(const std::string& input, const CommandRow& command) {
+    if (input.empty())
+        throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
+    if (input == "help" && !io::path_exists(input))
+        throw Error(
+            ErrorKind::usage, input,
+            "no such file; expected attn help " + std::string(command.name) + ", or a file");
+    if (io::is_folder(input))
+        throw Error(ErrorKind::io, io::shortened(input),
+                    "is a folder; expected a file, and a model's folder as --weights " +
+                        io::shortened(input));
+}
+
+}  // namespace
+
 Request make_request(const Args& args) {
     Request request;
     request.settings.mode = args.command->mode->mode;
@@ -148,8 +182,7 @@ Request make_request(const Args& args) {
     request = with_flags(std::move(request), args);
     if (!args.input) return request;
     if (!request.input.empty()) throw Error(ErrorKind::usage, "-", "a second input; expected one");
-    if (args.input->empty())
-        throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
+    check_input_name(*args.input, *args.command);
     request.input = *args.input;
     return request;
 }

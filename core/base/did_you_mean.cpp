@@ -71,8 +71,13 @@ std::string nearest_divisors(std::uint64_t width, std::uint64_t heads) {
             if (divisor > heads) above = std::min(above, divisor);
         }
     }
-    if (heads > width) return "the nearest is " + std::to_string(width);
-    return "the nearest are " + std::to_string(below) + " and " + std::to_string(above);
+    if (heads > width) return std::to_string(width);
+    return std::to_string(below) + " or " + std::to_string(above);
+}
+
+std::string nearest_multiples(std::uint64_t width, std::uint64_t heads) {
+    const std::uint64_t below = width - width % heads;
+    return (below == 0 ? "" : std::to_string(below) + " or ") + std::to_string(below + heads);
 }
 
 }  // namespace attn

@@ -14,7 +14,10 @@ namespace attn {
 /// of the letters.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "the nearest are 4 and 6": the divisors of `width` on either side of `heads`, which is not one.
+/// "4 or 6": the divisors of `width` on either side of `heads`, which is not one.
 std::string nearest_divisors(std::uint64_t width, std::uint64_t heads);
+
+/// "4 or 8": the multiples of `heads` on either side of `width`, which is not one.
+std::string nearest_multiples(std::uint64_t width, std::uint64_t heads);
 
 }  // namespace attn

@@ -36,7 +36,7 @@ void resolve_biases(Settings& s, const WeightShapes& w) {
         refuse("weights",
                "biases for some of queries, keys and values; expected all three or none of them");
     if (s.qkv_bias && !w.query.has_bias)
-        refuse("qkv_bias", "the weights have no biases; expected none");
+        refuse("qkv_bias", "the weights have no biases; expected --no-qkv-bias");
     s.qkv_bias = w.query.has_bias;
     const bool out_bias = w.out && w.out->has_bias;
     resolve("out_bias", s.out_bias, out_bias,
@@ -59,15 +59,15 @@ void resolve_split(Settings& s, const WeightShapes& w) {
     if (w.query.d_out % heads != 0)
         refuse("heads", "the query weight's " + std::to_string(w.query.d_out) +
                             " outputs are not a multiple of " + std::to_string(heads) +
-                            " (remainder " + std::to_string(w.query.d_out % heads) + "); " +
-                            nearest_divisors(w.query.d_out, heads));
+                            " (remainder " + std::to_string(w.query.d_out % heads) +
+                            "); expected --heads " + nearest_divisors(w.query.d_out, heads));
     const std::size_t d_head = w.query.d_out / heads;
     const std::size_t kv_heads = w.key.d_out / d_head;
     if (w.key.d_out % d_head != 0 || kv_heads == 0 || heads % kv_heads != 0)
         refuse("heads", "the key weight has " + std::to_string(w.key.d_out) +
                             " outputs and a head of " + std::to_string(w.query.d_out) + " / " +
                             std::to_string(heads) + " has " + std::to_string(d_head) +
-                            "; expected whole key heads that divide the heads");
+                            "; expected whole key heads, whose number divides --heads");
     if (w.value.d_out % kv_heads != 0)
         refuse("weights", "the value weight has " + std::to_string(w.value.d_out) +
                               " outputs; expected a multiple of " + std::to_string(kv_heads) +
@@ -98,20 +98,20 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
         if (p.groups != w.query.groups)
             refuse("weights", "heads of queries, keys and values differ in number");
     const std::size_t groups = w.query.groups;
-    if (s.init == Init::none) refuse("init", "none has no parameters, but weights are given");
+    if (s.init == Init::none) refuse("init", "conflicts with --weights: none has no parameters");
     if (groups > 1) {
         if (s.mode != Mode::multihead)
             refuse("weights",
-                   std::to_string(groups) + " independent heads; expected mode multihead");
+                   std::to_string(groups) + " independent heads; expected attn multihead");
         resolve("heads", s.heads, std::uint64_t{groups}, std::to_string(groups) + " heads");
         s.style = Style::wrapper;
     }
     if (s.style == Style::wrapper && s.heads.value_or(1) != groups)
-        refuse("style", "the weights are one projection of all heads; expected split");
+        refuse("style", "the weights are one projection of all heads; expected --style split");
     if (w.out && !has_heads_axis(s))
-        refuse("weights", "they have an output projection, which mode " +
+        refuse("weights", "they have an output projection, and mode " +
                               std::string(row_of(s.mode).name) +
-                              " has not; expected mode multihead, or cross with heads");
+                              " has none; expected attn multihead, or attn cross with --heads");
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     check_inputs(s, w, d_in, d_context);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);

@@ -17,14 +17,15 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
     if (d_context != d_in)
         refuse("init", "none has no projections to bring a context of " +
                            std::to_string(d_context) + " columns to " + std::to_string(d_in) +
-                           "; expected as many");
+                           "; expected a context of " + std::to_string(d_in) +
+                           " columns, or another --init");
     for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(d_in) != d_in)
-            refuse(name, "init none has no projections; expected d_in, " + std::to_string(d_in) +
-                             ", or another init");
-    if (s.qkv_bias) refuse("qkv_bias", "init none has no projections; expected no bias");
+            refuse(name, "--init none has no projections; expected " + std::to_string(d_in) +
+                             " (d_in), or another --init");
+    if (s.qkv_bias) refuse("qkv_bias", "--init none has no projections; expected --no-qkv-bias");
     if (s.out_proj.value_or(false))
-        refuse("out_proj", "init none has no projections; expected no output projection");
+        refuse("out_proj", "--init none has no projections; expected --no-out-proj");
     s.out_proj = false;
     s.d_out = s.d_k = s.d_v = d_in;
 }
@@ -34,8 +35,9 @@ void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_co
 void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, bool are_given) {
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
-            refuse("kv_heads", "init none has no projections to fewer key heads; expected " +
-                                   std::to_string(s.heads.value_or(1)));
+            refuse("kv_heads",
+                   "--init none has no projections to fewer key heads; expected --kv-heads " +
+                       std::to_string(s.heads.value_or(1)));
         resolve_without_projections(s, d_in, d_context);
     } else {
         const std::uint64_t d_out = s.d_out.value_or(d_in);
@@ -45,17 +47,19 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     const bool may_project_out = has_heads_axis(s) && s.style == Style::split;
     if (s.out_proj.value_or(false) && !has_heads_axis(s)) refuse("out_proj", "requires --heads");
     if (s.out_proj.value_or(false) && !may_project_out && !are_given)
-        refuse("out_proj", "style wrapper has no output projection; expected none, or style split");
+        refuse(
+            "out_proj",
+            "--style wrapper has no output projection; expected --no-out-proj, or --style split");
     s.out_proj = s.out_proj.value_or(may_project_out);
     if (s.out_bias.value_or(false) && !*s.out_proj)
-        refuse("out_bias", "there is no output projection; expected no bias of it");
+        refuse("out_bias", "there is no output projection; expected --no-out-bias");
     s.out_bias = s.out_bias.value_or(*s.out_proj);
     // Without an output projection the context vectors are weighted sums of the values.
     if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
         refuse("d_out",
                "there is no output projection, so the context vectors are as wide as the "
-               "values; expected d_v, " +
-                   std::to_string(*s.d_v));
+               "values; expected " +
+                   std::to_string(*s.d_v) + " (d_v)");
     s.d_out = s.d_out.value_or(*s.out_proj ? d_in : *s.d_v);
 }
 
@@ -63,36 +67,40 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
 void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
     if (!has_heads_axis(s) || s.style != Style::split)
         refuse("init",
-               "mha is nn.MultiheadAttention; expected mode multihead, or cross with heads, and "
-               "style split");
-    if (!*s.out_proj) refuse("out_proj", "init mha always has an output projection; expected true");
+               "mha is nn.MultiheadAttention; expected attn multihead, or attn cross with --heads, "
+               "and --style split");
+    if (!*s.out_proj)
+        refuse("out_proj", "--init mha always has an output projection; expected --out-proj");
     if (*s.kv_heads != *s.heads)
-        refuse("kv_heads", "init mha has no grouped heads; expected " + std::to_string(*s.heads));
+        refuse("kv_heads",
+               "--init mha has no grouped heads; expected --kv-heads " + std::to_string(*s.heads));
     for (const auto& [name, width] : {std::pair("d_out", *s.d_out),
                                       {"d_k", *s.d_k},
                                       {"d_v", *s.d_v},
                                       {"context", std::uint64_t{d_context}}})
         if (width != d_in)
             refuse(name, "a width of " + std::to_string(width) +
-                             ", but init mha has one; expected d_in, " + std::to_string(d_in));
+                             ", but --init mha has one; expected " + std::to_string(d_in) +
+                             " (d_in)");
 }
 
 /// Heads divide the widths of queries, keys and values. W_out may give any number of columns. `d_k`
-/// and `d_v` are the keys to report: a width that is not given is d_out's.
+/// and `d_v` are the flags to report: a width that is not given is that of --d-out.
 void check_heads(const Settings& s, const char* d_k, const char* d_v) {
     const std::uint64_t heads = s.heads.value_or(1);
     if (s.style == Style::wrapper) {
         if (*s.kv_heads != heads)
-            refuse("kv_heads",
-                   "style wrapper has no grouped heads; expected " + std::to_string(heads));
+            refuse("kv_heads", "--style wrapper has no grouped heads; expected --kv-heads " +
+                                   std::to_string(heads));
         return;
     }
-    for (const auto& [name, width] : {std::pair(d_k, *s.d_k), {d_v, *s.d_v}})
+    for (const auto& [flag, width] : {std::pair(d_k, *s.d_k), {d_v, *s.d_v}})
         if (width % heads != 0)
-            refuse("heads", std::string(name) + " " + std::to_string(width) +
+            refuse("heads", std::string(flag) + " " + std::to_string(width) +
                                 " is not a multiple of " + std::to_string(heads) + " (remainder " +
-                                std::to_string(width % heads) + "); " +
-                                nearest_divisors(width, heads));
+                                std::to_string(width % heads) + "); expected --heads " +
+                                nearest_divisors(width, heads) + ", or " + flag + " " +
+                                nearest_multiples(width, heads));
 }
 
 }  // namespace
@@ -109,9 +117,9 @@ void resolve_widths(Settings& s, const OperandShapes& operands) {
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
         refuse("heads", "mode " + std::string(row_of(s.mode).name) +
-                            " has one; expected mode multihead or cross");
+                            " has one head; expected attn multihead or attn cross");
     if (s.kv_heads && !s.heads) refuse("kv_heads", "requires --heads");
-    const char *const d_k = s.d_k ? "d_k" : "d_out", *const d_v = s.d_v ? "d_v" : "d_out";
+    const char *const d_k = s.d_k ? "--d-k" : "--d-out", *const d_v = s.d_v ? "--d-v" : "--d-out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());
     s.kv_heads = s.kv_heads.value_or(s.heads.value_or(1));
     if (s.init == Init::mha) check_mha(s, d_in, d_context);

@@ -27,6 +27,7 @@ struct Access {
     /// give different bytes each time.
     bool regular_only = false;
     std::optional<FileId> written = {};  ///< the file that this program is writing
+    const char* expected = "a matrix";   ///< the contents, in the error of an empty file
 };
 
 /// A file that would be read and written at the same time, and so be lost.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -38,7 +39,8 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
         bytes->read_to_end(check);
     }
     if (bytes->size_ == 0)
-        throw Error(ErrorKind::input, bytes->name_, "is empty; expected a matrix");
+        throw Error(ErrorKind::input, bytes->name_,
+                    std::string("is empty; expected ") + access.expected);
     return bytes;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_entries = 10000, few = 5;
+constexpr std::size_t max_entries = 10000;
 
 /// The visible entries of a folder: files, and folders, which may hold models; both sorted by name.
 struct Entries {
@@ -38,34 +38,16 @@ Entries entries_of(const fs::path& folder) {
     return entries;
 }
 
-/// "a.csv, b.csv and c.csv".
-std::string listed(const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i)
-        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-    return text;
-}
-
 /// An untrusted name, as errors show it.
 std::string shown(const std::string& name) {
     constexpr std::size_t longest = 80;
     return one_line(shortened(name, longest));
 }
 
-}  // namespace
-
-std::string about_missing_file(const std::string& path) {
-    if (path.starts_with('[') || path.starts_with('{'))
-        return "no such file; expected a name, JSON itself goes in through a pipe";
-    if (path.find("://") != std::string::npos)
-        return "no such file; expected the name of a file; download an address first";
-    if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
-        return "no such file; expected a name, words go in by --text";
+/// The path of the file or folder that was probably meant; empty if none is near.
+std::string nearest_entry(const std::string& path) {
     const fs::path folder = fs::path(path).parent_path();
-    if (!folder.empty() && !is_folder(folder.string()))
-        return "no such file, for there is no folder " + shown(folder.string()) +
-               "; expected a file that is there";
-    auto [names, folders] = entries_of(folder.empty() ? "." : folder);
+    const auto [names, folders] = entries_of(folder.empty() ? "." : folder);
     const std::string wanted = fs::path(path).filename().string();
     const std::string stem = fs::path(wanted).stem().string();
     // Suffixes are not compared, since many files have the same one.
@@ -81,10 +63,48 @@ std::string about_missing_file(const std::string& path) {
     const std::string near = meant.empty()     ? did_you_mean(wanted, folders)
                              : nearest.empty() ? alike.front()
                                                : nearest;
-    if (!near.empty()) return "no such file; " + shown((folder / near).string()) + " is there";
-    if (names.empty() || names.size() > few) return "no such file; expected one that is there";
-    for (std::string& name : names) name = shown(name);
-    return "no such file; its folder has " + listed(names);
+    return near.empty() ? near : (folder / near).string();
+}
+
+/// "gpt2" or "openai-community/gpt2", not a path of a file.
+bool is_public_name(const std::string& path) {
+    const fs::path name = path, owner = name.parent_path();
+    const bool has_owner = !owner.empty();
+    if (path.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") !=
+            std::string::npos ||
+        !name.has_filename() || path.starts_with('.') || path.starts_with('/'))
+        return false;
+    if (has_owner && (owner.has_parent_path() || is_folder(owner.string()))) return false;
+    // A suffix of a model's name is a part of its version or size: Qwen2.5-0.5B.
+    const std::string suffix = name.extension().string();
+    return suffix.empty() || suffix.find_first_of("0123456789") != std::string::npos;
+}
+
+}  // namespace
+
+std::string about_missing_file(const std::string& path) {
+    if (path.starts_with('[') || path.starts_with('{'))
+        return "no such file; expected a name, JSON itself goes in through a pipe";
+    if (path.find("://") != std::string::npos)
+        return "no such file; expected the name of a file; download an address first";
+    if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
+        return "no such file; expected a name, words go in by --text";
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty() && !is_folder(folder.string()))
+        return "no such file, for there is no folder " + shown(folder.string()) +
+               "; expected a file that is there";
+    const std::string near = nearest_entry(path);
+    if (!near.empty()) return "no such file; " + shown(near) + " is there";
+    return "no such file; expected one that is there";
+}
+
+std::string about_missing_model(const std::string& path) {
+    if (!is_public_name(path) || !nearest_entry(path).empty()) return about_missing_file(path);
+    const std::string name = shown(path), folder = shown(last_part(path));
+    return "no such file, and attn downloads nothing; expected a model's folder, as from hf "
+           "download " +
+           name + " --local-dir " + folder + ", then --weights " + folder;
 }
 
 }  // namespace attn::io

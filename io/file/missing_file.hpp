@@ -15,8 +15,17 @@ public:
         : Error(ErrorKind::io, path, "no such file; expected one that is there") {}
 };
 
+/// The same for a path of weights.
+class MissingModel : public MissingFile {
+public:
+    using MissingFile::MissingFile;
+};
+
 /// The error message for a path without a file, with the file that was probably meant. Reads at
 /// most a few thousand names of the folder.
 std::string about_missing_file(const std::string& path);
+
+/// The same for weights, which may be named as a public model is.
+std::string about_missing_model(const std::string& path);
 
 }  // namespace attn::io

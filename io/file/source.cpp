@@ -20,11 +20,11 @@ bool looks_like_utf16(std::string_view text) {
 }
 
 /// The source, after its text is checked.
-Source checked(Source source) {
+Source checked(Source source, const char* expected) {
     const bool has_mark = source.first_line == 1 && source.text.starts_with("\xef\xbb\xbf");
     if (has_mark) source.text.remove_prefix(3);
     if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-        throw Error(ErrorKind::input, source.name, "is empty; expected a matrix");
+        throw Error(ErrorKind::input, source.name, std::string("is empty; expected ") + expected);
     const std::size_t bad = find_invalid_utf8(source.text);
     if (bad != std::string_view::npos)
         throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
@@ -86,10 +86,11 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
     if (bytes->size() > largest_text)
         throw Error(ErrorKind::input, bytes->name(), "is longer than 1 GiB; expected less text");
     const std::size_t size = static_cast<std::size_t>(bytes->size());
+    const char* const expected = bytes->access().expected;
     if (bytes->memory() != nullptr) {
         const std::string_view text(bytes->memory(), size);
         check_text(bytes->name(), text, 0);
-        return checked({bytes->name(), text, bytes});
+        return checked({bytes->name(), text, bytes}, expected);
     }
     const auto memory = std::make_shared<AlignedArray<char>>();
     memory->reserve(size);
@@ -98,13 +99,13 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
         bytes->read(at, count, memory->data() + at);
         check_text(bytes->name(), {memory->data(), at + count}, at);
     }
-    return checked({bytes->name(), {memory->data(), size}, memory});
+    return checked({bytes->name(), {memory->data(), size}, memory}, expected);
 }
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
     if (const char* const fault = fault_of_text(text, 0))
         throw Error(ErrorKind::input, name + ":" + std::to_string(line), fault);
-    return checked({std::move(name), text, nullptr, line});
+    return checked({std::move(name), text, nullptr, line}, "a request");
 }
 
 std::size_t find_invalid_utf8(std::string_view text) {

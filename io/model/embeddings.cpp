@@ -155,7 +155,7 @@ InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
     if (family.norm.empty())
         throw SettingError(ErrorKind::usage, "pre_norm",
                            "family " + std::string(family.name) +
-                               " has no norm before its attention; expected none");
+                               " has no norm before its attention; expected --no-pre-norm");
     return read_norm_named(file, layer.beside(family.norm), settings);
 }
 

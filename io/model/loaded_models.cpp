@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/memory_limit.hpp"
+#include "io/file/missing_file.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
@@ -16,8 +17,15 @@ namespace {
 
 using nlohmann::json;
 
-ArrayFile open_weights(const std::string& path, const Access& access) {
-    const InputFile file = open_input_file(path, nullptr, access);
+ArrayFile open_weights(const std::string& path, Access access) {
+    access.expected = "a model's weights";
+    const InputFile file = [&] {
+        try {
+            return open_input_file(path, nullptr, access);
+        } catch (const MissingFile&) {
+            throw MissingModel(path);
+        }
+    }();
     if (file.holds_object()) return arrays_of(*file.document, file.name);
     const bool named = file.arrays && file.format->named;
     if (!named)
@@ -27,7 +35,8 @@ ArrayFile open_weights(const std::string& path, const Access& access) {
     return *file.arrays;
 }
 
-json read_config(const std::string& path, const Access& access) {
+json read_config(const std::string& path, Access access) {
+    access.expected = "a model's config.json";
     const Source source = read_source(path, access);
     const JsonDocument document(source);
     if (document.is_array())

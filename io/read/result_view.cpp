@@ -210,7 +210,7 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
 }
 
 std::vector<InputFile> open_results(const std::string& path) {
-    InputFile file = open_input_file(path);
+    InputFile file = open_input_file(path, nullptr, {.expected = "a result of attn, or arrays"});
     std::vector<InputFile> results;
     if (!holds_lines(file)) {
         results.push_back(std::move(file));

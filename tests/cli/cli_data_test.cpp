@@ -244,6 +244,6 @@ TEST_CASE("formats: inputs of a request may be a path, and no half file is left 
     CHECK(answer({"self", "r.json"}) == answer({"self", "m.json", "--init", "none"}));
     check_error({"self", "m.json", "--save-weights", "w.txt"}, "", 2, "names no format");
     check_error({"self", "m.json", "--init", "none", "--save-weights", "w.npz"}, "", 2,
-                "init none has no parameters");
+                "--init none has no parameters");
     CHECK_FALSE(std::filesystem::exists("w.npz"));
 }

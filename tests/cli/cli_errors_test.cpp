@@ -43,8 +43,8 @@ TEST_CASE("errors: sizes that no machine has") {
         {{"multihead", "--heads", "2", "--d-out", "2147483647"},
          matrix,
          2,
-         "--heads 2: d_out 2147483647 is not a multiple of 2 (remainder 1); the nearest are 1 and "
-         "2147483647"});
+         "--heads 2: --d-out 2147483647 is not a multiple of 2 (remainder 1); expected --heads 1 or "
+         "2147483647, or --d-out 2147483646 or 2147483648"});
 }
 
 TEST_CASE("errors: one line without control characters, however long the input") {

@@ -332,7 +332,7 @@ TEST_CASE("operator: errors") {
              {{"multihead", "--init", "none", "--heads", "2", "--kv-heads", "1"},
               "[[1,2,3,4]]",
               2,
-              "--kv-heads 1: init none has no projections to fewer key heads; expected 2"},
+              "--kv-heads 1: --init none has no projections to fewer key heads; expected --kv-heads 2"},
              {{"self", "-", "--scale", "1e39"},
               "[[1]]",
               2,
@@ -348,7 +348,7 @@ TEST_CASE("operator: errors") {
              {{"self", "-", "--window=", "--pretty"},
               "[[1]]",
               2,
-              "--window: is without its value; expected one after '='"},
+              "--window: requires a value; expected --window LEFT[,RIGHT]"},
              {{"self"},
               R"({"inputs": [[1]], "mask": "-"})",
               2,
@@ -374,6 +374,6 @@ TEST_CASE("operator: errors") {
              {{"multihead", "--heads", "2", "--style", "wrapper", "--kv-heads", "1"},
               "[[1,2,3,4]]",
               2,
-              "--kv-heads 1: style wrapper has no grouped heads; expected 2"}})
+              "--kv-heads 1: --style wrapper has no grouped heads; expected --kv-heads 2"}})
         check_error(arguments, input, code, message);
 }

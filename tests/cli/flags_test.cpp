@@ -300,8 +300,8 @@ TEST_CASE("flags: long flags with one dash, empty values and numbers as words ar
     for (const auto& entry : std::vector<std::pair<Words, std::string>>{
              {{"self", "-seed", "3"}, "-seed: one dash before a long flag; expected --seed"},
              {{"self", "-emit=scores"}, "-emit: one dash before a long flag; expected --emit"},
-             {{"self", "--seed=", "3"}, "--seed: is without its value; expected one after '='"},
-             {{"batch", "--d-out"}, "--d-out: is without its value; expected one after it"},
+             {{"self", "--seed=", "3"}, "--seed: requires a value; expected --seed N"},
+             {{"batch", "--d-out"}, "--d-out: requires a value; expected --d-out N"},
              {{"explain", "--causal=3"}, "--causal: has a value; expected none"},
              {{"self", "-5"}, "-5: unknown flag; attn self --help lists the known ones"}}) {
         const auto& words = entry.first;

@@ -141,12 +141,12 @@ TEST_CASE("models: flags that contradict the file are refused") {
           "token id 11, but " + gpt2 + "/model.safetensors:wte.weight has 11 rows");
     names(error_line({"multihead", "--weights", gpt2, "--layer", "1", "--token-ids", "1"}),
           "layer 1 takes hidden states");
-    names(error_line({"self", "--weights", gpt2, "--token-ids", "1"}), "expected mode multihead");
+    names(error_line({"self", "--weights", gpt2, "--token-ids", "1"}), "expected attn multihead");
     names(error_line({"multihead", "--weights", gpt2, "--d-out", "6", "--token-ids", "1"}),
           "--d-out 6: the weights have 12");
     names(error_line({"multihead", "--weights", gpt2, "--seed", "1", "--init", "rand",
                       "--token-ids", "1"}),
-          "nothing is drawn");
+          "none is drawn");
     names(error_line({"multihead", "--weights", gpt2, "--example", "journey"}),
           "3 columns; expected 12 as the query weight takes");
     names(error_line({"multihead", "--weights", mha, "--heads", "3"}, "[[1,2,3,4,5,6,7,8]]"),

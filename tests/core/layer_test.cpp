@@ -258,9 +258,11 @@ TEST_CASE("resolve: what cannot be answered names the setting and the way out") 
         return test::error_of([&] { test::plan_of(settings, operands); });
     };
     CHECK(error([](Settings& s) { s.heads = 5; }) ==
-          "heads: d_out 768 is not a multiple of 5 (remainder 3); the nearest are 4 and 6");
+          "heads: --d-out 768 is not a multiple of 5 (remainder 3); expected --heads 4 or 6, or "
+          "--d-out 765 or 770");
     CHECK(error([](Settings& s) { s.heads = 1000; }) ==
-          "heads: d_out 768 is not a multiple of 1000 (remainder 768); the nearest is 768");
+          "heads: --d-out 768 is not a multiple of 1000 (remainder 768); expected --heads 768, or "
+          "--d-out 1000");
     CHECK(error([](Settings& s) { s.token = 4; }) == "token: there are 4 tokens; expected 0 to 3");
     CHECK(error([](Settings& s) { s.context_length = 3; }) ==
           "context_length: the input has 4 tokens; expected at most 3");
@@ -277,13 +279,13 @@ TEST_CASE("resolve: heads that exceed the memory are refused") {
     Settings settings = settings_of(Mode::causal, {"context_vectors"});
     settings.heads = 2;
     CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "heads: mode causal has one; expected mode multihead or cross");
+          "heads: mode causal has one head; expected attn multihead or attn cross");
     settings.mode = Mode::multihead;
     settings.out_proj = false;
     operands.weights = answer(settings, operands).weights;
     settings.style = Style::wrapper;
     CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "style: the weights are one projection of all heads; expected split");
+          "style: the weights are one projection of all heads; expected --style split");
     settings.heads = 1;
     CHECK(answer(settings, operands).shapes.d_k == 6);
 }

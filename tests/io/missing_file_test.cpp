@@ -62,12 +62,30 @@ TEST_CASE("missing files: every slip in a name finds the file that is there") {
         }
 }
 
+TEST_CASE("missing models: the name of a public model says how to get its folder") {
+    attn::test::scratch_folder();
+    fill("owner", {"a.csv"});
+    using attn::io::about_missing_model;
+    for (const std::string name : {"gpt2", "openai-community/gpt2", "Qwen/Qwen2.5-0.5B"}) {
+        CAPTURE(name);
+        const std::string folder = name.substr(name.rfind('/') + 1);
+        CHECK(about_missing_model(name) ==
+              "no such file, and attn downloads nothing; expected a model's folder, as from hf "
+              "download " +
+                  name + " --local-dir " + folder + ", then --weights " + folder);
+    }
+    for (const std::string path : {"./gpt2", "/gpt2", "none/m.safetensors", "m.npz", "a/b/c",
+                                   "owner/m", "ownr", "gpt2 small", "https://x/y"}) {
+        CAPTURE(path);
+        CHECK(about_missing_model(path) == about_missing_file(path));
+    }
+}
+
 TEST_CASE("missing files: nothing is guessed where nothing is near") {
     attn::test::scratch_folder();
     fill("folder", {"b.csv", "a.csv", ".hidden"});
-    CHECK(about_missing_file("folder/quite_another") ==
-          "no such file; its folder has a.csv and b.csv");
-    CHECK(about_missing_file("folder/.hiddem") == "no such file; its folder has a.csv and b.csv");
+    CHECK(about_missing_file("folder/quite_another") == "no such file; expected one that is there");
+    CHECK(about_missing_file("folder/.hiddem") == "no such file; expected one that is there");
     fill("folder", {"a1", "b2", "c3", "d4", "e5", "f6"});
     CHECK(about_missing_file("folder/quite_another") == "no such file; expected one that is there");
     fill("folder", {});
