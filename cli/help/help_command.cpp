@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/args/help.hpp"
+#include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
 #include "cli/page/render.hpp"
@@ -43,7 +44,8 @@ std::string list_of_all(const Program& program, std::size_t columns) {
         line.resize(column, ' ');
         return line + io::wrapped(summary, columns, column, column) + '\n';
     };
-    std::string page = "attn help TOPIC shows one of these.\n\nCommands:\n";
+    std::string page =
+        "attn help WORD shows one of these, or a flag, an array or a model type.\n\nCommands:\n";
     for (const CommandRow* command : program.commands)
         page += entry(command->name, command->summary);
     page += "\nTopics of the manual:\n";
@@ -51,6 +53,24 @@ std::string list_of_all(const Program& program, std::size_t columns) {
         if (find_command(program, topic.name) == nullptr)
             page += entry(topic.name, title_of(topic));
     return page;
+}
+
+std::string list_of(const std::vector<HelpEntry>& entries, std::size_t first) {
+    std::string text;
+    for (std::size_t i = first; i < entries.size(); ++i)
+        text += (text.empty() ? "\nAlso: " : ", ") + entries[i].name;
+    return text.empty() ? text : text + '\n';
+}
+
+/// The first entry of a word, and the names of the others.
+std::string entry_page(const std::vector<HelpEntry>& entries) {
+    if (entries.empty()) return "";
+    // A flag may have a row for modes and others for commands.
+    std::string page;
+    std::size_t shown = 0;
+    for (; shown < entries.size() && entries[shown].name == entries[0].name; ++shown)
+        page += (shown == 0 ? entries[0].name + '\n' : "\n") + entries[shown].text;
+    return page + "\nattn help " + entries[0].topic + " has more.\n" + list_of(entries, shown);
 }
 
 /// A command's flags, followed by the page of the same name.
@@ -61,19 +81,27 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
     if (topic != nullptr)
         page += (page.empty() ? "" : "\n") +
                 render_text(parse_markdown(topic->text), screen_width(columns));
-    return page;
+    const std::vector<HelpEntry> entries =
+        entries_of(program, name, std::min(columns, std::size_t{100}));
+    return page.empty() ? entry_page(entries) : page + list_of(entries, 0);
 }
 
 [[noreturn]] void fail_unknown_topic(const Program& program, const std::string& name) {
     const std::vector<std::string_view> names = all_names(program);
-    const std::string near =
-        did_you_mean(name, std::vector<std::string>(names.begin(), names.end()));
+    std::vector<std::string> known = words_with_entries(program);
+    const bool is_flag = name.starts_with('-');
+    if (is_flag)
+        std::erase_if(known, [&](const std::string& word) { return !word.starts_with("--"); });
+    else
+        known.insert(known.begin(), names.begin(), names.end());
+    const std::string near = did_you_mean(name, known);
     throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
-                "no such command or topic; expected " + (near.empty() ? listed(names) : near));
+                "is not a command, page, flag, key, array or model type; expected " +
+                    (near.empty() ? listed(names) : near));
 }
 
 int run_help(const Args& args) {
-    const std::vector<std::string>& words = args.names();
+    const std::vector<std::string>& words = args.words;  // may be flags
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     if (words.size() > 1)
         throw Error(ErrorKind::usage, io::shortened(words[1]), "a second topic; expected one");
@@ -98,16 +126,19 @@ constexpr Option help_options[] = {
 
 }  // namespace
 
-constexpr CommandRow help_command{
-    .name = "help",
-    .summary = "the manual: a page on a command or a topic",
-    .examples =
-        "  attn help\n"
-        "  attn help formats\n"
-        "  attn help --man | man -l -\n",
-    .usage = "[TOPIC]\n\nTOPIC is a command or a page of the manual; without it: the list of all.",
-    .own = help_options,
-    .names = all_names,
-    .run = run_help};
+constexpr CommandRow help_command{.name = "help",
+                                  .summary = "the manual: a page on a command or a topic",
+                                  .examples =
+                                      "  attn help\n"
+                                      "  attn help formats\n"
+                                      "  attn help --rope\n"
+                                      "  attn help --man | man -l -\n",
+                                  .usage =
+                                      "[WORD]\n\nWORD is a command, a page of the manual, a flag, "
+                                      "a key of a request, an array or a "
+                                      "model type;\nwithout it: the list of commands and pages.",
+                                  .own = help_options,
+                                  .names = all_names,
+                                  .run = run_help};
 
 }  // namespace attn::cli

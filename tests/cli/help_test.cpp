@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/help/completion.hpp"
+#include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
 #include "cli/page/render.hpp"
@@ -185,7 +186,9 @@ TEST_CASE("manual: an unknown topic is one line that names the nearest, or all")
         CHECK(run.out.empty());
         CHECK(run.err == "attn: error: " + error + "\n");
     };
-    check({"help", "fromats"}, "attn help fromats: no such command or topic; expected formats");
+    check({"help", "fromats"},
+          "attn help fromats: is not a command, page, flag, key, array or model type; expected "
+          "formats");
     check({"help", "formats", "models"}, "models: a second topic; expected one");
     check({"help", "--man", "models"},
           "--man: given with models; expected no topic, since it contains all");
@@ -217,4 +220,37 @@ TEST_CASE("manual: the man page holds every command and every flag") {
         for (const auto& [flag, help] :
              completion_of(attn_program(), "attn " + std::string(command->name) + " -").words)
             CHECK(page.find(flag) != std::string::npos);
+}
+
+TEST_CASE("help: every flag, array and model type has its line and its page") {
+    const std::vector<std::string> words = words_with_entries(attn_program());
+    CHECK(words.size() > 250);
+    for (const std::string& word : words) {
+        CAPTURE(word);
+        const std::vector<HelpEntry> entries = entries_of(attn_program(), word, 80);
+        REQUIRE(!entries.empty());
+        for (const HelpEntry& entry : entries) {
+            CAPTURE(entry.text);
+            CHECK(find_topic(entry.topic) != nullptr);
+            CHECK(entry.text.find("    \n") == std::string::npos);  // a meaning that is missing
+            for (const std::string& line : lines_of(entry.text))
+                CHECK(attn::io::display_width(line) <= 80);
+        }
+    }
+}
+
+TEST_CASE("help: a word shows its first entry and lists the others") {
+    const auto help = [](const std::string& word) { return run_attn({"help", word}).out; };
+    CHECK(help("mask").starts_with("flag --mask\n    --mask FILE\n"));
+    CHECK(help("mask").ends_with("\nAlso: array mask\n"));
+    CHECK(help("--mask").find("Also") == std::string::npos);
+    CHECK(help("-s") == help("--seed"));
+    CHECK(help("--no-causal") == help("--causal"));
+    CHECK(help("mask_true").starts_with("flag --mask-true\n"));
+    CHECK(help("causal").starts_with("attn causal: "));
+    CHECK(help("causal").ends_with("\nAlso: flag --causal\n"));
+    CHECK(help("inputs").starts_with("key \"inputs\"\n"));
+    CHECK(help("inputs").ends_with("\nAlso: array inputs\n"));
+    CHECK(help("logsumexp").starts_with("array logsumexp\n    log of the sum"));
+    CHECK(help("xlm-roberta").find("--family bert") != std::string::npos);
 }

@@ -1,0 +1,168 @@
+#include "cli/help/entries.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/args/help.hpp"
+#include "cli/args/unknown.hpp"
+#include "cli/help/manual.hpp"
+#include "cli/page/blocks.hpp"
+#include "core/operator/arrays.hpp"
+#include "io/model/families.hpp"
+#include "io/text/wrap.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t indent = 4;
+
+std::string paragraph(std::string_view text, std::size_t columns) {
+    return std::string(indent, ' ') + io::wrapped(text, columns, indent, indent) + '\n';
+}
+
+/// Whether `cell` holds the word as code.
+bool names(const std::string& cell, std::string_view word) {
+    return cell.find('`' + std::string(word) + '`') != std::string::npos;
+}
+
+/// The tables of a page.
+std::vector<PageTable> tables_of(std::string_view topic) {
+    std::vector<PageTable> tables;
+    for (Block& block : parse_markdown(find_topic(topic)->text))
+        if (block.kind == Block::Kind::table) tables.push_back(std::move(block.table));
+    return tables;
+}
+
+/// The last cell of the row whose first cell names the word; empty if there is none.
+std::string meaning_in(std::string_view topic, std::string_view word) {
+    for (const PageTable& table : tables_of(topic))
+        for (std::size_t row = table.headers; row < table.cells.size(); ++row)
+            if (names(table.cells[row].front(), word)) return bare(table.cells[row].back());
+    return "";
+}
+
+/// The page that mentions a flag most often, except lists and recipes.
+std::string topic_about(const std::string& flag) {
+    std::string best = "flags";
+    std::size_t most = 0;
+    for (const Topic& topic : manual) {
+        const std::string_view name = topic.name;
+        if (name == "flags" || name == "arrays" || name == "notebooks") continue;
+        std::size_t count = 0;
+        for (std::size_t at = 0; (at = topic.text.find(flag, at)) != std::string_view::npos;) {
+            at += flag.size();
+            const char next = at < topic.text.size() ? topic.text[at] : ' ';
+            if (next != '-' && (next < 'a' || next > 'z')) ++count;
+        }
+        if (count > most) most = count, best = topic.name;
+    }
+    return best;
+}
+
+bool is_flag(const Option& option, const std::string& word) {
+    std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+    if (word.starts_with('-') && !word.starts_with("--"))
+        return name.size() == 1 && name[0] == option.letter;
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name == flag_name(option) ||
+           (is_boolean(option) && name == "no-" + flag_name(option) && word.starts_with("--"));
+}
+
+HelpEntry entry_of(const Option& option, const std::string& commands, std::size_t columns) {
+    std::string text = paragraph(spelling_of(option), columns) +
+                       paragraph(help_of(option), columns) +
+                       paragraph("A flag of " + commands + ".", columns);
+    if (option.modes != 0 && (option.use & as_key) != 0)
+        text += paragraph("In a request: \"" + std::string(option.key) + "\".", columns);
+    return {"flag " + flag_of(option), text, topic_about(flag_of(option))};
+}
+
+void add_flags(std::vector<HelpEntry>& entries, const Program& program, const std::string& word,
+               std::size_t columns) {
+    for (const Option& option : program.options)
+        if ((option.use & as_flag) != 0 && is_flag(option, word))
+            entries.push_back(entry_of(option, "attn " + text_of(option.modes), columns));
+    for (const CommandRow* command : program.commands)
+        for (const Option& option : command->own)
+            if (is_flag(option, word))
+                entries.push_back(entry_of(option, "attn " + std::string(command->name), columns));
+    if (is_flag(config_option, word))
+        entries.push_back(entry_of(config_option, "every command", columns));
+}
+
+/// "(batch, heads, q_len, kv_len)".
+std::string axes_of(const ArrayRow& array) {
+    std::string text;
+    for (const Axis axis : array.axes)
+        if (!axis_name(axis).empty())
+            text += (text.empty() ? "(" : ", ") + std::string(axis_name(axis));
+    return text + ")";
+}
+
+void add_key(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
+    const std::string meaning = meaning_in("requests", word);
+    if (!meaning.empty())
+        entries.push_back({"key \"" + word + "\"", paragraph(meaning, columns), "requests"});
+}
+
+void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
+    const auto found = std::find_if(emitted_arrays.begin(), emitted_arrays.end(),
+                                    [&](const ArrayRow& row) { return row.name == word; });
+    if (found == emitted_arrays.end()) return;
+    entries.push_back(
+        {"array " + word,
+         paragraph(meaning_in("arrays", word), columns) +
+             paragraph("Axes " + axes_of(*found) + "; written with --emit " + word + ".", columns),
+         "arrays"});
+}
+
+void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
+    for (const io::Family* family : io::all_families()) {
+        const bool is_type =
+            std::any_of(family->model_types.begin(), family->model_types.end(),
+                        [&](const io::ModelType& type) { return type.name == word; });
+        if (!is_type && family->name != word) continue;
+        const std::string name(family->name);
+        entries.push_back(
+            {"model type " + word,
+             paragraph((is_type ? "Read from config.json; its" : "Its") +
+                           std::string(" tensors are those of --family ") + name + ".",
+                       columns) +
+                 paragraph(meaning_in("models", name), columns),
+             "models"});
+    }
+}
+
+}  // namespace
+
+std::vector<HelpEntry> entries_of(const Program& program, const std::string& word,
+                                  std::size_t columns) {
+    std::vector<HelpEntry> entries;
+    add_flags(entries, program, word, columns);
+    if (word.starts_with('-')) return entries;
+    add_key(entries, word, columns);
+    add_array(entries, word, columns);
+    add_models(entries, word, columns);
+    return entries;
+}
+
+std::vector<std::string> words_with_entries(const Program& program) {
+    std::vector<std::string> words;
+    const auto add = [&](const Option& option) {
+        words.push_back(flag_name(option));
+        words.push_back(flag_of(option));
+    };
+    for (const Option& option : program.options)
+        if ((option.use & as_flag) != 0) add(option);
+    for (const CommandRow* command : program.commands)
+        for (const Option& option : command->own) add(option);
+    add(config_option);
+    for (const ArrayRow& row : emitted_arrays) words.emplace_back(row.name);
+    for (const io::Family* family : io::all_families()) {
+        words.emplace_back(family->name);
+        for (const io::ModelType& type : family->model_types) words.emplace_back(type.name);
+    }
+    return words;
+}
+
+}  // namespace attn::cli
