@@ -21,7 +21,7 @@ constexpr const char* input_of_layer =
     "a matrix, a batch, a request or an earlier result, as json, ndjson, csv, npy, npz or "
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
-/// The common flags. A mode's short help shows the first ten that it accepts.
+/// The common flags. A mode's short help shows the first 12 that it accepts.
 constexpr HelpOverride common_flags[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},
@@ -29,15 +29,18 @@ constexpr HelpOverride common_flags[] = {
     {"context", "file that keys and values are made from"},
     {"d_out", "width of the context vectors (default d_in)"},
     {"heads", "number of heads (default 1)"},
+    {"kv_heads", "heads of keys and values (default as many)"},
     {"causal", "see no later tokens, or see all"},
     {"mask", "file of a boolean or additive mask"},
     {"seed", "the generator's, as torch.manual_seed (default 0)"},
     {"weights", "parameters from a model's file or folder"},
-    {"dropout", "probability of dropping a weight (default 0)"},
+    {"layer", "layer of the model (default 0)"},
+    {"token_ids", "embed these tokens with the model instead of INPUT"},
     {"emit", "arrays to write, as scores,context_vectors, or all"},
-    {"token", "one query row only, from 0"},
     {"format", "json, table, torch, csv, npy, npz, ..."},
     {"output", "write there; the suffix says the format"},
+    {"token", "one query row only, from 0"},
+    {"dropout", "probability of dropping a weight (default 0)"},
     {"heatmap", "draw the weights on the terminal"},
 };
 

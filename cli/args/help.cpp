@@ -134,7 +134,7 @@ std::string short_page(const Program& program, const CommandRow& command, std::s
     const auto add = [&](const Option& option, std::string_view help) {
         page += entry(short_spelling(option), help, short_help_column, columns);
     };
-    constexpr std::size_t most = 10;
+    constexpr std::size_t most = 12;  // a page has 24 lines
     std::size_t count = 0;
     const std::vector<ShownOption> all = shown_options(program, command);
     for (const HelpOverride& common : command.common_flags)

@@ -50,9 +50,13 @@ const std::vector<double> pair{
 }  // namespace
 
 Example find_example(std::string_view name) {
-    if (name == "journey")
-        return {
-            {to_array(journey, {6, 3})}, {"Your", "journey", "starts", "with", "one", "step"}, ""};
+    const std::vector<std::string> words{"Your", "journey", "starts", "with", "one", "step"};
+    if (name == "journey") return {{to_array(journey, {6, 3})}, words, ""};
+    if (name == "journey-twice") {
+        std::vector<double> twice = journey;
+        twice.insert(twice.end(), journey.begin(), journey.end());
+        return {{to_array(twice, {2, 6, 3})}, words, ""};
+    }
     if (name == "pair") return {{to_array(pair, {2, 11, 8})}, {}, ""};
     if (name == "sentence") return {{}, {}, "Life is short, eat dessert first"};
     throw std::logic_error("no such example");

@@ -1,4 +1,4 @@
-// The inputs built into the program: `--example journey|pair|sentence`.
+// The inputs built into the program: `--example journey|journey-twice|pair|sentence`.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Example {
 };
 
 /// Names in the order of help. `find_example` takes one of them.
-inline constexpr std::string_view example_names = "journey|pair|sentence";
+inline constexpr std::string_view example_names = "journey|journey-twice|pair|sentence";
 Example find_example(std::string_view name);
 
 }  // namespace attn::io

@@ -39,12 +39,12 @@ TEST_CASE("errors: sizes that no machine has") {
     CHECK(wide.err.starts_with(
         "attn: error: --d-out 2147483648: a layer of this width needs about "));
     // A prime width has no divisor near: the search for one must not take seconds.
-    check(
-        {{"multihead", "--heads", "2", "--d-out", "2147483647"},
-         matrix,
-         2,
-         "--heads 2: --d-out 2147483647 is not a multiple of 2 (remainder 1); expected --heads 1 or "
-         "2147483647, or --d-out 2147483646 or 2147483648"});
+    check({{"multihead", "--heads", "2", "--d-out", "2147483647"},
+           matrix,
+           2,
+           "--heads 2: --d-out 2147483647 is not a multiple of 2 (remainder 1); expected --heads 1 "
+           "or "
+           "2147483647, or --d-out 2147483646 or 2147483648"});
 }
 
 TEST_CASE("errors: one line without control characters, however long the input") {
@@ -86,7 +86,10 @@ TEST_CASE("errors: files that cannot be read or written") {
               4,
               "gone/x.json: no such file, for there is no folder gone; expected a file that is "
               "there"},
-             {{"self", "folder"}, "", 4, "folder: is a folder; expected a file"},
+             {{"self", "folder"},
+              "",
+              4,
+              "folder: is a folder; expected a file, and a model's folder as --weights folder"},
              {{"self", "x.pt"},
               "",
               2,

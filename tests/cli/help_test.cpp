@@ -173,7 +173,7 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
     }
     for (const Topic& topic : manual) {
         const std::string name(topic.name), page = run_attn({"help", name}).out;
-        CHECK(page.ends_with(text_page(topic.text, 80)));
+        CHECK(page.find(text_page(topic.text, 80)) != std::string::npos);
         CHECK(list.find("\n  " + name + " ") != std::string::npos);
         CHECK(topic.text.starts_with("# "));
     }
