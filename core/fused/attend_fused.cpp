@@ -14,6 +14,7 @@
 #include "core/fused/row_parts.hpp"
 #include "core/fused/tile_dropout.hpp"
 #include "core/fused/tile_plan.hpp"
+#include "core/fused/worker_slots.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
 
