@@ -17,6 +17,7 @@
 #include "core/fused/worker_slots.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
+#include "core/operator/softmax.hpp"
 
 namespace attn {
 namespace {
@@ -256,7 +257,7 @@ private:
     void fill_step(const StepUse& use, const ScoreRow& scores, std::size_t l,
                    kernels::Step<T>& step) const {
         if (use.step.number != nullptr) step.number[l] = static_cast<T>(use.step.number(scores));
-        if (step.kind != kernels::StepKind::bias) return;
+        if (step.kind != StepKind::bias) return;
         const Broadcast& bias = call_.biases[use.index];
         step.row[l] = biases_[use.index].data() + bias.row(scores.batch, scores.head, scores.query);
         step.key_step = bias.key_step();

@@ -9,8 +9,6 @@
 namespace attn {
 namespace {
 
-using kernels::StepKind;
-
 /// The scale. The default divides by sqrt(d_k), as PyTorch programs write it: a factor would round
 /// differently. Source: Vaswani et al. 2017, section 3.2.1.
 namespace scale_step {
