@@ -52,6 +52,7 @@ struct ScoreStep {
     std::optional<StepKind> kernel{};
     double (*number)(const ScoreRow& row) = nullptr;  ///< of the kernels' form; null: none
     bool uses_position = false;                       ///< the alignment of queries and keys matters
+    bool adds_terms = false;                          ///< adds a term for each key to the scores
     bool folds_into_query = false;  ///< kernels may multiply the queries by its number instead
     /// A setting that must be in the range of the type; null: none.
     double (*must_fit_dtype)(const ScoreSettings& asked) = nullptr;
