@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/plan/backend.hpp"
@@ -30,12 +29,11 @@ void resolve_alignment(Settings& s, const Plan& plan) {
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
     bool boolean = false;
-    for (const auto& [name, mask, is_boolean] :
-         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
-          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}}) {
-        if (mask->empty()) continue;
+    for (const MaskOperandRow& row : mask_operand_rows) {
+        if ((operands.*row.shape).empty()) continue;
+        const bool is_boolean = operands.*row.is_boolean;
         if (is_boolean && !s.mask_true)
-            refuse(name,
+            refuse(row.key,
                    "a boolean mask, and libraries differ on what true means; expected --mask-true "
                    "keep|drop");
         boolean = boolean || is_boolean;
