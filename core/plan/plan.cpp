@@ -45,10 +45,8 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
 
 /// Numbers in settings follow the rule for numbers in arrays.
 void check_range(const Settings& s) {
-    if (s.dtype == Dtype::float64) return;
-    const auto check = [](std::string_view name, double value) {
-        if (overflows(value, Dtype::float32))
-            refuse(std::string(name), overflow_text(Dtype::float32));
+    const auto check = [&](std::string_view name, double value) {
+        if (overflows(value, s.dtype)) refuse(std::string(name), overflow_text(s.dtype));
     };
     check("scale", s.scale.value_or(1));
     for (const ScoreStep& step : score_steps())
