@@ -4,8 +4,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 modules='core/base
-core/kernels
-core/operator
+core/operator core/kernels
 core/fused
 core/plan
 core/layer

@@ -38,7 +38,9 @@ std::string HeadView::last_scores() const {
 
 std::string HeadView::name_of_last_scores() const {
     const std::string name = last_scores();
-    const bool is_biased = s_.alibi || !e_.source.additive_masks.empty();
+    const std::vector<StepUse> steps = steps_taken(g_, e_.source.additive_masks.size());
+    const bool is_biased = std::any_of(steps.begin(), steps.end(),
+                                       [](const StepUse& use) { return use.step.adds_terms; });
     return name == "biased_scores" && !is_biased ? "scores_left" : name;
 }
 

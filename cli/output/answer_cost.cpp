@@ -7,6 +7,7 @@
 #include "cli/output/head.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/operator/mask.hpp"
+#include "io/plot/array_colors.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
@@ -33,9 +34,10 @@ double visible_fraction(const Plan& plan, const Cost& cost) {
 }
 
 /// Bytes of the text of a masked element, with its comma.
-std::size_t blocked_length(const Request& request, Draw draw, std::size_t visible) {
-    if (draw == Draw::up) return request.precision ? visible : std::string_view("0.0,").size();
-    if (draw != Draw::marks_blocked) return visible;
+std::size_t blocked_length(const Request& request, io::ArrayColors colors, std::size_t visible) {
+    if (colors == io::ArrayColors::from_zero)
+        return request.precision ? visible : std::string_view("0.0,").size();
+    if (colors != io::ArrayColors::diverging_masked) return visible;
     switch (request.nonfinite.value_or(io::Nonfinite::string)) {
         case io::Nonfinite::null: return std::string_view("null,").size();
         case io::Nonfinite::literal: return std::string_view("-Infinity,").size();
@@ -57,10 +59,11 @@ struct TextSize {
 
 TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
     constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
-    const Draw draw = array.row().draw;
+    const io::ArrayColors colors = io::colors_of(array);
     const std::size_t digits = request.precision.value_or(row_of(plan.dtype).digits);
-    const std::size_t visible = digits + (draw == Draw::up ? of_weight : of_any);
-    const double blocked = static_cast<double>(blocked_length(request, draw, visible));
+    const std::size_t visible =
+        digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
+    const double blocked = static_cast<double>(blocked_length(request, colors, visible));
     const double a_number = seen * static_cast<double>(visible) + (1 - seen) * blocked +
                             2 / columns_of(plan, array);  // a row's brackets
     return {a_number * plan.numbers<double>(array), a_number};

@@ -60,8 +60,8 @@ std::string layout_json(const Plan& plan) {
     std::vector<std::string_view> masks, boolean;
     for (const MaskRow& row : mask_rows())
         if (row.is_active(plan)) masks.push_back(row.key);
-    if (plan.operands.mask_is_boolean) boolean.emplace_back("mask");
-    if (plan.operands.key_padding_mask_is_boolean) boolean.emplace_back("key_padding_mask");
+    for (const MaskOperandRow& row : mask_operand_rows)
+        if (plan.operands.*row.is_boolean) boolean.emplace_back(row.key);
     std::string text = "{";
     io::append_member(text, "queries", plan.q_len);
     io::append_member(text, "first_query", plan.first_query);

@@ -46,8 +46,8 @@ public:
                         ? required(rule.key, rule.lowest_rank, rule.highest_rank)
                         : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
         }
-        shapes.mask_is_boolean = is_boolean("mask");
-        shapes.key_padding_mask_is_boolean = is_boolean("key_padding_mask");
+        for (const MaskOperandRow& row : mask_operand_rows)
+            shapes.*row.is_boolean = is_boolean(row.key);
         if (!projects) return shapes;
         shapes.has_token_ids = find("token_ids", 1, 1).has_value();
         if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();

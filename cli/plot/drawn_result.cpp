@@ -15,6 +15,7 @@
 #include "core/layer/operands.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
+#include "io/plot/array_colors.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -27,7 +28,7 @@ using nlohmann::json;
 /// The array of attn with this name if it can be drawn, or nothing.
 std::optional<ArrayId> drawn_array(std::string_view name) {
     const auto array = find_array(name);
-    return array && array->row().draw != Draw::no ? array : std::nullopt;
+    return array && io::colors_of(*array) != io::ArrayColors::none ? array : std::nullopt;
 }
 
 /// The last axes of an array with this name. Those of parameters are unknown, since parameters may

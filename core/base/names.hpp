@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,14 +19,6 @@ constexpr std::string_view name_of(const Names<E, N>& names, E value) {
     for (const auto& [candidate, name] : names)
         if (candidate == value) return name;
     return "?";
-}
-
-/// The value of this name, or nothing.
-template <class E, std::size_t N>
-constexpr std::optional<E> value_named(const Names<E, N>& names, std::string_view wanted) {
-    for (const auto& [value, name] : names)
-        if (name == wanted) return value;
-    return std::nullopt;
 }
 
 /// Whether the rows of a table have these keys, in this order.

@@ -162,6 +162,10 @@ template <class T>
 struct HeadRows {
     T* data;
     std::size_t batch, head, row;
+
+    T* at(std::size_t b, std::size_t h, std::size_t r) const {
+        return data + b * batch + h * head + r * row;
+    }
 };
 
 }  // namespace attn

@@ -1,4 +1,3 @@
-// torch_random.hpp gives the source of every formula.
 #include "core/base/torch_random.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/fused/fused_sizes.hpp"
+#include "core/fused/worker_slots.hpp"
 #include "core/kernels/dispatch.hpp"
 
 namespace attn {
@@ -99,8 +99,7 @@ private:
         const std::size_t width = columns_of(*to) / to->heads;
         const HeadRows<T>& result = to->result;
         const auto at = [&](std::size_t row, std::size_t column) {
-            return result.data + batch * result.batch + column / width * result.head +
-                   (first_row + row) * result.row + column % width;
+            return result.at(batch, column / width, first_row + row) + column % width;
         };
         kernels::Panel<T> work{rows,
                                d_in_,

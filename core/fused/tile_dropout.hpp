@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/memory.hpp"
+#include "core/fused/keep_bits.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/operator/dropout.hpp"
 

@@ -12,11 +12,11 @@ std::size_t TileGrid::query_blocks() const {
 }
 
 std::size_t TileGrid::tiles() const {
-    return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * parts;
+    return sizes.batch * (sizes.heads / heads_per_tile) * query_blocks() * splits;
 }
 
 std::size_t TileGrid::items_per_head() const {
-    return (query_blocks() * parts + tiles_per_item - 1) / tiles_per_item;
+    return (query_blocks() * splits + tiles_per_item - 1) / tiles_per_item;
 }
 
 std::size_t TileGrid::items() const {
@@ -25,13 +25,13 @@ std::size_t TileGrid::items() const {
 
 TileRange TileGrid::tiles_of(std::size_t item) const {
     const std::size_t of_head = item % items_per_head() * tiles_per_item;
-    return {item / items_per_head() * query_blocks() * parts + of_head,
-            std::min(tiles_per_item, query_blocks() * parts - of_head)};
+    return {item / items_per_head() * query_blocks() * splits + of_head,
+            std::min(tiles_per_item, query_blocks() * splits - of_head)};
 }
 
 TilePlace TileGrid::place(std::size_t tile) const {
-    const std::size_t part = tile % parts;
-    std::size_t rest = tile / parts;
+    const std::size_t split = tile % splits;
+    std::size_t rest = tile / splits;
     const std::size_t block = rest % query_blocks();
     rest /= query_blocks();
     const std::size_t units = sizes.heads / heads_per_tile;
@@ -43,7 +43,12 @@ TilePlace TileGrid::place(std::size_t tile) const {
             heads_per_tile,
             first,
             std::min(queries_per_tile(), sizes.queries - first),
-            part};
+            split};
+}
+
+KeyRange TileGrid::keys_of(const TilePlace& place) const {
+    const std::size_t first = place.split * keys_per_tile();
+    return {first, std::min(first + keys_per_tile(), sizes.keys)};
 }
 
 void TilePlan::reserve(const Mask& mask, std::size_t keys, std::size_t vector_lanes, bool by_rows) {

@@ -19,8 +19,15 @@ struct TileSizes {
 /// Rows of one tile: `queries` of each of some heads that share their keys, head by head.
 struct TilePlace {
     std::size_t batch, first_head, heads, first_query, queries;
-    std::size_t part;  ///< of the keys
+    std::size_t split;  ///< of the keys
+
+    std::size_t head(std::size_t lane) const { return first_head + lane / queries; }
+    std::size_t query(std::size_t lane) const { return first_query + lane % queries; }
 };
+
+/// Keys of one split, used if there are too few rows to keep all threads busy: then key splits are
+/// computed separately and merged. A multiple of a block.
+inline constexpr std::size_t split_keys = 32 * kernels::block_keys;
 
 /// Whether a head's keys and values, of `bytes` in total, exceed most second-level caches, so that
 /// tiles share each block.
@@ -36,11 +43,12 @@ struct TileRange {
 /// All tiles of a question, numbered.
 struct TileGrid {
     TileSizes sizes{};
-    std::size_t lanes = 0, heads_per_tile = 1, parts = 1;
+    std::size_t lanes = 0, heads_per_tile = 1, splits = 1;
+    bool by_rows = false;       ///< very few queries per key head: rows are computed one by one
     bool in_order = false;      ///< rows in the order of dropout's draws
     bool head_by_head = false;  ///< that order has the heads before the batch
     std::size_t tiles_per_item =
-        1;  ///< tiles of one head that are one item of work; parts is 1 then
+        1;  ///< tiles of one head that are one item of work; splits is 1 then
 
     std::size_t tiles() const;
     std::size_t items() const;
@@ -48,6 +56,10 @@ struct TileGrid {
     /// Unless rows must be in order, the last queries of a head come first: with a causal mask they
     /// attend to the most keys, and large tiles at the end would leave threads idle.
     TilePlace place(std::size_t tile) const;
+
+    /// The most keys of a tile, and those of this one.
+    std::size_t keys_per_tile() const { return splits == 1 ? sizes.keys : split_keys; }
+    KeyRange keys_of(const TilePlace& place) const;
 
 private:
     std::size_t queries_per_tile() const { return lanes / heads_per_tile; }

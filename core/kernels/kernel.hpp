@@ -1,13 +1,15 @@
 // The interface of the fused kernels: plain structs and a table of entry points.
 //
 // Files compiled for wider instruction sets include this file, tile_attention.hpp and one vector
-// header and nothing else: the linker could keep the wide version of an inline function shared with
-// other files, which would crash an older processor. So this file has no functions and no library
-// types.
+// header, and nothing else but this header's own include: the linker could keep the wide version of
+// an inline function shared with other files, which would crash an older processor. So this file
+// has no functions and no library types.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "core/base/step_kind.hpp"
 
 namespace attn::kernels {
 
@@ -37,15 +39,6 @@ struct Strip {
     std::size_t first_vector, end_vector;
     const std::uint64_t* visible;  ///< bit l of word k: lane l sees key first_key + k; null: all do
     bool ends_block;
-};
-
-/// The steps on a score between the product and the softmax. Each kind has a form for tiles, one
-/// for rows and a plain one, next to each other in kernels/score_steps.hpp.
-enum class StepKind {
-    scale,    ///< score * number / divisor
-    softcap,  ///< number * tanh(score / number)
-    alibi,    ///< score + number * (key - position)
-    bias      ///< score + row[key * key_step]; -Infinity blocks
 };
 
 /// One step of a tile's scores. Rows and numbers are those of the lanes.

@@ -5,7 +5,6 @@
 
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
-#include "core/plan/product.hpp"
 
 namespace attn {
 namespace {
@@ -13,14 +12,14 @@ namespace {
 double flops_of(const Plan& plan) {
     const auto numbers = [&](ArrayId array) { return plan.numbers<double>(array); };
     const auto times = [&](std::size_t rows, double parameters) {
-        return product({plan.batch, rows}) * parameters;
+        return static_cast<double>(plan.batch) * static_cast<double>(rows) * parameters;
     };
     // All queries are projected before the row of `token` is selected.
     const double projections =
         times(plan.q_len, numbers("W_query")) +
         times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +
         times(plan.rows, numbers("W_out"));
-    return 2 * (projections + numbers("scores") * product({plan.d_k + plan.d_v}));
+    return 2 * (projections + numbers("scores") * static_cast<double>(plan.d_k + plan.d_v));
 }
 
 /// Reads two pieces: the first is freed once the second is there.

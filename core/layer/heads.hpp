@@ -31,20 +31,6 @@ Tensor4<T> split_heads(const Tensor3<T>& x, std::size_t heads) {
     return split;
 }
 
-/// (batch, heads, rows, d) to (batch, rows, heads * d).
-template <class T>
-Tensor3<T> join_heads(const Tensor4<T>& x) {
-    const std::size_t heads = x.shape(1), rows = x.shape(2), d = x.shape(3);
-    Tensor3<T> joined = Tensor3<T>::from_shape({x.shape(0), rows, heads * d});
-    if (is_dry_run()) return joined;
-    T* to = joined.data();
-    for (std::size_t batch = 0; batch < x.shape(0); ++batch)
-        for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t head = 0; head < heads; ++head)
-                to = std::copy_n(&x(batch, head, row, 0), d, to);
-    return joined;
-}
-
 /// (batch, rows, d) to (batch, heads, rows, d), the same rows for every head.
 template <class T>
 Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {

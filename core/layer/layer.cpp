@@ -149,8 +149,6 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are consumed
     masks.mask = operands.mask;
     masks.key_padding_mask = operands.key_padding_mask;
-    masks.mask_is_boolean = operands.mask_is_boolean;
-    masks.key_padding_mask_is_boolean = operands.key_padding_mask_is_boolean;
     Masks all = take_masks(plan, masks);
     for (Broadcast& bias : all.biases) all.rules.add(BiasRule(std::move(bias)));
     return std::move(all.rules);

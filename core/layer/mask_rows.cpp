@@ -7,22 +7,6 @@
 namespace attn {
 namespace {
 
-/// A mask that is an operand: boolean or additive.
-struct OperandMask {
-    std::string_view key;
-    Array<double> Operands::*values;
-    bool Operands::*is_boolean;
-    Shape OperandShapes::*shape;
-    bool OperandShapes::*shape_is_boolean;
-};
-
-constexpr OperandMask operand_masks[] = {
-    {"mask", &Operands::mask, &Operands::mask_is_boolean, &OperandShapes::mask,
-     &OperandShapes::mask_is_boolean},
-    {"key_padding_mask", &Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean,
-     &OperandShapes::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean},
-};
-
 /// Broadcasts to (batch, heads, q_len, kv_len) as `values` do; (batch, kv_len) and (kv_len) apply
 /// to keys, for all heads and queries.
 Array<double> as_mask(Array<double> values, bool of_keys) {
@@ -32,18 +16,16 @@ Array<double> as_mask(Array<double> values, bool of_keys) {
     return values;
 }
 
-template <std::size_t index>
+template <Shape OperandShapes::*shape>
 bool has_operand(const Plan& plan) {
-    return !(plan.operands.*operand_masks[index].shape).empty();
+    return !(plan.operands.*shape).empty();
 }
 
-template <std::size_t index>
+template <Array<double> Operands::*mask, bool OperandShapes::*is_boolean, bool of_keys>
 void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& operands) {
-    constexpr OperandMask mask = operand_masks[index];
-    if ((operands.*mask.values).dimension() == 0) return;
-    Array<double> values =
-        as_mask(std::move(operands.*mask.values), mask.key == "key_padding_mask");
-    if (operands.*mask.is_boolean)
+    if ((operands.*mask).dimension() == 0) return;
+    Array<double> values = as_mask(std::move(operands.*mask), of_keys);
+    if (plan.operands.*is_boolean)
         masks.rules.add(BooleanRule(std::move(values), plan.keeps_true), row.allowed);
     else
         masks.biases.emplace_back(std::move(values), 0);
@@ -75,8 +57,11 @@ void add_lengths(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) 
 
 // Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
-    {"mask", "allowed_by_mask", has_operand<0>, add_operand<0>},
-    {"key_padding_mask", "allowed_by_key_padding_mask", has_operand<1>, add_operand<1>},
+    {"mask", "allowed_by_mask", has_operand<&OperandShapes::mask>,
+     add_operand<&Operands::mask, &OperandShapes::mask_is_boolean, false>},
+    {"key_padding_mask", "allowed_by_key_padding_mask",
+     has_operand<&OperandShapes::key_padding_mask>,
+     add_operand<&Operands::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean, true>},
     {"causal", "allowed_by_causal", is_causal, add_causal},
     {"window", "allowed_by_window", has_window, add_window},
     {"kv_lengths", "allowed_by_kv_lengths", has_lengths, add_lengths},
@@ -103,8 +88,8 @@ Mask settings_mask(const Plan& plan) {
 
 std::vector<std::string> additive_masks(const OperandShapes& operands) {
     std::vector<std::string> keys;
-    for (const OperandMask& mask : operand_masks)
-        if (!(operands.*mask.shape).empty() && !(operands.*mask.shape_is_boolean))
+    for (const MaskOperandRow& mask : mask_operand_rows)
+        if (!(operands.*mask.shape).empty() && !(operands.*mask.is_boolean))
             keys.emplace_back(mask.key);
     return keys;
 }

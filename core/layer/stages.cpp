@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "core/layer/heads.hpp"
 #include "core/operator/rope.hpp"
@@ -90,8 +91,11 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
     Recorder& recorder = stage.recorder;
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);
-    rotate(call.query, plan.rope, plan.past_len + plan.first_query);
-    rotate(call.key, plan.rope, plan.past_len);
+    if (plan.rope.dims != 0 && !is_dry_run()) {
+        const std::vector<double> frequencies = plan.rope.frequencies();
+        rotate(call.query, plan.rope.pairs, frequencies, plan.past_len + plan.first_query);
+        rotate(call.key, plan.rope.pairs, frequencies, plan.past_len);
+    }
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
     recorder.record("values", call.value);

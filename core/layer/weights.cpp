@@ -1,4 +1,3 @@
-// The parameters of an attention layer: draws in PyTorch's order.
 #include "core/layer/weights.hpp"
 
 #include <span>

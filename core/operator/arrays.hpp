@@ -57,16 +57,11 @@ enum Need : unsigned {
 /// settings cannot name the latter.
 enum class From { any, reference, walk };
 
-/// How a picture shows an array: not at all, in colours from 0 up, in diverging colours, or in
-/// diverging colours with cells of -Infinity as blocked.
-enum class Draw { no, up, both_ways, marks_blocked };
-
 struct ArrayRow {
     std::string_view name;
     std::array<Axis, 4> axes;  ///< at the positions of (batch, heads, rows, columns)
     unsigned needs;            ///< bits of needs::Need
     From from;
-    Draw draw;
 
     /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
     constexpr bool is_parameter() const {
@@ -83,66 +78,65 @@ namespace arrays_detail {
 using enum Axis;
 using enum needs::Need;
 using enum From;
-using enum Draw;
 
 using Axes = std::array<Axis, 4>;
 inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len};
 
 /// In the order of computation; arrays only for explanations come last.
 inline constexpr ArrayRow rows[] = {
-    {"token_ids", {none, none, tokens}, token_ids, any, no},
-    {"inputs", {batch, none, tokens, d_in}, layer, any, both_ways},
-    {"normed_inputs", {batch, none, tokens, d_in}, norm, any, both_ways},
-    {"W_query", {none, groups, query_width, d_in}, projections, any, both_ways},
-    {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any, both_ways},
-    {"W_key", {none, groups, key_width, d_context}, projections, any, both_ways},
-    {"b_key", {none, groups, none, key_width}, projections | qkv_bias, any, both_ways},
-    {"W_value", {none, groups, value_width, d_context}, projections, any, both_ways},
-    {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any, both_ways},
-    {"W_out", {none, none, d_out, joined}, out_proj, any, both_ways},
-    {"b_out", {none, none, none, d_out}, out_proj | out_bias, any, both_ways},
-    {"queries", {batch, heads, q_len, d_k}, nothing, any, both_ways},
-    {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any, both_ways},
-    {"values", {batch, kv_heads, new_keys, d_v}, nothing, any, both_ways},
-    {"scores", per_key, nothing, any, both_ways},
-    {"scaled_scores", per_key, nothing, reference, both_ways},
-    {"capped_scores", per_key, nothing, reference, both_ways},
-    {"biased_scores", per_key, nothing, reference, marks_blocked},
-    {"mask", per_key, nothing, reference, up},
-    {"masked_scores", per_key, nothing, reference, marks_blocked},
-    {"masked_weights", per_key, renormalize, reference, up},
-    {"weights_before_dropout", per_key, nothing, reference, up},
-    {"dropout_mask", per_key, nothing, reference, up},
-    {"attention_weights", per_key, nothing, any, up},
-    {"logsumexp", per_query, nothing, any, both_ways},
-    {"present_key", {batch, kv_heads, kv_len, d_k}, nothing, any, both_ways},
-    {"present_value", {batch, kv_heads, kv_len, d_v}, nothing, any, both_ways},
-    {"head_outputs", {batch, heads, q_len, d_v}, nothing, any, both_ways},
-    {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any, both_ways},
+    {"token_ids", {none, none, tokens}, token_ids, any},
+    {"inputs", {batch, none, tokens, d_in}, layer, any},
+    {"normed_inputs", {batch, none, tokens, d_in}, norm, any},
+    {"W_query", {none, groups, query_width, d_in}, projections, any},
+    {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any},
+    {"W_key", {none, groups, key_width, d_context}, projections, any},
+    {"b_key", {none, groups, none, key_width}, projections | qkv_bias, any},
+    {"W_value", {none, groups, value_width, d_context}, projections, any},
+    {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any},
+    {"W_out", {none, none, d_out, joined}, out_proj, any},
+    {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
+    {"queries", {batch, heads, q_len, d_k}, nothing, any},
+    {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
+    {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},
+    {"scores", per_key, nothing, any},
+    {"scaled_scores", per_key, nothing, reference},
+    {"capped_scores", per_key, nothing, reference},
+    {"biased_scores", per_key, nothing, reference},
+    {"mask", per_key, nothing, reference},
+    {"masked_scores", per_key, nothing, reference},
+    {"masked_weights", per_key, renormalize, reference},
+    {"weights_before_dropout", per_key, nothing, reference},
+    {"dropout_mask", per_key, nothing, reference},
+    {"attention_weights", per_key, nothing, any},
+    {"logsumexp", per_query, nothing, any},
+    {"present_key", {batch, kv_heads, kv_len, d_k}, nothing, any},
+    {"present_value", {batch, kv_heads, kv_len, d_v}, nothing, any},
+    {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
+    {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
     // Before the rotary embedding.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, walk, no},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, walk, no},
+    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, walk},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, walk},
     // After alibi, and after each of at most two additive masks.
-    {"alibi_scores", per_key, nothing, walk, no},
-    {"bias_0_scores", per_key, nothing, walk, no},
-    {"bias_1_scores", per_key, nothing, walk, no},
+    {"alibi_scores", per_key, nothing, walk},
+    {"bias_0_scores", per_key, nothing, walk},
+    {"bias_1_scores", per_key, nothing, walk},
     // 1 where this rule alone allows the key.
-    {"allowed_by_bias_0", per_key, nothing, walk, no},
-    {"allowed_by_bias_1", per_key, nothing, walk, no},
-    {"allowed_by_mask", per_key, nothing, walk, no},
-    {"allowed_by_key_padding_mask", per_key, nothing, walk, no},
-    {"allowed_by_causal", per_key, nothing, walk, no},
-    {"allowed_by_window", per_key, nothing, walk, no},
-    {"allowed_by_kv_lengths", per_key, nothing, walk, no},
+    {"allowed_by_bias_0", per_key, nothing, walk},
+    {"allowed_by_bias_1", per_key, nothing, walk},
+    {"allowed_by_mask", per_key, nothing, walk},
+    {"allowed_by_key_padding_mask", per_key, nothing, walk},
+    {"allowed_by_causal", per_key, nothing, walk},
+    {"allowed_by_window", per_key, nothing, walk},
+    {"allowed_by_kv_lengths", per_key, nothing, walk},
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
-    {"softmax_shift", per_query, nothing, walk, no},
-    {"softmax_powers", per_key, nothing, walk, no},
-    {"sink_power", per_query, nothing, walk, no},
-    {"softmax_total", per_query, nothing, walk, no},
+    {"softmax_shift", per_query, nothing, walk},
+    {"softmax_powers", per_key, nothing, walk},
+    {"sink_power", per_query, nothing, walk},
+    {"softmax_total", per_query, nothing, walk},
     // The mask after the softmax: the softmax over all keys, and the sum of its unmasked weights.
-    {"unmasked_weights", per_key, nothing, walk, no},
-    {"masked_total", per_query, nothing, walk, no},
+    {"unmasked_weights", per_key, nothing, walk},
+    {"masked_total", per_query, nothing, walk},
 };
 
 constexpr std::size_t count_emitted() {

@@ -13,11 +13,6 @@
 
 namespace attn {
 
-/// A head's sink; `sink` holds one for all heads, or one each.
-inline double sink_of(const std::vector<double>& sink, std::size_t head) {
-    return sink[sink.size() == 1 ? 0 : head];
-}
-
 /// One call of the operator, per batch entry and head:
 /// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
 /// score_steps.hpp.

@@ -29,9 +29,8 @@ std::vector<double> rope_frequencies(double base, std::size_t dims,
 }
 
 template <class T>
-void rotate(Tensor4<T>& x, const RopeSettings& rope, std::size_t first_position) {
-    if (rope.dims == 0 || is_dry_run()) return;
-    const std::vector<double> frequencies = rope.frequencies();
+void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,
+            std::size_t first_position) {
     const std::size_t pairs = frequencies.size(), rows = x.shape(2), width = x.shape(3);
     std::vector<double> cosine(pairs), sine(pairs);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -43,8 +42,8 @@ void rotate(Tensor4<T>& x, const RopeSettings& rope, std::size_t first_position)
         for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix) {
             T* values = x.data() + (matrix * rows + row) * width;
             for (std::size_t i = 0; i < pairs; ++i) {
-                T& first = values[rope.pairs == Rope::half ? i : 2 * i];
-                T& second = values[rope.pairs == Rope::half ? i + pairs : 2 * i + 1];
+                T& first = values[layout == Rope::half ? i : 2 * i];
+                T& second = values[layout == Rope::half ? i + pairs : 2 * i + 1];
                 const double a = first, b = second;
                 first = static_cast<T>(cosine[i] * a - sine[i] * b);
                 second = static_cast<T>(sine[i] * a + cosine[i] * b);
@@ -53,7 +52,7 @@ void rotate(Tensor4<T>& x, const RopeSettings& rope, std::size_t first_position)
     }
 }
 
-template void rotate(Tensor4<float>&, const RopeSettings&, std::size_t);
-template void rotate(Tensor4<double>&, const RopeSettings&, std::size_t);
+template void rotate(Tensor4<float>&, Rope, const std::vector<double>&, std::size_t);
+template void rotate(Tensor4<double>&, Rope, const std::vector<double>&, std::size_t);
 
 }  // namespace attn

@@ -26,10 +26,12 @@ struct RopeSettings {
 };
 
 /// Rotates the first columns of each row of x, (batch, heads, rows, d), in place. Row r has
-/// position first_position + r; pair i turns by position * frequency i. Pairs are (i, i + dims/2)
-/// for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in float64 and each result is
-/// rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX RotaryEmbedding.
+/// position first_position + r; pair i turns by position * frequencies[i]. With n pairs, they are
+/// (i, i + n) for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in float64 and
+/// each result is rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX
+/// RotaryEmbedding.
 template <class T>
-void rotate(Tensor4<T>& x, const RopeSettings& rope, std::size_t first_position);
+void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,
+            std::size_t first_position);
 
 }  // namespace attn

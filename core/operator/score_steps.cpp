@@ -9,8 +9,6 @@
 namespace attn {
 namespace {
 
-using kernels::StepKind;
-
 /// The scale. The default divides by sqrt(d_k), as PyTorch programs write it: a factor would round
 /// differently. Source: Vaswani et al. 2017, section 3.2.1.
 namespace scale_step {
@@ -122,13 +120,15 @@ constexpr ScoreStep all_score_steps[] = {
      .emits = {"alibi_scores", "alibi_scores"},
      .kernel = StepKind::alibi,
      .number = alibi_slope,
-     .uses_position = true},
+     .uses_position = true,
+     .adds_terms = true},
     {.key = "mask",
      .times = bias_step::times,
      .float32 = bias_step::apply,
      .float64 = bias_step::apply,
      .emits = {"bias_0_scores", "bias_1_scores"},
-     .kernel = StepKind::bias},
+     .kernel = StepKind::bias,
+     .adds_terms = true},
 };
 static_assert(same_keys(all_score_steps, score_step_keys));
 // Fused kernels divide the factor of the queries, the first step, by the divisor of the second.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/names.hpp"
-#include "core/kernels/kernel.hpp"
+#include "core/base/step_kind.hpp"
 #include "core/operator/arrays.hpp"
 
 namespace attn {
@@ -49,9 +49,10 @@ struct ScoreStep {
     /// them.
     ArrayId emits[2];
     /// Its form in fused kernels; empty: only the reference supports it.
-    std::optional<kernels::StepKind> kernel{};
-    double (*number)(const ScoreRow& row) = nullptr;  ///< kernels::Step's; null: none
+    std::optional<StepKind> kernel{};
+    double (*number)(const ScoreRow& row) = nullptr;  ///< of the kernels' form; null: none
     bool uses_position = false;                       ///< the alignment of queries and keys matters
+    bool adds_terms = false;                          ///< adds a term for each key to the scores
     bool folds_into_query = false;  ///< kernels may multiply the queries by its number instead
     /// A setting that must be in the range of the type; null: none.
     double (*must_fit_dtype)(const ScoreSettings& asked) = nullptr;

@@ -28,7 +28,7 @@ void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const He
     for (std::size_t b = 0; b < shape[0]; ++b)
         for (std::size_t h = 0; h < shape[1]; ++h)
             for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
-                std::copy_n(from, shape[3], to.data + b * to.batch + h * to.head + row * to.row);
+                std::copy_n(from, shape[3], to.at(b, h, row));
 }
 
 template <class T>
@@ -49,9 +49,7 @@ void project_by_reference(const Plan&, const Tensor3<T>& x,
         for (std::size_t b = 0; b < result.shape(0); ++b)
             for (std::size_t row = 0; row < result.shape(1); ++row)
                 for (std::size_t h = 0; h < to.heads; ++h, from += width)
-                    std::copy_n(from, width,
-                                to.result.data + b * to.result.batch + h * to.result.head +
-                                    row * to.result.row);
+                    std::copy_n(from, width, to.result.at(b, h, row));
     }
 }
 

@@ -1,11 +1,11 @@
-#include "core/plan/given_weights.hpp"
-
+// Widths, heads and biases that given parameters determine.
 #include <string>
 #include <tuple>
 
 #include "core/base/did_you_mean.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
+#include "core/plan/widths.hpp"
 
 namespace attn {
 namespace {

@@ -59,4 +59,16 @@ inline constexpr OperandShapeRow operand_shape_rows[] = {
     {"key_padding_mask", &OperandShapes::key_padding_mask},
 };
 
+/// A mask that is an operand: boolean or additive.
+struct MaskOperandRow {
+    const char* key;
+    Shape OperandShapes::*shape;
+    bool OperandShapes::*is_boolean;
+};
+inline constexpr MaskOperandRow mask_operand_rows[] = {
+    {"mask", &OperandShapes::mask, &OperandShapes::mask_is_boolean},
+    {"key_padding_mask", &OperandShapes::key_padding_mask,
+     &OperandShapes::key_padding_mask_is_boolean},
+};
+
 }  // namespace attn

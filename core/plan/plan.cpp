@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/plan/backend.hpp"
@@ -30,12 +29,11 @@ void resolve_alignment(Settings& s, const Plan& plan) {
 
 void check_masks(const Settings& s, const OperandShapes& operands) {
     bool boolean = false;
-    for (const auto& [name, mask, is_boolean] :
-         {std::tuple("mask", &operands.mask, operands.mask_is_boolean),
-          {"key_padding_mask", &operands.key_padding_mask, operands.key_padding_mask_is_boolean}}) {
-        if (mask->empty()) continue;
+    for (const MaskOperandRow& row : mask_operand_rows) {
+        if ((operands.*row.shape).empty()) continue;
+        const bool is_boolean = operands.*row.is_boolean;
         if (is_boolean && !s.mask_true)
-            refuse(name,
+            refuse(row.key,
                    "a boolean mask, and libraries differ on what true means; expected --mask-true "
                    "keep|drop");
         boolean = boolean || is_boolean;
@@ -47,10 +45,8 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
 
 /// Numbers in settings follow the rule for numbers in arrays.
 void check_range(const Settings& s) {
-    if (s.dtype == Dtype::float64) return;
-    const auto check = [](std::string_view name, double value) {
-        if (overflows(value, Dtype::float32))
-            refuse(std::string(name), overflow_text(Dtype::float32));
+    const auto check = [&](std::string_view name, double value) {
+        if (overflows(value, s.dtype)) refuse(std::string(name), overflow_text(s.dtype));
     };
     check("scale", s.scale.value_or(1));
     for (const ScoreStep& step : score_steps())

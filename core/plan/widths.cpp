@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/did_you_mean.hpp"
-#include "core/plan/given_weights.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
 

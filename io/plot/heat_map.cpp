@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "core/operator/arrays.hpp"
+#include "io/plot/array_colors.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
@@ -27,9 +28,9 @@ bool lies_from_0_to_1(const AnyArray& values) {
 }
 
 /// Arrays of other programs are drawn in diverging colours, except those that may be weights.
-Draw drawing_of(const NamedArray& array) {
-    if (const auto known = find_array(array.name)) return known->row().draw;
-    return lies_from_0_to_1(array.values) ? Draw::up : Draw::both_ways;
+ArrayColors colors_of_array(const NamedArray& array) {
+    if (const auto known = find_array(array.name)) return colors_of(*known);
+    return lies_from_0_to_1(array.values) ? ArrayColors::from_zero : ArrayColors::diverging;
 }
 
 std::string axis_text(std::string_view axis) {
@@ -56,7 +57,7 @@ public:
     Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
             const HeatMapLimits& limits)
         : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
-          shape_(shape_of(array)), draw_(drawing_of(array)),
+          shape_(shape_of(array)), colors_(colors_of_array(array)),
           asks_mask_(is_blocked && counts_queries_and_keys(array) && array.name != "mask") {}
 
     HeatMap build(ColorScale scale) {
@@ -68,7 +69,7 @@ public:
                             "; expected 2 to 4, that is one matrix or several");
         map_.array = array_.name;
         map_.asked = scale;
-        map_.is_diverging = draw_ != Draw::up;
+        map_.is_diverging = colors_ != ArrayColors::from_zero;
         map_.is_float32 = std::holds_alternative<Array<float>>(array_.values);
         rows_ = shape_[rank - 2];
         columns_ = shape_[rank - 1];
@@ -235,8 +236,8 @@ private:
     }
 
     bool is_unseen(double value, std::size_t panel, std::size_t row, std::size_t column) const {
-        const bool is_marked =
-            draw_ == Draw::marks_blocked && value == -std::numeric_limits<double>::infinity();
+        const bool is_marked = colors_ == ArrayColors::diverging_masked &&
+                               value == -std::numeric_limits<double>::infinity();
         return is_marked || (asks_mask_ && is_blocked(panel, row, column));
     }
 
@@ -263,7 +264,7 @@ private:
     const IsBlocked& is_blocked_;
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
-    Draw draw_;
+    ArrayColors colors_;
     bool asks_mask_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;

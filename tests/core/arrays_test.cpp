@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/torch_random.hpp"
+#include "io/plot/array_colors.hpp"
 #include "io/plot/heat_map.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
@@ -106,14 +107,15 @@ TEST_CASE("arrays: a picture has the colours of the row, and arrays of rank 1 ha
             INFO(row.name);
             const NamedArray array = emitted(question, row);
             const io::Report report;
-            if (row.draw == Draw::no || array.axes.size() < 2) {
+            const io::ArrayColors colors = io::colors_of(*find_array(row.name));
+            if (colors == io::ArrayColors::none || array.axes.size() < 2) {
                 CHECK_THROWS_AS(
                     io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {}), Error);
                 continue;
             }
             const io::HeatMap map =
                 io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {});
-            CHECK(map.is_diverging == (row.draw != Draw::up));
+            CHECK(map.is_diverging == (colors != io::ArrayColors::from_zero));
         }
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/fused/keep_bits.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"
 

@@ -7,17 +7,17 @@
 
 using namespace attn;
 
-TEST_CASE("tiles: every row is in one tile, whatever their order and parts") {
+TEST_CASE("tiles: every row is in one tile, whatever their order and splits") {
     for (bool in_order : {false, true})
         for (bool head_by_head : {false, true})
             for (std::size_t heads_per_tile : {1u, 2u})
-                for (std::size_t parts : {1u, 3u})
+                for (std::size_t splits : {1u, 3u})
                     for (std::size_t queries : {1u, 15u, 16u, 17u, 50u}) {
                         TileGrid grid;
                         grid.sizes = {2, 4, queries, 100};
                         grid.lanes = 16;
                         grid.heads_per_tile = heads_per_tile;
-                        grid.parts = parts;
+                        grid.splits = splits;
                         grid.in_order = in_order;
                         grid.head_by_head = head_by_head;
                         std::map<std::array<std::size_t, 4>, int> seen;
@@ -27,9 +27,9 @@ TEST_CASE("tiles: every row is in one tile, whatever their order and parts") {
                             for (std::size_t h = 0; h < place.heads; ++h)
                                 for (std::size_t q = 0; q < place.queries; ++q)
                                     ++seen[{place.batch, place.first_head + h,
-                                            place.first_query + q, place.part}];
+                                            place.first_query + q, place.split}];
                         }
-                        CHECK(seen.size() == 2 * 4 * queries * parts);
+                        CHECK(seen.size() == 2 * 4 * queries * splits);
                         for (const auto& [row, count] : seen) CHECK(count == 1);
                     }
 }

@@ -1,0 +1,210 @@
+#include "core/fused/fused_call.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "core/kernels/dispatch.hpp"
+#include "core/operator/score_steps.hpp"
+#include "core/operator/softmax.hpp"
+
+namespace attn {
+namespace {
+
+/// Several if keys and values exceed the cache and enough items remain for all threads.
+template <class T>
+std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& call,
+                                  std::size_t threads) {
+    constexpr std::size_t items_per_thread = 4;
+    const std::size_t row_bytes = (call.key.shape(3) + call.value.shape(3)) * sizeof(T);
+    const bool many =
+        outgrow_cache(static_cast<double>(grid.sizes.keys) * static_cast<double>(row_bytes));
+    const bool enough = grid.tiles() >= kernels::max_tiles_per_item * items_per_thread * threads;
+    return grid.splits == 1 && many && enough ? kernels::max_tiles_per_item : 1;
+}
+
+template <class T>
+TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedOutputs<T>& out,
+                   std::size_t threads, bool in_order, bool weights) {
+    constexpr std::size_t few_rows = 512;
+    // Up to this many queries per key head do not fill a vector.
+    constexpr std::size_t row_by_row = 4;
+    const auto& query = call.query.shape();
+    const TileSizes sizes{query[0], query[1], query[2], call.key.shape(2)};
+    const std::size_t group = sizes.heads / call.key.shape(1);
+    TileGrid grid;
+    grid.sizes = sizes;
+    grid.lanes = lanes;
+    grid.by_rows = group * sizes.queries <= row_by_row;
+    grid.head_by_head = call.dropout.head_by_head;
+    grid.in_order = in_order || call.dropout.p != 0;
+    if (grid.in_order) return grid;
+    // Few queries of several heads that share keys fill one tile together.
+    for (std::size_t heads = 2; heads <= std::min(group, lanes); ++heads)
+        if (group % heads == 0 && heads * sizes.queries <= lanes) grid.heads_per_tile = heads;
+    if (weights) return grid;
+    const bool few = sizes.batch * sizes.heads * sizes.queries <= few_rows;
+    if (few && sizes.keys >= 2 * split_keys)
+        grid.splits = (sizes.keys + split_keys - 1) / split_keys;
+    if (out.scores == nullptr && !grid.by_rows)
+        grid.tiles_per_item = choose_tiles_per_item(grid, call, threads);
+    return grid;
+}
+
+}  // namespace
+
+template <class T>
+FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                        const FusedOutputs<T>& out, ThreadPool& threads, bool in_order,
+                        bool weights)
+    : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), threads_(threads),
+      grid_(make_grid(entries_.lanes, call, out, threads.threads(), in_order, weights)),
+      dropout_(call.dropout, grid_.sizes, call.first_query, *kernel.draws),
+      steps_(steps_taken(call, call.biases.size())),
+      workers_(std::min(threads.threads(), grid_.items())) {
+    if (!step_beyond_kernels(call).empty())
+        throw std::logic_error("a step of the scores that fused kernels do not have");
+    const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};
+    for (const StepUse& use : steps_)
+        if (use.step.input_divisor != nullptr) divisor_ = use.step.input_divisor(any);
+    for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
+    for (FusedWorker<T>& worker : workers_) allocate(worker, weights);
+    if (grid_.splits > 1) allocate_splits();
+    folds_scale_ = !is_dry_run() && query_is_in_range(std::abs(call.scale / divisor_));
+}
+
+template <class T>
+void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
+    const bool by_rows = grid_.by_rows;
+    for (std::size_t i = 0; i < grid_.tiles_per_item; ++i)
+        worker.plans[i].reserve(call_.mask, grid_.keys_per_tile(), entries_.vector_lanes, by_rows);
+    worker.scratch.reserve(tile_scratch() * grid_.tiles_per_item);
+    worker.weights.reserve(by_rows
+                               ? kernels::block_keys
+                               : kernels::weights_size(entries_.lanes, grid_.sizes.keys, weights));
+    worker.discarded.reserve(d_v());
+    dropout_.reserve(worker.keep);
+}
+
+template <class T>
+void FusedCall<T>::allocate_splits() {
+    const TileSizes& sizes = grid_.sizes;
+    const std::size_t splits = sizes.batch * sizes.heads * sizes.queries * grid_.splits;
+    contexts_.reserve(splits * d_v());
+    shifts_.reserve(splits);
+    sums_.reserve(splits);
+    merged_.reserve(d_v());
+}
+
+/// Whether neither the factor of the queries nor a query's element times the factor would overflow
+/// or be subnormal.
+template <class T>
+bool FusedCall<T>::query_is_in_range(double factor) const {
+    const auto is_normal = [](double x) {
+        return x >= static_cast<double>(std::numeric_limits<T>::min()) &&
+               x <= static_cast<double>(std::numeric_limits<T>::max());
+    };
+    if (!is_normal(factor)) return false;
+    constexpr std::size_t piece = std::size_t{1} << 18;  // less does not justify waking threads
+    const std::size_t count = call_.query.size();
+    std::atomic<bool> is_in_range = true;
+    threads_.run((count + piece - 1) / piece, [&](std::size_t i, std::size_t) {
+        const kernels::Magnitudes<T> size =
+            entries_.magnitudes(call_.query.data() + i * piece, std::min(piece, count - i * piece));
+        const auto stays = [&](T x) { return is_normal(static_cast<double>(x) * factor); };
+        if (!size.finite || (size.most != 0 && !(stays(size.least) && stays(size.most))))
+            is_in_range.store(false, std::memory_order_relaxed);
+    });
+    return is_in_range;
+}
+
+template <class T>
+std::size_t FusedCall<T>::first_key_row(const TilePlace& place) const {
+    const std::size_t kv_heads = call_.key.shape(1), group = grid_.sizes.heads / kv_heads;
+    return (place.batch * kv_heads + place.first_head / group) * grid_.sizes.keys;
+}
+
+template <class T>
+void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const {
+    kernels::Tile<T>& tile = worker.tiles[i];
+    tile.lanes = place.heads * place.queries;
+    tile.kv_len = grid_.sizes.keys;
+    tile.d_k = tile.key_stride = d_k();
+    tile.d_v = tile.value_stride = d_v();
+    tile.by_rows = grid_.by_rows;
+    tile.key = call_.key.data() + first_key_row(place) * d_k();
+    tile.value = call_.value.data() + first_key_row(place) * d_v();
+    tile.next_query = tile.next_key = tile.next_value = nullptr;
+    tile.next_keys = 0;
+    tile.has_sink = !call_.sink.empty() && grid_.splits == 1;
+    tile.query_factor = folds_scale_ ? static_cast<T>(call_.scale / divisor_) : T{1};
+    tile.folded_steps = folds_scale_ ? 1 : 0;
+
+    TilePlan& plan = worker.plans[i];
+    plan.make(call_.mask, place, call_.first_query, grid_.keys_of(place), entries_.vector_lanes,
+              grid_.by_rows);
+    tile.strips = plan.strips().data();
+    tile.strip_count = plan.strips().size();
+    tile.keep = dropout_.keep(place, plan.seen(), worker.keep);
+    tile.kept_value = dropout_.template kept_value<T>();
+
+    std::vector<kernels::Step<T>>& steps = worker.steps[i];
+    steps.resize(steps_.size());
+    tile.steps = steps.data();
+    tile.step_count = steps.size();
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+        steps[step].kind = *steps_[step].step.kernel;
+        steps[step].divisor = static_cast<T>(divisor_);
+    }
+    for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(place, l, tile, steps);
+
+    tile.scratch = worker.scratch.data() + tile_scratch() * i;
+    tile.weights_buffer = worker.weights.data();
+}
+
+/// Lanes past the last row repeat it.
+template <class T>
+void FusedCall<T>::fill_lane(const TilePlace& place, std::size_t l, kernels::Tile<T>& tile,
+                             std::vector<kernels::Step<T>>& steps) const {
+    const std::size_t row = std::min(l, tile.lanes - 1), head = place.head(row);
+    const std::size_t query = call_.first_query + place.query(row);
+    tile.query[l] = call_.query.data() + row_of(place, row) * d_k();
+    tile.position[l] = static_cast<std::ptrdiff_t>(query) + call_.offset.of(place.batch);
+    if (tile.has_sink) tile.sink[l] = static_cast<T>(sink_of(call_.sink, head));
+    const ScoreRow scores{
+        call_, call_.scale, call_.biases.data(), grid_.sizes.heads, d_k(), place.batch,
+        head,  query,       tile.position[l]};
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const auto& [step, index] = steps_[i];
+        if (step.number != nullptr) steps[i].number[l] = static_cast<T>(step.number(scores));
+        if (steps[i].kind != StepKind::bias) continue;
+        const Broadcast& bias = call_.biases[index];
+        steps[i].row[l] = biases_[index].data() + bias.row(place.batch, head, query);
+        steps[i].key_step = bias.key_step();
+    }
+}
+
+template <class T>
+void FusedCall<T>::fill_next(std::size_t next, kernels::Tile<T>& tile) const {
+    if (grid_.splits > 1 || next >= grid_.items()) return;
+    const TilePlace place = grid_.place(grid_.tiles_of(next).first);
+    if (place.queries == grid_.lanes)
+        tile.next_query = call_.query.data() + row_of(place, 0) * d_k();
+    tile.next_key = call_.key.data() + first_key_row(place) * d_k();
+    tile.next_value = call_.value.data() + first_key_row(place) * d_v();
+    tile.next_keys = std::min(grid_.sizes.keys, kernels::block_keys);
+}
+
+template FusedCall<float>::FusedCall(const kernels::Kernel&, const AttentionCall<float>&,
+                                     const FusedOutputs<float>&, ThreadPool&, bool, bool);
+template FusedCall<double>::FusedCall(const kernels::Kernel&, const AttentionCall<double>&,
+                                      const FusedOutputs<double>&, ThreadPool&, bool, bool);
+template void FusedCall<float>::fill_tile(const TilePlace&, std::size_t, FusedWorker<float>&) const;
+template void FusedCall<double>::fill_tile(const TilePlace&, std::size_t,
+                                           FusedWorker<double>&) const;
+template void FusedCall<float>::fill_next(std::size_t, kernels::Tile<float>&) const;
+template void FusedCall<double>::fill_next(std::size_t, kernels::Tile<double>&) const;
+
+}  // namespace attn

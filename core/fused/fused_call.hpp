@@ -1,0 +1,96 @@
+// One call of the operator by a fused kernel: its division into tiles, what they share, and the
+// buffers of its workers. attend_fused.cpp runs it; stream_rows.cpp runs it in pieces.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/base/memory.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/fused/attend_fused.hpp"
+#include "core/fused/tile_dropout.hpp"
+#include "core/fused/tile_plan.hpp"
+#include "core/kernels/kernel.hpp"
+#include "core/operator/attention.hpp"
+
+namespace attn {
+
+/// One worker's buffers, with an element for each of the tiles that it computes together.
+template <class T>
+struct FusedWorker {
+    kernels::Tile<T> tiles[kernels::max_tiles_per_item];
+    std::vector<kernels::Step<T>> steps[kernels::max_tiles_per_item];
+    TilePlan plans[kernels::max_tiles_per_item];
+    AlignedArray<T> scratch, weights, discarded;
+    TileKeep keep;
+};
+
+template <class T>
+class FusedCall {
+public:
+    /// Allocates what `run` needs. `in_order`: tiles are in the order of the rows of
+    /// (batch, heads, q_len). `weights`: they are written.
+    FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+              const FusedOutputs<T>& out, ThreadPool& threads, bool in_order, bool weights);
+
+    /// Computes items [first, first + count) of the grid.
+    void run(std::size_t first, std::size_t count);
+
+    /// Writes the rows that were computed in key splits, after all items.
+    void merge_splits();
+
+    const TileGrid& grid() const { return grid_; }
+
+    /// The row of (batch, heads, q_len) that a tile's lane works on.
+    std::size_t row_of(const TilePlace& place, std::size_t lane) const {
+        return (place.batch * grid_.sizes.heads + place.head(lane)) * grid_.sizes.queries +
+               place.query(lane);
+    }
+
+private:
+    std::size_t d_k() const { return call_.query.shape(3); }
+    std::size_t d_v() const { return call_.value.shape(3); }
+
+    /// Elements of scratch of each tile.
+    std::size_t tile_scratch() const {
+        return grid_.by_rows ? kernels::row_scratch_size(d_k())
+                             : kernels::scratch_size(entries_.lanes, d_k(), d_v());
+    }
+
+    // fused_call.cpp
+    void allocate(FusedWorker<T>& worker, bool weights) const;
+    void allocate_splits();
+    bool query_is_in_range(double factor) const;
+
+    /// Fills the i-th tile of a worker, but for its outputs.
+    void fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const;
+    void fill_lane(const TilePlace& place, std::size_t l, kernels::Tile<T>& tile,
+                   std::vector<kernels::Step<T>>& steps) const;
+    /// The start of the next item, to prefetch.
+    void fill_next(std::size_t next, kernels::Tile<T>& tile) const;
+    /// The first row of a tile's keys and values, in rows of (batch, heads, kv_len).
+    std::size_t first_key_row(const TilePlace& place) const;
+
+    // attend_fused.cpp
+    /// `next`: the item that this worker probably gets next.
+    void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);
+    void set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
+    void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
+
+    const kernels::Entries<T>& entries_;
+    const AttentionCall<T>& call_;
+    const FusedOutputs<T>& out_;
+    ThreadPool& threads_;
+    TileGrid grid_;
+    TileDropout dropout_;
+    std::vector<StepUse> steps_;
+    std::vector<Array<T>> biases_;
+    double divisor_ = 1;        // a step's division of its input, which the scale includes
+    bool folds_scale_ = false;  // queries are multiplied by the scale
+    std::vector<FusedWorker<T>> workers_;
+    // Of key splits: (rows, splits, d_v), (rows, splits) twice, and a merged row.
+    AlignedArray<T> contexts_, shifts_, sums_;
+    AlignedArray<double> merged_;
+};
+
+}  // namespace attn
