@@ -204,19 +204,6 @@ TEST_CASE("batch: bytes that are not text fail only their own line") {
     }
 }
 
-TEST_CASE("batch: one bad record costs only its own line") {
-    const Outcome outcome = run_attn(batch_words({}), good() + "\n" + good(R"("d_out": 0)") + "\n" +
-                                                          good(R"("id": "last")") + "\n");
-    CHECK(outcome.code == 1);
-    const std::vector<json> answers = answers_of(outcome.out);
-    CHECK(ids_of(answers) == json({1, 2, "last"}));
-    CHECK(kinds_of(answers) == std::vector<std::string>{"", "usage", ""});
-    CHECK(outcome.err.find("attn: 1 of 3 records failed; the first: ") == 0);
-    const std::string where = answers[1]["error"]["where"];
-    CHECK(where.find("<stdin>:2") == 0);
-    CHECK(outcome.err.find(where) != std::string::npos);
-}
-
 TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {
     scratch_folder();
     make_operands("work");

@@ -52,49 +52,6 @@ std::string name_in(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("formats: any pair keeps every bit of float32 and every shape") {
-    scratch_folder();
-    const std::string bits = arrays("bits_f4.npy");
-    const auto original =
-        attn::io::read_one_array(attn::io::open_input_file(bits), {}, nullptr).values;
-    for (const std::string& source : {bits, arrays("batch_f4.npy"), arrays("vector_f4.npy")}) {
-        const bool vector = source.ends_with("vector_f4.npy");
-        for (const std::string& first : suffixes)
-            for (const std::string& second : suffixes) {
-                CAPTURE(source + " " + first + " " + second);
-                // A vector cannot be a matrix of tokens; logsumexp is one that comes out.
-                const std::string in = vector ? arrays("matrix_f4.npy") : source;
-                const std::string emitted = vector ? "logsumexp" : "inputs";
-                const std::string a = "a." + first, b = "b." + second;
-                const std::vector<std::string> convert{"--init", "none", "--emit", emitted, "-o"};
-                std::vector<std::string> command{"self", in};
-                command.insert(command.end(), convert.begin(), convert.end());
-                command.push_back(a);
-                CHECK(run_attn(command).err == "");
-                if (vector) {
-                    CHECK(run_attn({"compare", a, a}).code == 0);
-                    continue;
-                }
-                command[1] = name_in(a);
-                command.back() = b;
-                CHECK(run_attn(command).err == "");
-                const auto values = stored(b);
-                const auto wanted =
-                    source == bits
-                        ? original
-                        : attn::io::read_one_array(attn::io::open_input_file(source), {}, nullptr)
-                              .values;
-                REQUIRE(values.shape() == wanted.shape());
-                // JSON and CSV give the shortest decimal, whose float32 is the same.
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    const float x = static_cast<float>(values.data()[i]);
-                    const float y = static_cast<float>(wanted.data()[i]);
-                    CHECK(std::memcmp(&x, &y, sizeof x) == 0);
-                }
-            }
-    }
-}
-
 TEST_CASE("formats: piped input is known by its first bytes, or by the flag") {
     scratch_folder();
     const json expected = answer({"self", arrays("matrix_f4.npy"), "--init", "none"});
@@ -190,28 +147,6 @@ TEST_CASE("formats: a file of one array takes the context vectors, or the one th
     CHECK(read_text("one.csv").find('#') == std::string::npos);
     CHECK(run_attn({"self", data_path("journey_twice.json"), "--format", "csv"})
               .out.starts_with("# shape: 2,6,3\n"));
-}
-
-TEST_CASE("formats: streamed weights are the same bytes in a file as in memory") {
-    scratch_folder();
-    std::string rows;
-    for (int i = 0; i < 4200; ++i)
-        rows += std::to_string(i % 17) + "," + std::to_string(i % 5) + "\n";
-    write_text("long.csv", rows);
-    const std::vector<std::string> command{"self", "long.csv", "--d-out", "2"};
-    const auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), command.begin(), command.end());
-        CHECK(run_attn(more).err == "");
-    };
-    // 4200 x 4200 weights are above the 64 MiB from which they are streamed; a mean is not
-    // streamed.
-    with({"--emit", "attention_weights", "-o", "w.npy"});
-    with({"--emit", "attention_weights", "-o", "w.npz"});
-    with({"--emit", "attention_weights", "-o", "w.safetensors"});
-    CHECK(run_attn({"compare", "w.npy", "w.npz:attention_weights"}).code == 0);
-    CHECK(run_attn({"compare", "w.npy", "w.safetensors:attention_weights"}).code == 0);
-    for (const char* file : {"w.npy", "w.npz", "w.safetensors", "long.csv"})
-        std::filesystem::remove(file);
 }
 
 TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {

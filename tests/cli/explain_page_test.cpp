@@ -270,29 +270,6 @@ TEST_CASE("explain page: --full leaves nothing out, and pages that are too long 
                            "1000000, as of one head by --head N") != std::string::npos);
 }
 
-TEST_CASE("explain page: narrow lines fold vectors whole, and words stop at a hundred columns") {
-    const Words ask{"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"};
-    const std::string whole = good(Words{"explain"} + ask);
-    const auto numbers_of = [](const std::string& page, const std::string& start) {
-        const std::size_t from = page.find(start);
-        return numbers_in(page.substr(from, page.find("\n\n", from) - from));
-    };
-    for (std::size_t columns = 40; columns <= 240; columns += 10) {
-        CAPTURE(columns);
-        const std::string page = good(Words{"explain"} + ask, "", columns);
-        for (const std::string& line : lines_of(page)) {
-            CHECK((line.starts_with(' ') || attn::io::display_width(line) <= 100));
-            CHECK((line.find('%') == std::string::npos || line[0] != '%'));
-            CHECK(line.find("  %") == std::string::npos);
-        }
-        if (columns < 50) continue;  // a separate row, with its names
-        for (const char* table : {"keys (d_k 4)", "values (d_v 4)"}) {
-            std::vector<double> shown = numbers_of(page, table), all = numbers_of(whole, table);
-            CHECK(shown == all);
-        }
-    }
-}
-
 TEST_CASE("explain page: sums over keys have the keys of the tables") {
     std::string text;
     for (int i = 0; i < 30; ++i) text += "w" + std::to_string(i) + " ";

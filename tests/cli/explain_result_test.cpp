@@ -44,46 +44,6 @@ const std::vector<Words>& questions() {
 
 }  // namespace
 
-TEST_CASE("explain result: a complete result is explained with the numbers of its question") {
-    scratch_folder();
-    for (const Words& ask : questions())
-        for (const char* name : {"r.json", "r.npz", "r.safetensors"}) {
-            CAPTURE(joined(ask));
-            CAPTURE(name);
-            good(ask + Words{"--emit", "all", "--kernel", "reference", "-o", name});
-            const Words told = numbers_of(good({"explain", name, "--token", "1"}));
-            const Words computed = numbers_of(good(Words{"explain"} + ask + Words{"--token", "1"}));
-            CHECK(told == computed);
-        }
-}
-
-TEST_CASE(
-    "explain result: every kernel, parts of the arrays and one query are explained as they are") {
-    scratch_folder();
-    Sample sample;
-    for (const Words& ask : questions())
-        for (const char* emit :
-             {"attention_weights", "context_vectors,attention_weights", "all",
-              "scores,attention_weights", "queries,keys,values,scores,attention_weights",
-              "inputs,queries,attention_weights,logsumexp,head_outputs,present_value"})
-            for (const Words& more :
-                 std::vector<Words>{{}, {"--token", "2"}, {"--precision", "3"}}) {
-                if (!sample.takes()) continue;
-                CAPTURE(joined(ask));
-                CAPTURE(emit);
-                CAPTURE(joined(more));
-                const std::string text = good(ask + Words{"--emit", emit} + more);
-                const std::string page = good({"explain", "-"}, text);
-                CHECK(in_one_line(page).find("The numbers are those of <stdin>") !=
-                      std::string::npos);
-                const json result = json::parse(text);
-                CHECK(page.find(" looks at") != std::string::npos);
-                CHECK(!table_row(page, "attention_weights").empty());
-                for (const char* format : {"markdown", "html"})
-                    good({"explain", "-", "--format", format}, text);
-            }
-}
-
 TEST_CASE(
     "explain result: files that are not results, or are inconsistent, are refused in one line") {
     scratch_folder();

@@ -186,46 +186,6 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
     CHECK(told >= cases(70));
 }
 
-TEST_CASE(
-    "explain result: rounded numbers are explained, and their zeros are not taken for masked") {
-    scratch_folder();
-    write_inputs();
-    Questions questions(22);
-    for (std::size_t i = 0; i < cases(50); ++i) {
-        const Words asked = questions.next();
-        const Outcome rounded = run_attn(
-            asked + Words{"--emit", "all", "--precision", questions.one_of({"0", "1", "2", "5"})});
-        CAPTURE(joined(asked));
-        if (rounded.code != 0) continue;
-        const std::string page = good({"explain", "-", "--token", "2"}, rounded.out),
-                          own = good(Words{"explain"} + asked + Words{"--token", "2"});
-        if (page.find("every key is blocked") != std::string::npos)
-            CHECK(own.find("every key is blocked") != std::string::npos);
-    }
-}
-
-TEST_CASE("explain result: positions and counts are known, whatever arrays were written") {
-    scratch_folder();
-    write_inputs();
-    const auto page_of = [](const Words& asked, const Words& how = {}) {
-        return unfolded(good(Words{"explain", "-"} + how, good(asked)));
-    };
-    const Words sdpa{"sdpa", "--query", "k.json", "--key", "k.json", "--value", "k.json"};
-    const Words cached = sdpa + Words{"--past-key", "past.json",      "--past-value", "past.json",
-                                      "--causal",   "--causal-align", "top-left"};
-    CHECK(page_of(cached, {"--token", "1"}).find("p = 1 + 2 = 3") != std::string::npos);
-    const std::string alone =
-        page_of(sdpa + Words{"--token", "2", "--causal", "--causal-align", "bottom-right"});
-    CHECK(alone.find("p = 2, the query's position.") != std::string::npos);
-    CHECK(alone.find("This is query 2 of 5,") != std::string::npos);
-    CHECK(page_of({"self", "x.csv", "--mask", "some.json", "--mask-true", "keep"})
-              .find("The weight is 0 for 1 of 5 keys: 1.") != std::string::npos);
-    CHECK(page_of({"causal", "x.csv", "--dropout", "0.9"}).find("of the keys that it kept") !=
-          std::string::npos);
-    CHECK(page_of({"causal", "x.csv", "--token", "1"}).find("It blocks 3 of 5 keys: 2 to 4") !=
-          std::string::npos);
-}
-
 TEST_CASE("explain result: numbers that contradict each other are refused") {
     scratch_folder();
     write_inputs();

@@ -102,21 +102,6 @@ TEST_CASE("wrapper: each head is a causal layer of its own") {
     }
 }
 
-TEST_CASE("causal: a token's context does not change when tokens are added after it") {
-    const Operands longer = random_inputs({8, 3});
-    Operands shorter = longer;
-    shorter.inputs = Array<double>::from_shape({5, 3});
-    for (std::size_t i = 0; i < 5; ++i)
-        for (std::size_t j = 0; j < 3; ++j)
-            shorter.inputs.in<double>()(i, j) = longer.inputs.in<double>()(i, j);
-    const Settings settings = settings_of(Mode::causal, {"context_vectors"});
-    const test::Answered a = answer(settings, longer), b = answer(settings, shorter);
-    for (std::size_t i = 0; i < 5; ++i)
-        for (std::size_t j = 0; j < 3; ++j)
-            CHECK(array_in(a, "context_vectors")(i, j) ==
-                  doctest::Approx(array_in(b, "context_vectors")(i, j)).epsilon(1e-14));
-}
-
 TEST_CASE("token: one row is that row of the whole answer, dropout and heads included") {
     const Operands operands = random_inputs({2, 6, 4});
     for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
@@ -147,38 +132,6 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
         CHECK(array_in(result, name) == operands.inputs.in<double>());
     CHECK(array_in(result, "scaled_scores") == array_in(result, "scores"));
     CHECK(result.settings.scale == 1.0);
-}
-
-TEST_CASE("init none: split heads take columns, wrapper heads take the whole input") {
-    const Operands operands = random_inputs({4, 6});
-    Settings settings = settings_of(Mode::multihead, {"queries", "context_vectors"});
-    settings.init = Init::none;
-    settings.heads = 2;
-    const test::Answered split = answer(settings, operands);
-    CHECK(shape_in(split, "queries") == Shape{2, 4, 3});
-    CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs.in<double>()(2, 3));
-    CHECK(shape_in(split, "context_vectors") == Shape{4, 6});
-    settings.style = Style::wrapper;
-    const test::Answered wrapper = answer(settings, operands);
-    CHECK(shape_in(wrapper, "queries") == Shape{2, 4, 6});
-    CHECK(shape_in(wrapper, "context_vectors") == Shape{4, 12});
-}
-
-TEST_CASE("widths: d_k and d_v default to d_out, d_out to d_in; heads share them") {
-    const Operands operands = random_inputs({3, 6});
-    Settings settings = settings_of(Mode::multihead, {"queries", "values", "W_out"});
-    settings.heads = 2;
-    settings.d_k = 4;
-    settings.d_v = 10;
-    settings.d_out = 8;
-    const test::Answered result = answer(settings, operands);
-    CHECK(shape_in(result, "queries") == Shape{2, 3, 2});
-    CHECK(shape_in(result, "values") == Shape{2, 3, 5});
-    CHECK(shape_in(result, "W_out") == Shape{8, 10});
-    CHECK(result.shapes.d_k == 2);
-    CHECK(result.shapes.d_v == 5);
-    CHECK(result.shapes.d_out == 8);
-    CHECK(result.shapes.d_in == 6);
 }
 
 TEST_CASE("widths: a d_out that is given is that of the context vectors, or it is refused") {
@@ -220,20 +173,6 @@ TEST_CASE("widths: a d_out that is given is that of the context vectors, or it i
                         }
     CHECK(kept > 50);
     CHECK(refused > 50);
-}
-
-TEST_CASE("emit all: every array of every mode can be had, in order") {
-    const Operands operands = random_inputs({3, 4});
-    for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
-        for (MaskMethod method : {MaskMethod::neg_inf, MaskMethod::renormalize}) {
-            Settings settings = settings_of(mode, {"all"});
-            settings.qkv_bias = true;
-            settings.mask_method = method;
-            const test::Answered result = answer(settings, operands);
-            CHECK(result.arrays.size() == result.settings.emit.size());
-            for (std::size_t i = 0; i < result.arrays.size(); ++i)
-                CHECK(result.arrays[i].name == result.settings.emit[i]);
-        }
 }
 
 TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") {

@@ -183,17 +183,6 @@ TEST_CASE("table: a label longer than the screen leaves space for its numbers") 
     }
 }
 
-TEST_CASE("table: many matrices leave out the middle ones") {
-    Report report;
-    auto zeros = Array<float>::from_shape({3, 4, 1, 1});
-    std::fill(zeros.begin(), zeros.end(), 0.0F);
-    report.arrays.push_back({"w", zeros, {"batch", "heads", "q_len", "kv_len"}});
-    const std::string text = table(report, limited({80, 0, 3, "all: there"}));
-    CHECK(text.find("(3 of 12 matrices shown; all: there)\n") != std::string::npos);
-    CHECK(text.find("batch 0, head 1\n        0\n0  0.0000\n...\nbatch 2, head 3\n") !=
-          std::string::npos);
-}
-
 TEST_CASE("table: token labels on both axes of the weights") {
     Report report;
     report.query_labels = report.key_labels = {"Your", "\u9053"};
@@ -205,33 +194,6 @@ TEST_CASE("table: token labels on both axes of the weights") {
           "        Your      \u9053\n"
           "Your  1.0000  0.0000\n"
           "\u9053    0.2500  0.7500\n");
-}
-
-TEST_CASE("table: a single query row keeps its own label; columns of vectors are counted") {
-    Report report;
-    report.query_labels = report.key_labels = {"Your", "journey"};
-    report.first_query = 1;
-    report.arrays = {{"context_vectors", test::array_of<float>({{1, -2}}), {"q_len", "d_out"}}};
-    NumberStyle style;
-    style.decimals = 1;
-    CHECK(table(report, style) ==
-          "context_vectors (q_len 1, d_out 2)\n"
-          "           0     1\n"
-          "journey  1.0  -2.0\n");
-}
-
-TEST_CASE("table: heads and batch entries are titled, vectors are one row") {
-    Report report;
-    Array<float> weights = Array<float>::from_shape({2, 2, 1, 1});
-    std::copy_n(std::array{1.0f, 2.0f, 3.0f, 4.0f}.begin(), 4, weights.begin());
-    Array<double> vector = Array<double>::from_shape({1});
-    vector(0) = 0.5;
-    report.arrays.push_back({"w", weights, {"batch", "heads", "q_len", "kv_len"}});
-    report.arrays.push_back({"b_key", vector, {"d_out"}});
-    const std::string text = table(report);
-    CHECK(text.find("batch 0, head 1\n        0\n0  2.0000\n") != std::string::npos);
-    CHECK(text.find("batch 1, head 0\n        0\n0  3.0000\n") != std::string::npos);
-    CHECK(text.find("b_key (d_out 1)\n       0\n  0.5000\n") != std::string::npos);
 }
 
 TEST_CASE("table: a label cannot break the lines") {
