@@ -135,7 +135,8 @@ TEST_CASE("commands: every one has a help page with its summary, its words and i
             CAPTURE(std::string(option.key));
             CHECK(shows(page, spelling_of(option) + " " + part(help_of(option))));
         }
-        for (const HelpOverride& told : command->told) CHECK(shows(page, told.help));
+        for (const HelpOverride& help_override : command->told)
+            CHECK(shows(page, help_override.help));
         const char* help[] = {"attn", command->name.data(), "--help"};
         CHECK(unwrapped(parse(3, help, attn_program()).message) == page);
     }
