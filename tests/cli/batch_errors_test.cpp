@@ -4,10 +4,8 @@
 
 #include <filesystem>
 
-#include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;

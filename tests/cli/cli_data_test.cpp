@@ -1,12 +1,10 @@
 // Formats through the real binary: every array can come in and go out in every format.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
-#include "io/read/input_file.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -34,20 +32,6 @@ json answer(const std::vector<std::string>& arguments, const std::string& input 
     const Outcome outcome = run_attn(arguments, input);
     REQUIRE(outcome.err == "");
     return json::parse(outcome.out);
-}
-
-/// The values of the array `inputs`, or of the only one, in a file.
-attn::Array<double> stored(const std::string& path) {
-    attn::io::ArrayRules rules;
-    rules.lowest_rank = 1;
-    rules.highest_rank = 4;
-    const bool named = !path.ends_with("csv") && !path.ends_with("npy");
-    const auto file = attn::io::open_input_file(path + (named ? ":inputs" : ""));
-    return attn::io::read_one_array(file, rules, nullptr).values;
-}
-
-std::string name_in(const std::string& path) {
-    return path + (path.ends_with("csv") || path.ends_with("npy") ? "" : ":inputs");
 }
 
 }  // namespace

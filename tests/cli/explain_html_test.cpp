@@ -2,11 +2,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <set>
 #include <string>
 
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 

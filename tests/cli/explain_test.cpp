@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "io/text/display_width.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 

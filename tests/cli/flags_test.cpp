@@ -18,7 +18,6 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;

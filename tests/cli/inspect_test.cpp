@@ -1,9 +1,7 @@
 // attn inspect, through the real binary: what it shows of a file is what the file was made of.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <nlohmann/json.hpp>

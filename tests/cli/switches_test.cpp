@@ -1,7 +1,6 @@
 // Every flag that is true or false: --no-X undoes X wherever X was said, and the last flag wins.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -11,11 +11,9 @@
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
 #include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 using test::Answer;
-using test::CallShape;
 using test::fused;
 using test::plain_call;
 using test::reference;

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
-
 #include "core/base/torch_random.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"

@@ -8,14 +8,11 @@
 #include <limits>
 #include <random>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
 #include "core/operator/rope.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 

@@ -20,7 +20,6 @@ std::string error(const std::string& text) {
     return error_of([&] { read(text); });
 }
 
-using Labels = std::vector<std::string>;
 const std::vector<double> one_to_four{1, 2, 3, 4};
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -24,10 +23,6 @@ Report report_of(AnyArray values) {
     Report report;
     report.arrays = {{"scores", std::move(values), {"q_len", "kv_len"}}};
     return report;
-}
-
-std::string text_of(const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](Output& out) { write_csv(out, report, style); });
 }
 
 Array<float> counting(const std::vector<std::size_t>& shape) {

@@ -25,8 +25,6 @@ std::string error(const std::string& text, const ArrayRules& rules = {}) {
     return error_of([&] { read(text, rules); });
 }
 
-using Shape = std::vector<std::size_t>;
-
 }  // namespace
 
 TEST_CASE("json: ragged, empty and mixed lists") {

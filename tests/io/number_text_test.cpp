@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
-#include "core/base/torch_random.hpp"
 #include "io/read/number_array.hpp"
 
 using namespace attn;

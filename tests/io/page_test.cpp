@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <limits>
-
 #include "io/plot/colors.hpp"
 #include "io/plot/html.hpp"
 #include "io/plot/number_planes.hpp"

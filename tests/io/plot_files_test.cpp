@@ -8,8 +8,6 @@
 
 #include <png.h>
 
-#include <nlohmann/json.hpp>
-
 #include "io/plot/label_text.hpp"
 #include "io/plot/png.hpp"
 #include "io/plot/svg.hpp"
