@@ -8,7 +8,6 @@
 
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -68,18 +67,6 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
         CHECK(several.err == alone.err);
         CHECK(several.code == 1);
     }
-}
-
-TEST_CASE("batch: the first record may take longer than a thousand others") {
-    scratch_folder();
-    std::string slow = mixed_requests(7);
-    slow.erase(0, slow.rfind('{'));
-    write_text("requests.ndjson", slow + quick_requests(cases(20000)));
-    const Outcome alone = run_attn(batch_words({"requests.ndjson", "--jobs", "1"}));
-    const Outcome several = run_attn(batch_words({"requests.ndjson", "--jobs", "4"}));
-    CHECK(alone.code == 0);
-    CHECK(lines_of(alone.out).size() == cases(20000) + 1);
-    CHECK((several.out == alone.out));
 }
 
 TEST_CASE("batch: an answer is what the record's own command answers") {

@@ -102,19 +102,6 @@ TEST_CASE("formats: the operator's arrays may be in one file, or be selected fro
                 "", 3, "has no array \"q\"; there are queries (2, 2)");
 }
 
-TEST_CASE("formats: a mask's type determines its meaning, and integers are ambiguous") {
-    scratch_folder();
-    const std::string mask = arrays("several_stored.npz") + ":mask";
-    check_error({"self", "[[1]]", "--mask", mask}, "", 4, "no such file");
-    check_error({"self", "-", "--mask", mask}, "[[1],[2],[3]]", 2, "expected --mask-true");
-    const json kept = answer({"self", "-", "--mask", mask, "--mask-true", "keep", "--emit", "mask"},
-                             "[[1],[2],[3]]");
-    CHECK(kept["mask"].size() == 3);
-    write_text("whole.csv", "1,0,1\n1,1,1\n0,0,1\n");
-    check_error({"self", "-", "--mask", "whole.csv"}, "[[1],[2],[3]]", 2,
-                "may be boolean or additive");
-}
-
 TEST_CASE("formats: a file of one array takes the context vectors, or the one that is named") {
     scratch_folder();
     for (const std::string suffix : {"csv", "npy"}) {
@@ -142,18 +129,6 @@ TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
         CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
               json::parse(matrix));
     }
-}
-
-TEST_CASE("formats: compare takes two arrays of any rank, and names the arrays of a file") {
-    scratch_folder();
-    const std::string model = data_path("models/gpt2/model.safetensors");
-    CHECK(run_attn({"compare", model, model}).code == 0);
-    write_text("one.json", "[[1,2],[3,4]]");
-    check_error({"compare", arrays("several_stored.npz"), "one.json"}, "", 2,
-                "several arrays compared with one: inputs, batch");
-    check_error({"self", "one.json", "-o", "out.pt"}, "", 2, "cannot be written");
-    check_error({"self", arrays("matrix_f4.npy"), "--mask", arrays("matrix_f4.npy") + ":a"}, "", 4,
-                "no such file; ");
 }
 
 TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {

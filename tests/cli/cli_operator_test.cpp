@@ -189,19 +189,3 @@ TEST_CASE("operator: NaN in keys and values is read, and hidden where blocked") 
     check_error({"sdpa"}, R"({"query": [[NaN]], "key": [[1]], "value": [[1]]})", 3,
                 "<stdin>:1:13: NaN is not finite; expected a finite number");
 }
-
-TEST_CASE("operator: cross from files, one head and several") {
-    scratch_folder();
-    write_text("context.csv", "word,a,b\nun,1,2\ndeux,3,4\n");
-    const json one =
-        answer({"cross", "--example", "journey", "--context", "context.csv", "--d-out", "4"});
-    CHECK(shape_of(one["attention_weights"]) == std::vector<std::size_t>{6, 2});
-    CHECK(shape_of(one["context_vectors"]) == std::vector<std::size_t>{6, 4});
-    const json two = answer({"cross", "--example", "journey", "--context", "context.csv", "--d-out",
-                             "4", "--heads", "2", "--average-heads"});
-    CHECK(shape_of(two["attention_weights"]) == std::vector<std::size_t>{6, 2});
-    CHECK(two["config"]["out_proj"] == true);
-    const Outcome table = run_attn({"cross", "--example", "journey", "--context", "context.csv",
-                                    "--format", "table", "--emit", "attention_weights"});
-    CHECK(table.out.find("       un    deux\nYour") != std::string::npos);
-}
