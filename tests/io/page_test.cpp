@@ -85,6 +85,47 @@ TEST_CASE("page: labels and titles are only text") {
     CHECK(data["axes"][0]["labels"] == map.panel_axes[0].labels);
 }
 
+TEST_CASE("page: opens on the weights, where there are some") {
+    HeatMap scores = map_of(numbers(1, 3)), weights = map_of(numbers(1, 3));
+    scores.array = "scores";
+    CHECK(data_of(page_of({scores, weights, scores}), "contents")["first"] == 1);
+    CHECK(data_of(page_of({scores, scores}), "contents")["first"] == 0);
+}
+
+TEST_CASE("page: query rows of a cache keep their indices") {
+    Report report;
+    report.query_labels = report.key_labels = {"a", "b", "c", "d"};
+    report.first_query = 2;
+    const NamedArray array{
+        "attention_weights", Array<float>::from_shape({2, 4}), {"q_len", "kv_len"}};
+    const HeatMap map = make_heat_map(report, array, {}, ColorScale::fixed, {});
+    const nlohmann::json data = data_of(page_of({map}), "map-0");
+    CHECK(data["rows"]["first"] == 2);
+    CHECK(data["rows"]["labels"] == nlohmann::json{"c", "d"});
+    CHECK(data["columns"]["first"] == 0);
+    CHECK(data["panels"][0]["mask"].is_null());
+}
+
+TEST_CASE("page: its colours are those of the other formats") {
+    const nlohmann::json contents = data_of(page_of({map_of(numbers(1, 2))}), "contents");
+    for (const bool is_diverging : {false, true}) {
+        const nlohmann::json& colors = contents[is_diverging ? "red_blue" : "viridis"];
+        const std::size_t last = colors.size() - 1;
+        CHECK(last == (is_diverging ? 238 : 239));
+        for (std::size_t i = 0; i <= last; ++i) {
+            const double part = static_cast<double>(i) / static_cast<double>(last);
+            const double position = is_diverging ? 2 * part - 1 : part;
+            CHECK(colors[i] == hex_text(color_at(position, is_diverging)));
+        }
+    }
+    CHECK(contents["viridis"][0] == "#440154");
+    CHECK(contents["viridis"][239] == "#fde725");
+    CHECK(contents["red_blue"][0] == "#053061");
+    CHECK(contents["red_blue"][119] == "#f7f7f7");
+    CHECK(contents["red_blue"][238] == "#67001f");
+    CHECK(contents["scale"] == "row");
+}
+
 TEST_CASE("page: several arrays, nothing from elsewhere") {
     const std::string page = page_of({map_of(numbers(1, 2)), map_of(numbers(3, 4))});
     CHECK(data_of(page, "contents")["arrays"].size() == 2);

@@ -182,6 +182,18 @@ TEST_CASE("table: a label longer than the screen leaves space for its numbers") 
     }
 }
 
+TEST_CASE(
+    "table: matrices are titled by batch entry and head, and many leave out the middle ones") {
+    Report report;
+    auto zeros = Array<float>::from_shape({3, 4, 1, 1});
+    std::fill(zeros.begin(), zeros.end(), 0.0F);
+    report.arrays.push_back({"w", zeros, {"batch", "heads", "q_len", "kv_len"}});
+    const std::string text = table(report, limited({80, 0, 3, "all: there"}));
+    CHECK(text.find("(3 of 12 matrices shown; all: there)\n") != std::string::npos);
+    CHECK(text.find("batch 0, head 1\n        0\n0  0.0000\n...\nbatch 2, head 3\n") !=
+          std::string::npos);
+}
+
 TEST_CASE("table: token labels on both axes of the weights") {
     Report report;
     report.query_labels = report.key_labels = {"Your", "\u9053"};
