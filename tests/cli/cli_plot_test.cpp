@@ -6,9 +6,9 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
-using Words = std::vector<std::string>;
 
 namespace {
 

@@ -2,11 +2,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-#include <filesystem>
-
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
@@ -32,12 +30,6 @@ json answer(const std::vector<std::string>& arguments, const std::string& input 
 json arrays_of(json result) {
     for (const char* key : {"config", "tokens", "id"}) result.erase(key);
     return result;
-}
-
-std::vector<std::string> with(std::vector<std::string> first,
-                              const std::vector<std::string>& more) {
-    first.insert(first.end(), more.begin(), more.end());
-    return first;
 }
 
 }  // namespace
@@ -114,25 +106,6 @@ TEST_CASE("cli: a request without inputs with --example") {
 TEST_CASE("cli: null in a request is the default") {
     CHECK(answer({"self"}, R"({"inputs": [[1, 2]], "d_out": null, "id": null})") ==
           answer({"self"}, R"({"inputs": [[1, 2]]})"));
-}
-
-TEST_CASE("cli: sdpa from files, from a request's paths and inline") {
-    scratch_folder();
-    std::filesystem::create_directory("qkv");
-    write_text("qkv/q.json", "[[1.0]]");
-    write_text("qkv/k.csv", "0.1\n-0.2\n0.3\n-0.2\n0.5\n");
-    write_text("qkv/v.json", "[[1],[2],[3],[4],[5]]");
-    write_text("qkv/request.json",
-               R"({"query": "q.json", "key": "k.csv", "value": "v.json", "scale": 8})");
-    const json from_flags = answer({"sdpa", "--query", "qkv/q.json", "--key", "qkv/k.csv",
-                                    "--value", "qkv/v.json", "--scale", "8"});
-    CHECK(from_flags == answer({"sdpa", "qkv/request.json"}));
-    CHECK(from_flags ==
-          answer({"sdpa"}, R"({"query": [[1]], "key": [[0.1],[-0.2],[0.3],[-0.2],[0.5]],
-                               "value": [[1],[2],[3],[4],[5]], "scale": 8})"));
-    CHECK(shape_of(from_flags["attention_weights"]) == std::vector<std::size_t>{1, 5});
-    const std::vector<double> weights = flat(from_flags["attention_weights"]);
-    CHECK(std::abs(weights[4] - 0.8) < 0.01);  // the notebook prints 0.8000
 }
 
 TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {

@@ -5,10 +5,10 @@
 
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 namespace {
 

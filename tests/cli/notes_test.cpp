@@ -7,6 +7,7 @@
 
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using nlohmann::json;
@@ -14,16 +15,11 @@ using test::data_path;
 using test::Outcome;
 using test::run_attn;
 using test::scratch_folder;
+using test::with;
+using test::Words;
 using test::write_text;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 /// Whether it is answered with one note that holds `part`, and not without a note.
 bool is_noted(const Words& words, const std::string& part, const std::string& input = "") {

@@ -54,22 +54,6 @@ TEST_CASE("attend: the two mask methods agree to rounding") {
     CHECK(std::isfinite(by_weights.at("biased_scores")(0, 0, 0, 1)));
 }
 
-TEST_CASE("attend: the mask counts from first_query") {
-    auto call = random_call<float>(6, 6, 3, 2, 1, true);
-    const auto whole = steps_of(call);
-    AttentionCall<float> row = random_call<float>(1, 6, 3, 2, 1, true);
-    row.key = call.key;
-    row.value = call.value;
-    for (std::size_t b = 0; b < 2; ++b)
-        for (std::size_t h = 0; h < 3; ++h)
-            for (std::size_t i = 0; i < 3; ++i) row.query(b, h, 0, i) = call.query(b, h, 4, i);
-    row.first_query = 4;
-    const auto part = steps_of(row);
-    for (std::size_t k = 0; k < 6; ++k)
-        CHECK(part.at("attention_weights")(1, 2, 0, k) ==
-              whole.at("attention_weights")(1, 2, 4, k));
-}
-
 TEST_CASE("scale: the default divides by sqrt(d_k), any other multiplies") {
     auto call = random_call<float>(4, 4, 2, 2, 1, false);
     auto steps = steps_of(call);

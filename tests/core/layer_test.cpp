@@ -49,36 +49,6 @@ using Shape = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("self: permuting the tokens permutes the context vectors") {
-    const Operands operands = random_inputs({7, 4});
-    const std::vector<std::size_t> order{3, 0, 6, 1, 5, 2, 4};
-    Operands permuted = operands;
-    for (std::size_t i = 0; i < 7; ++i)
-        for (std::size_t j = 0; j < 4; ++j)
-            permuted.inputs.in<double>()(i, j) = operands.inputs.in<double>()(order[i], j);
-    const Settings settings = settings_of(Mode::self, {"context_vectors"});
-    const test::Answered before = answer(settings, operands), after = answer(settings, permuted);
-    for (std::size_t i = 0; i < 7; ++i)
-        for (std::size_t j = 0; j < 4; ++j)
-            CHECK(array_in(after, "context_vectors")(i, j) ==
-                  doctest::Approx(array_in(before, "context_vectors")(order[i], j)).epsilon(1e-12));
-}
-
-TEST_CASE("multihead: one head without output projection is the causal layer") {
-    const Operands operands = random_inputs({2, 6, 3});
-    Settings one_head = settings_of(Mode::multihead, {"attention_weights", "context_vectors"});
-    one_head.d_out = 4;
-    one_head.out_proj = false;
-    one_head.dropout = 0.3;
-    Settings causal = one_head;
-    causal.mode = Mode::causal;
-    causal.out_proj.reset();
-    const test::Answered a = answer(one_head, operands), b = answer(causal, operands);
-    CHECK(array_in(a, "context_vectors") == array_in(b, "context_vectors"));
-    CHECK(shape_in(a, "attention_weights") == Shape{2, 1, 6, 6});
-    CHECK(shape_in(b, "attention_weights") == Shape{2, 6, 6});
-}
-
 TEST_CASE("wrapper: each head is a causal layer of its own") {
     const Operands operands = random_inputs({5, 3});
     Settings wrapper = settings_of(Mode::multihead, {"context_vectors", "W_query"});

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +15,6 @@ using namespace attn;
 using namespace attn::io;
 
 namespace {
-
-constexpr float inf = std::numeric_limits<float>::infinity();
 
 Report report_of(AnyArray values) {
     Report report;

@@ -12,9 +12,11 @@
 #include "io/write/report.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::io;
+using attn::test::lines_of;
 
 namespace {
 
@@ -26,13 +28,6 @@ NumberStyle limited(const TableLimits& limits) {
     NumberStyle style;
     style.limits = limits;
     return style;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
 }
 
 std::vector<std::string> words_of(const std::string& line) {

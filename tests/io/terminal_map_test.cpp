@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "io/plot/terminal.hpp"
 #include "io/plot/terminal_colors.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::io;
+using attn::test::lines_of;
 
 namespace {
 
@@ -60,13 +61,6 @@ std::string plain(const std::string& text) {
         else
             result += text[at];
     return result;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
 }
 
 Terminal terminal_in(const std::map<std::string, std::string>& environment, bool is_terminal,
