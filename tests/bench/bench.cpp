@@ -177,9 +177,8 @@ public:
         if (c.what == "dropout")
             call_.dropout = {0.1, DropoutStream::mt19937, false, c.q_len, TorchGenerator(1)};
         out_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.d});
-        if (c.what == "weights") {
+        if (c.what == "weights")
             weights_ = Tensor4<float>::from_shape({c.batch, c.heads, c.q_len, c.kv_len});
-        }
     }
 
     void run() {
@@ -235,10 +234,7 @@ private:
         one.scale = call_.scale;
         one.mask = call_.mask;
         one.first_query = q;
-        if (case_.what == "dropout") {
-            Dropout dropout = call_.dropout;
-            one.dropout = dropout;
-        }
+        one.dropout = call_.dropout;
         Recorder none({}, {});
         const Tensor4<double> expected = attend(one, none);
         double worst = 0;
@@ -359,13 +355,10 @@ void run(const Options& options) {
         ThreadPool workers(count);
         const Machine machine(peak_of(*kernel), workers, count);
         if (!options.json)
-            std::printf("kernel %s, %zu threads, memory %.1f GB/s\n", kernel->name, count,
-                        machine.bandwidth() / 1e9);
-        if (!options.json)
             std::printf(
-                "%-38s threads, time, rate, %% of the peak measured beside it, least memory "
-                "traffic a second, extra memory\n",
-                "(batch,) heads, tokens, width");
+                "kernel %s, %zu threads, memory %.1f GB/s\n%-38s threads, time, rate, %% of the "
+                "peak measured beside it, least memory traffic a second, extra memory\n",
+                kernel->name, count, machine.bandwidth() / 1e9, "(batch,) heads, tokens, width");
         for (const Case& c : cases)
             report(c, measure(c, *kernel, machine, workers, options.seconds), count, options,
                    kernel->name);

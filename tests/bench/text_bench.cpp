@@ -4,7 +4,6 @@
 //   attn_text_bench                4096 x 768 read, 4096 x 4096 written
 //   attn_text_bench --small        the same in seconds, for tests
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cmath>

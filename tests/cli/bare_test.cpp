@@ -10,12 +10,11 @@
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
-
 namespace {
 
 /// One request per mode, with an id, labels, masks and arrays of several ranks.
@@ -39,11 +38,6 @@ std::vector<Json> requests() {
         all.push_back(request);
     }
     return all;
-}
-
-Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
 }
 
 Words command(const Json& request, const Words& more) {

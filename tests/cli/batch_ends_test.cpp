@@ -47,49 +47,6 @@ void check_whole_lines(const std::string& text, const std::string& whole) {
 
 }  // namespace
 
-TEST_CASE("batch: --resume completes what was cut at any byte") {
-    const std::string whole = text_answered_to(few_requests);
-    CHECK(lines_of(whole).size() == 3);
-    Sample sample;
-    for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
-        if (!sample.takes()) continue;
-        write_text(results, whole.substr(0, cut));
-        const Outcome outcome = batch({"--resume", results, "--jobs", std::to_string(1 + cut % 2)});
-        CAPTURE(cut);
-        REQUIRE(read_text(results) == whole);
-        REQUIRE(outcome.out == "");
-        REQUIRE(outcome.code == 1);
-        REQUIRE(outcome.err.find("attn: 2 of 3 records failed") == 0);
-    }
-}
-
-TEST_CASE("batch: --resume completes shards that were cut") {
-    for (const std::string shard : {"1/2", "2/2"}) {
-        CAPTURE(shard);
-        const std::string whole = text_answered_to(few_requests, {"--shard", shard});
-        CHECK(lines_of(whole).size() == (shard == "1/2" ? 2 : 1));
-        for (std::size_t cut = 0; cut <= whole.size(); cut += 7 * one_in) {
-            CAPTURE(cut);
-            write_text(results, whole.substr(0, cut));
-            batch({"--resume", results, "--shard", shard, "--jobs", "2"});
-            REQUIRE(read_text(results) == whole);
-        }
-    }
-}
-
-TEST_CASE("batch: --resume completes a mixed batch") {
-    make_operands(scratch_folder());
-    const std::string whole = text_answered_to(mixed_requests(200), {"--jobs", "1"});
-    std::mt19937 random(1);
-    for (int i = 0; i < 6; ++i) {
-        const std::size_t cut = random() % whole.size();
-        CAPTURE(cut);
-        write_text(results, whole.substr(0, cut));
-        batch({"--resume", results, "--jobs", "4"});
-        CHECK((read_text(results) == whole));
-    }
-}
-
 TEST_CASE(
     "batch: --resume of a file that is not there begins it, and of a whole one adds nothing") {
     const std::string whole = text_answered_to(few_requests);
@@ -145,23 +102,6 @@ TEST_CASE("batch: --retry-failed answers failed and missing records again, in pl
         CHECK(file.path().string().find(".attn-") == std::string::npos);
 }
 
-TEST_CASE("batch: --resume is refused where the settings, or the file, are others") {
-    scratch_folder();
-    write_text("r.ndjson", "{\"id\": 1, \"mode\": \"self\", \"inputs\": [[1]]}\n");
-    run_attn({"batch", "r.ndjson", "-o", "out.ndjson"});
-    const std::string answers = read_text("out.ndjson");
-    const Outcome other = run_attn({"batch", "r.ndjson", "--resume", "out.ndjson", "--seed", "1"});
-    CHECK(other.code == 3);
-    CHECK(other.err.find("out.ndjson:1: the answer's settings are not those") != std::string::npos);
-    CHECK(read_text("out.ndjson") == answers);
-    for (const char* text : {"precious", "[[1, 2], [3, 4]]"}) {
-        write_text("out.ndjson", text);
-        CHECK(run_attn({"batch", "r.ndjson", "--resume", "out.ndjson"}).code == 3);
-        CHECK(read_text("out.ndjson") == text);
-    }
-    CHECK(run_shell("mkfifo pipe3; attn batch r.ndjson --resume pipe3").code == 4);
-}
-
 TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures before") {
     const std::string whole = text_answered_to(few_requests);
     const std::string first = lines_of(whole)[0] + "\n", second = lines_of(whole)[1] + "\n";
@@ -176,28 +116,6 @@ TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures be
     CHECK(read_text(results) == whole);
     batch({"--resume", results});
     CHECK(read_text(results) == whole);
-}
-
-TEST_CASE("batch: --resume leaves a file alone that belongs to other requests") {
-    const std::string whole = text_answered_to(few_requests);
-    std::vector<std::string> lines = lines_of(whole);
-    const std::string other = R"({"id": "other", "error": {"where": "a", "message": "b"}})";
-    for (const std::string& text :
-         {whole + lines[0] + "\n",  // more answers than records
-          lines[1] + "\n", lines[0] + "\n" + lines[2] + "\n", other + "\n", std::string("hello\n"),
-          std::string("\n"), few_requests, lines[0] + "\nhello\n" + lines[1], lines[0] + "\n\xff\n",
-          std::string("{}\n"), std::string("[1]\n"), std::string(100, '[') + "\n"}) {
-        CAPTURE(text);
-        write_text(results, text);
-        const Outcome outcome = batch({"--resume", results});
-        CHECK(outcome.code == 3);
-        CHECK(outcome.out == "");
-        CHECK(outcome.err.find("attn: error: " + results) == 0);
-        CHECK(lines_of(outcome.err).size() == 1);
-        CHECK(read_text(results) == text);
-    }
-    write_text(results, text_answered_to(few_requests, {"--shard", "2/2"}));
-    CHECK(batch({"--resume", results, "--shard", "1/2"}).code == 3);
 }
 
 TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undisturbed run") {

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "cli/request/options.hpp"
-#include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -18,7 +17,6 @@ using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -4,13 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 
-#include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -70,18 +67,6 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
         CHECK(several.err == alone.err);
         CHECK(several.code == 1);
     }
-}
-
-TEST_CASE("batch: the first record may take longer than a thousand others") {
-    scratch_folder();
-    std::string slow = mixed_requests(7);
-    slow.erase(0, slow.rfind('{'));
-    write_text("requests.ndjson", slow + quick_requests(cases(20000)));
-    const Outcome alone = run_attn(batch_words({"requests.ndjson", "--jobs", "1"}));
-    const Outcome several = run_attn(batch_words({"requests.ndjson", "--jobs", "4"}));
-    CHECK(alone.code == 0);
-    CHECK(lines_of(alone.out).size() == cases(20000) + 1);
-    CHECK((several.out == alone.out));
 }
 
 TEST_CASE("batch: an answer is what the record's own command answers") {
@@ -202,19 +187,6 @@ TEST_CASE("batch: bytes that are not text fail only their own line") {
         CHECK(kinds[i] == "input");
         CHECK(answers[i]["error"]["where"].get<std::string>().find("<stdin>") == 0);
     }
-}
-
-TEST_CASE("batch: one bad record costs only its own line") {
-    const Outcome outcome = run_attn(batch_words({}), good() + "\n" + good(R"("d_out": 0)") + "\n" +
-                                                          good(R"("id": "last")") + "\n");
-    CHECK(outcome.code == 1);
-    const std::vector<json> answers = answers_of(outcome.out);
-    CHECK(ids_of(answers) == json({1, 2, "last"}));
-    CHECK(kinds_of(answers) == std::vector<std::string>{"", "usage", ""});
-    CHECK(outcome.err.find("attn: 1 of 3 records failed; the first: ") == 0);
-    const std::string where = answers[1]["error"]["where"];
-    CHECK(where.find("<stdin>:2") == 0);
-    CHECK(outcome.err.find(where) != std::string::npos);
 }
 
 TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {

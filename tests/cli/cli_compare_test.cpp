@@ -136,31 +136,3 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
             }
         }
 }
-
-TEST_CASE("compare: bad requests") {
-    scratch_folder();
-    write_text("x.json", "[[1, 2], [3, 4]]");
-    for (const auto& [arguments, code, message] :
-         std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
-             {{"compare", "x.json"}, 2, "attn compare: one input is missing; expected A and B"},
-             {{"compare", "x.json", "x.json", "x.json"}, 2, "x.json: a third input; expected two"},
-             {{"compare", "x.json", "gone/x.json"},
-              4,
-              "gone/x.json: no such file, for there is no folder gone; expected a file that is "
-              "there"},
-             {{"compare", "x.json", "x.json", "--ulp", "-1"},
-              2,
-              "--ulp -1: no such value; expected an integer from 0"},
-             {{"compare", "x.json", "x.json", "--rtol", "nan"},
-              2,
-              "--rtol nan: no such value; expected a number of at least 0"},
-             {{"compare", "x.json", "x.json", "--format", "xml"},
-              2,
-              "--format xml: no such value; expected table|json"},
-             {{"compare", "-", "-"}, 2, "-: standard input named twice; expected it once"}}) {
-        const Outcome outcome = run_attn(arguments);
-        CHECK(outcome.code == code);
-        CHECK(outcome.err == "attn: error: " + message + "\n");
-        CHECK(outcome.out == "");
-    }
-}

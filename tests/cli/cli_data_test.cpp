@@ -1,12 +1,10 @@
 // Formats through the real binary: every array can come in and go out in every format.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
-#include "io/read/input_file.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -36,64 +34,7 @@ json answer(const std::vector<std::string>& arguments, const std::string& input 
     return json::parse(outcome.out);
 }
 
-/// The values of the array `inputs`, or of the only one, in a file.
-attn::Array<double> stored(const std::string& path) {
-    attn::io::ArrayRules rules;
-    rules.lowest_rank = 1;
-    rules.highest_rank = 4;
-    const bool named = !path.ends_with("csv") && !path.ends_with("npy");
-    const auto file = attn::io::open_input_file(path + (named ? ":inputs" : ""));
-    return attn::io::read_one_array(file, rules, nullptr).values;
-}
-
-std::string name_in(const std::string& path) {
-    return path + (path.ends_with("csv") || path.ends_with("npy") ? "" : ":inputs");
-}
-
 }  // namespace
-
-TEST_CASE("formats: any pair keeps every bit of float32 and every shape") {
-    scratch_folder();
-    const std::string bits = arrays("bits_f4.npy");
-    const auto original =
-        attn::io::read_one_array(attn::io::open_input_file(bits), {}, nullptr).values;
-    for (const std::string& source : {bits, arrays("batch_f4.npy"), arrays("vector_f4.npy")}) {
-        const bool vector = source.ends_with("vector_f4.npy");
-        for (const std::string& first : suffixes)
-            for (const std::string& second : suffixes) {
-                CAPTURE(source + " " + first + " " + second);
-                // A vector cannot be a matrix of tokens; logsumexp is one that comes out.
-                const std::string in = vector ? arrays("matrix_f4.npy") : source;
-                const std::string emitted = vector ? "logsumexp" : "inputs";
-                const std::string a = "a." + first, b = "b." + second;
-                const std::vector<std::string> convert{"--init", "none", "--emit", emitted, "-o"};
-                std::vector<std::string> command{"self", in};
-                command.insert(command.end(), convert.begin(), convert.end());
-                command.push_back(a);
-                CHECK(run_attn(command).err == "");
-                if (vector) {
-                    CHECK(run_attn({"compare", a, a}).code == 0);
-                    continue;
-                }
-                command[1] = name_in(a);
-                command.back() = b;
-                CHECK(run_attn(command).err == "");
-                const auto values = stored(b);
-                const auto wanted =
-                    source == bits
-                        ? original
-                        : attn::io::read_one_array(attn::io::open_input_file(source), {}, nullptr)
-                              .values;
-                REQUIRE(values.shape() == wanted.shape());
-                // JSON and CSV give the shortest decimal, whose float32 is the same.
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    const float x = static_cast<float>(values.data()[i]);
-                    const float y = static_cast<float>(wanted.data()[i]);
-                    CHECK(std::memcmp(&x, &y, sizeof x) == 0);
-                }
-            }
-    }
-}
 
 TEST_CASE("formats: piped input is known by its first bytes, or by the flag") {
     scratch_folder();
@@ -161,19 +102,6 @@ TEST_CASE("formats: the operator's arrays may be in one file, or be selected fro
                 "", 3, "has no array \"q\"; there are queries (2, 2)");
 }
 
-TEST_CASE("formats: a mask's type determines its meaning, and integers are ambiguous") {
-    scratch_folder();
-    const std::string mask = arrays("several_stored.npz") + ":mask";
-    check_error({"self", "[[1]]", "--mask", mask}, "", 4, "no such file");
-    check_error({"self", "-", "--mask", mask}, "[[1],[2],[3]]", 2, "expected --mask-true");
-    const json kept = answer({"self", "-", "--mask", mask, "--mask-true", "keep", "--emit", "mask"},
-                             "[[1],[2],[3]]");
-    CHECK(kept["mask"].size() == 3);
-    write_text("whole.csv", "1,0,1\n1,1,1\n0,0,1\n");
-    check_error({"self", "-", "--mask", "whole.csv"}, "[[1],[2],[3]]", 2,
-                "may be boolean or additive");
-}
-
 TEST_CASE("formats: a file of one array takes the context vectors, or the one that is named") {
     scratch_folder();
     for (const std::string suffix : {"csv", "npy"}) {
@@ -192,28 +120,6 @@ TEST_CASE("formats: a file of one array takes the context vectors, or the one th
               .out.starts_with("# shape: 2,6,3\n"));
 }
 
-TEST_CASE("formats: streamed weights are the same bytes in a file as in memory") {
-    scratch_folder();
-    std::string rows;
-    for (int i = 0; i < 4200; ++i)
-        rows += std::to_string(i % 17) + "," + std::to_string(i % 5) + "\n";
-    write_text("long.csv", rows);
-    const std::vector<std::string> command{"self", "long.csv", "--d-out", "2"};
-    const auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), command.begin(), command.end());
-        CHECK(run_attn(more).err == "");
-    };
-    // 4200 x 4200 weights are above the 64 MiB from which they are streamed; a mean is not
-    // streamed.
-    with({"--emit", "attention_weights", "-o", "w.npy"});
-    with({"--emit", "attention_weights", "-o", "w.npz"});
-    with({"--emit", "attention_weights", "-o", "w.safetensors"});
-    CHECK(run_attn({"compare", "w.npy", "w.npz:attention_weights"}).code == 0);
-    CHECK(run_attn({"compare", "w.npy", "w.safetensors:attention_weights"}).code == 0);
-    for (const char* file : {"w.npy", "w.npz", "w.safetensors", "long.csv"})
-        std::filesystem::remove(file);
-}
-
 TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
     scratch_folder();
     for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
@@ -223,18 +129,6 @@ TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
         CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
               json::parse(matrix));
     }
-}
-
-TEST_CASE("formats: compare takes two arrays of any rank, and names the arrays of a file") {
-    scratch_folder();
-    const std::string model = data_path("models/gpt2/model.safetensors");
-    CHECK(run_attn({"compare", model, model}).code == 0);
-    write_text("one.json", "[[1,2],[3,4]]");
-    check_error({"compare", arrays("several_stored.npz"), "one.json"}, "", 2,
-                "several arrays compared with one: inputs, batch");
-    check_error({"self", "one.json", "-o", "out.pt"}, "", 2, "cannot be written");
-    check_error({"self", arrays("matrix_f4.npy"), "--mask", arrays("matrix_f4.npy") + ":a"}, "", 4,
-                "no such file; ");
 }
 
 TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {

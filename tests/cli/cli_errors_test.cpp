@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn::test;
 
@@ -74,44 +73,6 @@ TEST_CASE("errors: a file that would grow too large leaves nothing behind") {
           "location with enough space\n");
     for (const auto& entry : std::filesystem::directory_iterator("."))
         CHECK(entry.path().string().find("large.json") == std::string::npos);
-}
-
-TEST_CASE("errors: files that cannot be read or written") {
-    scratch_folder();
-    std::filesystem::create_directory("folder");
-    write_text("kept.json", "old");
-    for (const Case& bad : std::vector<Case>{
-             {{"self", "gone/x.json"},
-              "",
-              4,
-              "gone/x.json: no such file, for there is no folder gone; expected a file that is "
-              "there"},
-             {{"self", "folder"},
-              "",
-              4,
-              "folder: is a folder; expected a file, and a model's folder as --weights folder"},
-             {{"self", "x.pt"},
-              "",
-              2,
-              "x.pt: is a pickle of PyTorch, which is not read; expected safetensors or npy, by "
-              "safetensors.torch.save_file or numpy.save"},
-             {{"self", "-o", "folder"}, matrix, 4, "folder: is a folder; expected a file to write"},
-             {{"self", "-o", "no/r.json"},
-              matrix,
-              4,
-              "no/r.json: cannot be written (No such file or directory); expected a writable "
-              "location with enough space"},
-             {{"self", "--emit", "mask,scores", "-o", "r.npy"},
-              matrix,
-              2,
-              "--emit mask,scores: npy holds one array; expected one name, or npz, safetensors or "
-              "json"},
-             {{"self", "--token", "9", "-o", "kept.json"},
-              matrix,
-              2,
-              "--token 9: there are 2 tokens; expected 0 to 1"}})
-        check(bad);
-    CHECK(read_text("kept.json") == "old");
 }
 
 TEST_CASE("errors: a full disk is an error") {

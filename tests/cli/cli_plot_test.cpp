@@ -6,9 +6,9 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
-using Words = std::vector<std::string>;
 
 namespace {
 
@@ -44,90 +44,6 @@ TEST_CASE("heatmap: on standard error with JSON, on standard output if that is o
     CHECK(again.out == beside.err);
     CHECK(again.err == "");
     CHECK(run_attn({"plot"}, beside.out).out == beside.err);
-}
-
-TEST_CASE("plot: a result of any format gives the picture that its question gives") {
-    in_scratch_with_data();
-    for (const char* suffix : {".svg", ".png", ".html"}) {
-        CAPTURE(suffix);
-        for (const std::vector<std::string>& mode : std::vector<std::vector<std::string>>{
-                 {"causal", input, "--d-out", "2"},
-                 {"multihead", "data/journey_twice.json", "--heads", "3", "--window", "1,0"},
-                 {"self", input, "--mask", "mask.json", "--emit", "all"}}) {
-            write_text("mask.json", "[[0, 0, 0, 0, 0, -Infinity]]");
-            std::vector<std::string> words = mode;
-            const std::string direct = std::string("direct") + suffix;
-            words.insert(words.end(), {"--plot", direct, "-o", "r.json"});
-            const Outcome outcome = run_attn(words);
-            REQUIRE(outcome.err == "");
-            words[words.size() - 1] = "r.npz";
-            REQUIRE(run_attn(words).code == 0);
-            for (const char* result : {"r.json", "r.npz"}) {
-                const std::string later = std::string("later") + suffix;
-                REQUIRE(run_attn({"plot", result, "-o", later}).err == "");
-                CAPTURE(result);
-                CAPTURE(mode[0]);
-                CHECK((read_text(later) == read_text(direct)));  // too long to be shown
-            }
-        }
-    }
-}
-
-TEST_CASE("plot: one of several arrays, on any scale") {
-    in_scratch_with_data();
-    const std::vector<std::string> words{"self", input, "--emit", "all", "-o", "r.json"};
-    REQUIRE(run_attn(words).code == 0);
-    for (const char* array :
-         {"inputs", "queries", "keys", "values", "scores", "W_query", "mask", "context_vectors"})
-        for (const char* scale : {"fixed", "row", "log", "global"}) {
-            const Outcome outcome =
-                run_attn({"plot", "r.json", "--array", array, "--color-scale", scale});
-            CAPTURE(array);
-            CHECK(outcome.code == 0);
-            CHECK(contains(outcome.out, std::string("self  ") + array + " ("));
-        }
-    CHECK(contains(run_attn({"plot", "r.json:queries"}).out, "queries (6, 3)"));
-    CHECK(contains(run_attn({"plot", input}).out, "array (6, 3)"));
-    CHECK(run_attn({"self", input, "--emit", "scores,queries", "--heatmap", "--format", "none",
-                    "--plot-array", "queries", "--color-scale", "log"})
-              .code == 0);
-}
-
-TEST_CASE("plot: what cannot be drawn is one line of error, and no file") {
-    in_scratch_with_data();
-    const auto check = [](const std::vector<std::string>& words, int code,
-                          const std::string& part) {
-        const Outcome outcome = run_attn(words);
-        CAPTURE(outcome.err);
-        CHECK(outcome.code == code);
-        CHECK(outcome.out == "");
-        CHECK(contains(outcome.err, part));
-        CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-    };
-    check({"self", input, "--plot", "x.gif"}, 2,
-          "expected a name that ends in .svg, .png or .html");
-    check({"self", input, "--plot-array", "scores"}, 2, "--plot-array scores: requires --heatmap");
-    check({"self", input, "--color-scale", "row"}, 2, "requires --heatmap");
-    check({"self", input, "--heatmap", "--plot-array", "scores"}, 2,
-          "\"scores\" is not there to be drawn; expected attention_weights, context_vectors");
-    check({"self", input, "--format", "none"}, 2, "leaves nothing to write");
-    check({"self", input, "--format", "none", "--heatmap", "-o", "x.json"}, 2, "writes nothing");
-    check({"self", input, "--format", "none", "--heatmap", "--precision", "2"}, 2,
-          "requires a format with digits");
-    check({"self", input, "--format", "none", "--save-weights", "w.json", "--emit", "scores"}, 2,
-          "format none writes no array");
-    write_text("vector.json", R"({"logsumexp": [1, 2]})");
-    check({"plot", "vector.json"}, 3, "holds no array of rank 2 to 4");
-    check({"self", input, "--emit", "logsumexp", "--plot", "x.svg"}, 2, "no array of rank 2 to 4");
-    check({"plot", "nosuch.json"}, 4, "nosuch.json");
-    check({"plot", input, "-o", "x.pdf"}, 2, "expected a name that ends in");
-    check({"plot", input, "--array", "scores"}, 2, "expected array");
-    check({"plot", input, "--color-scale", "rainbow"}, 2,
-          "expected auto, robust, row, fixed, global or log");
-    check({"plot", input, "--scale", "1"}, 2, "--scale: no flag of attn plot");
-    check({"plot", input, "--colour-scale", "row"}, 2, "the nearest known one is --color-scale");
-    check({"batch", "--plot", "x.svg"}, 2, "no flag of attn batch");
-    CHECK_FALSE(std::filesystem::exists("x.svg"));
 }
 
 TEST_CASE("plot: a result without weights or mask has the cells that its settings block") {

@@ -2,11 +2,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-#include <filesystem>
-
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
@@ -32,12 +30,6 @@ json answer(const std::vector<std::string>& arguments, const std::string& input 
 json arrays_of(json result) {
     for (const char* key : {"config", "tokens", "id"}) result.erase(key);
     return result;
-}
-
-std::vector<std::string> with(std::vector<std::string> first,
-                              const std::vector<std::string>& more) {
-    first.insert(first.end(), more.begin(), more.end());
-    return first;
 }
 
 }  // namespace
@@ -82,19 +74,6 @@ TEST_CASE("cli: the result is the contract's document") {
     CHECK(config["causal"] == true);
 }
 
-TEST_CASE("cli: two layers piped together, labels and all") {
-    const Outcome both = run_shell(
-        "attn self --example journey --d-out 2 --seed 1 | attn causal - --d-out 2 --seed 2");
-    CHECK(both.err == "");
-    REQUIRE(both.code == 0);
-    const json first = answer({"self", "--example", "journey", "--d-out", "2", "--seed", "1"});
-    const json by_hand =
-        answer({"causal", "--d-out", "2", "--seed", "2"}, first["context_vectors"].dump());
-    const json result = json::parse(both.out);
-    CHECK(arrays_of(result) == arrays_of(by_hand));
-    CHECK(result["tokens"][0] == "Your");
-}
-
 TEST_CASE("cli: one row of an earlier layer has one token, and no label is made up for it") {
     const Outcome row = run_shell("attn self --example journey --token 2 | attn self");
     CHECK(row.code == 0);
@@ -129,38 +108,6 @@ TEST_CASE("cli: null in a request is the default") {
           answer({"self"}, R"({"inputs": [[1, 2]]})"));
 }
 
-TEST_CASE("cli: sdpa from files, from a request's paths and inline") {
-    scratch_folder();
-    std::filesystem::create_directory("qkv");
-    write_text("qkv/q.json", "[[1.0]]");
-    write_text("qkv/k.csv", "0.1\n-0.2\n0.3\n-0.2\n0.5\n");
-    write_text("qkv/v.json", "[[1],[2],[3],[4],[5]]");
-    write_text("qkv/request.json",
-               R"({"query": "q.json", "key": "k.csv", "value": "v.json", "scale": 8})");
-    const json from_flags = answer({"sdpa", "--query", "qkv/q.json", "--key", "qkv/k.csv",
-                                    "--value", "qkv/v.json", "--scale", "8"});
-    CHECK(from_flags == answer({"sdpa", "qkv/request.json"}));
-    CHECK(from_flags ==
-          answer({"sdpa"}, R"({"query": [[1]], "key": [[0.1],[-0.2],[0.3],[-0.2],[0.5]],
-                               "value": [[1],[2],[3],[4],[5]], "scale": 8})"));
-    CHECK(shape_of(from_flags["attention_weights"]) == std::vector<std::size_t>{1, 5});
-    const std::vector<double> weights = flat(from_flags["attention_weights"]);
-    CHECK(std::abs(weights[4] - 0.8) < 0.01);  // the notebook prints 0.8000
-}
-
-TEST_CASE("cli: formats for people") {
-    const Outcome torch =
-        good({"self", "--example", "journey", "--init", "rand", "--seed", "123", "--d-out", "2",
-              "--token", "1", "--format", "torch", "--emit", "context_vectors"});
-    CHECK(torch.out == "context_vectors\ntensor([[0.3061, 0.8210]])\n");
-    const Outcome table = good({"causal", "--example", "journey", "--format", "table",
-                                "--precision", "2", "--token", "1", "--emit", "mask"});
-    CHECK(table.out ==
-          "mask (q_len 1, kv_len 6)\n"
-          "         Your  journey  starts  with   one  step\n"
-          "journey  1.00     1.00    0.00  0.00  0.00  0.00\n");
-}
-
 TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
     const std::vector<std::string> ask{
         "causal", "--example", "journey",       "--d-out",     "1", "--token",
@@ -173,14 +120,6 @@ TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
           std::string::npos);
 }
 
-TEST_CASE("cli: float64 draws and computes in float64") {
-    const json wide =
-        answer({"self", "--example", "journey", "--dtype", "float64", "--d-out", "2"});
-    const json narrow = answer({"self", "--example", "journey", "--d-out", "2"});
-    CHECK(wide["context_vectors"].dump().size() > narrow["context_vectors"].dump().size());
-    CHECK(wide["context_vectors"] != narrow["context_vectors"]);
-}
-
 TEST_CASE("cli: the sentence example is --text with the same words") {
     json example = answer({"self", "--example", "sentence", "--embed-seed", "123"});
     const json text =
@@ -189,17 +128,6 @@ TEST_CASE("cli: the sentence example is --text with the same words") {
     CHECK(example["config"]["vocab_size"] == 50000);
     json config = example["config"];
     CHECK(answer({"self"}, config.dump()) == example);
-}
-
-TEST_CASE("cli: flags equal their keys: --no-out-bias, --dropout-seed, --embed-dim") {
-    const json by_flags = answer({"multihead", "--text", "a b c", "--embed-dim", "4", "--heads",
-                                  "2", "--no-out-bias", "--dropout", "0.5", "--dropout-seed", "7"});
-    CHECK(by_flags == answer({"multihead"},
-                             R"({"text": "a b c", "embed_dim": 4, "heads": 2, "out_bias": false,
-                                 "dropout": 0.5, "dropout_seed": 7})"));
-    CHECK(by_flags["config"]["out_bias"] == false);
-    CHECK(by_flags["config"]["dropout_seed"] == 7);
-    CHECK(by_flags["shapes"]["d_in"] == 4);
 }
 
 TEST_CASE("cli: labels of a request win over the words of its text") {
@@ -222,18 +150,6 @@ TEST_CASE("cli: a reader that goes away ends the program quietly") {
         " | head -c 10");
     CHECK(outcome.err == "0\n");
     CHECK(outcome.out.size() == 10);
-}
-
-TEST_CASE("cli: help starts with examples, groups the flags and gives defaults") {
-    for (const char* mode : {"self", "causal", "multihead", "cross", "sdpa"}) {
-        const std::string text = good({mode, "--help"}).out;
-        CHECK(text.find("Examples:\n  attn ") < 120);
-        for (const char* part : {"Input:", "Dropout:", "Output:", "--seed N", "(default 0)"})
-            CHECK(text.find(part) != std::string::npos);
-    }
-    CHECK(good({"--help"}).out.find("Examples:\n  attn ") < 120);
-    CHECK(good({"multihead", "--help"}).out.find("--no-causal") != std::string::npos);
-    CHECK(good({"self", "--help"}).out.find("--heads") == std::string::npos);
 }
 
 TEST_CASE("cli: the examples of every help page run") {
@@ -260,13 +176,6 @@ TEST_CASE("cli: the examples of every help page run") {
         }
     }
     CHECK(examples >= 18);
-}
-
-TEST_CASE("cli: version names the version, the compiler and the kernels") {
-    const std::string text = good({"--version"}).out;
-    CHECK(text.starts_with("attn "));
-    CHECK(text.find("compiler: ") != std::string::npos);
-    CHECK(text.find("kernels: reference") != std::string::npos);
 }
 
 TEST_CASE("cli: without a command the help goes to standard error and the exit code is 2") {

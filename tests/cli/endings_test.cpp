@@ -12,13 +12,12 @@
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 // Sanitizers make a program many times slower: then a part has to do.
 #ifdef ATTN_SANITIZED

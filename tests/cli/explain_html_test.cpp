@@ -2,11 +2,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <set>
 #include <string>
 
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
@@ -172,29 +170,5 @@ TEST_CASE("explain html: maps stay small, and mark the query's row") {
         const bool is_marked = page.find(">▶ ") != std::string::npos;
         CHECK((page.find("; row 5, marked ▶, is this one's.") != std::string::npos) == is_marked);
         CHECK((page.find("; row 5 is this one's.") != std::string::npos) == !is_marked);
-    }
-}
-
-TEST_CASE("explain html: a percentage and a flag stay on one line") {
-    const std::string page = good(Words{"explain", "causal", "--example", "journey"} + html);
-    std::size_t percents = 0;
-    for (std::size_t at = page.find("<main"); (at = page.find(" %", at)) != std::string::npos;
-         ++at) {
-        if (page.substr(at, 9) == " %</span>") ++percents;
-        CHECK(
-            (page.substr(at, 9) == " %</span>" || page.rfind("<svg", at) > page.rfind("<p>", at)));
-    }
-    CHECK(percents >= 3);
-    CHECK(page.find("<code>--qkv-bias</code>") != std::string::npos);
-    CHECK(page.find("<details>\n<summary>The parameters as numbers</summary>") !=
-          std::string::npos);
-}
-
-TEST_CASE("explain html: the suffix chooses it") {
-    scratch_folder();
-    const Words ask{"explain", "self", "--example", "journey"};
-    for (const char* name : {"walk.html", "walk.htm", "walk.HTML"}) {
-        CHECK(good(ask + Words{"-o", name}) == "");
-        CHECK(read_text(name) == good(ask + html));
     }
 }

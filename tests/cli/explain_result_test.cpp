@@ -1,12 +1,15 @@
-// The walk through a result that was computed before: its numbers are those of the file.
+// The explanation of a result: its claims are those of the question that made it, and results whose
+// numbers contradict each other are refused.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <random>
 #include <string>
 
+#include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -17,6 +20,16 @@ using nlohmann::json;
 
 namespace {
 
+std::string emit_of(RandomQuestions& questions) {
+    std::string list = questions.one_of({"all", "", "attention_weights"});
+    if (list != "attention_weights") return list;
+    for (const char* name : {"inputs", "W_query", "queries", "keys", "scores", "scaled_scores",
+                             "biased_scores", "mask", "masked_scores", "head_outputs", "W_value",
+                             "logsumexp", "weights_before_dropout"})
+        if (questions.one_in(4)) list += std::string(",") + name;
+    return list;
+}
+
 /// Formulas and tables, which hold the numbers. A result does not have those of the norm.
 Words numbers_of(const std::string& page) {
     Words lines;
@@ -24,6 +37,67 @@ Words numbers_of(const std::string& page) {
         if (line.starts_with("    ") && line.find(" / sqrt(") == std::string::npos)
             lines.push_back(line);
     return lines;
+}
+
+/// What is said in brackets is of where a setting stands, and the same with other words.
+Words rules_in(const std::string& page) {
+    Words rules;
+    for (std::string line : lines_of(page)) {
+        const std::size_t ends = line.find(". It blocks ");
+        if (ends == std::string::npos || line.starts_with("boolean") || line.starts_with("-Inf"))
+            continue;
+        for (std::size_t open; (open = line.find(" (")) != std::string::npos;)
+            line.erase(open, line.find(')', open) + 1 - open);
+        rules.push_back(line);
+    }
+    return rules;
+}
+
+std::string opening(const std::string& page) {
+    const std::size_t from = page.find(" looks at");
+    return page.substr(from, page.find("\n\n", from + 12) - from);
+}
+
+bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+        return x == y || (std::isnan(x) && std::isnan(y)) ||
+               std::abs(x - y) <= 2e-5 * std::max(1.0, std::abs(y));
+    });
+}
+
+struct Compared {
+    std::string explained, own;  // the explanation of the result, and the question's
+    std::size_t heads;
+};
+
+void check_numbers(const Compared& c) {
+    for (std::size_t head = 0; head < c.heads; ++head)
+        for (const char* name :
+             {"scores", "scaled_scores", "capped_scores", "alibi_scores", "softmax_powers",
+              "allowed_by_causal", "allowed_by_window", "attention_weights", "mask",
+              "unmasked_weights", "masked_weights", "weights_before_dropout", "dropout_mask"}) {
+            const auto shown = table_row(head_part(c.explained, head), name),
+                       known = table_row(head_part(c.own, head), name);
+            CAPTURE(name);
+            CAPTURE(head);
+            // Who asks for no rule sees no row of the mask.
+            if (!shown.empty() && !known.empty()) CHECK(are_near(shown, known));
+        }
+}
+
+void check_words(const Compared& c) {
+    CHECK(rules_in(c.explained) == rules_in(c.own));
+    const bool knows_all = c.explained.find("before dropout, of the keys") == std::string::npos;
+    const bool is_zero = c.explained.find("every weight is 0") != std::string::npos;
+    if (knows_all && !is_zero) CHECK(opening(c.explained) == opening(c.own));
+    const auto says = [](const std::string& page, const char* words) {
+        return page.find(words) != std::string::npos;
+    };
+    if (says(c.explained, "every key is blocked")) CHECK(says(c.own, "every key is blocked"));
+    if (says(c.explained, "No rule blocks a key"))
+        CHECK((says(c.own, "No rule blocks a key") || says(c.own, "It blocks no key")));
+    if (knows_all && says(c.explained, "is added to the score of key j"))
+        CHECK(says(c.own, "is added to the score of key j"));
 }
 
 const std::vector<Words>& questions() {
@@ -44,44 +118,100 @@ const std::vector<Words>& questions() {
 
 }  // namespace
 
-TEST_CASE("explain result: a complete result is explained with the numbers of its question") {
+TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
     scratch_folder();
-    for (const Words& ask : questions())
-        for (const char* name : {"r.json", "r.npz", "r.safetensors"}) {
-            CAPTURE(joined(ask));
-            CAPTURE(name);
-            good(ask + Words{"--emit", "all", "--kernel", "reference", "-o", name});
-            const Words told = numbers_of(good({"explain", name, "--token", "1"}));
-            const Words computed = numbers_of(good(Words{"explain"} + ask + Words{"--token", "1"}));
-            CHECK(told == computed);
-        }
+    RandomQuestions::write_inputs();
+    RandomQuestions questions(21, true);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < cases(200); ++i) {
+        const Words asked = questions.next();
+        const std::string emit = emit_of(questions), token = questions.one_of({"0", "1", "3", "5"}),
+                          file = "r" + questions.one_of({".json", ".npz", ".safetensors"});
+        Words run = asked;
+        if (!emit.empty()) run = run + Words{"--emit", emit};
+        const bool is_alone = questions.one_in(3);
+        if (is_alone) run = run + Words{"--token", token};
+        CAPTURE(joined(run));
+        CAPTURE(token);
+        if (run_attn(run + Words{"-o", file}).code != 0) continue;  // no such array, or no query
+        ++count;
+        const Words how{"--token", token, "--precision", "6"};
+        const std::size_t heads = std::count(asked.begin(), asked.end(), "--heads") != 0 ? 4 : 1;
+        const Compared c{unfolded(good(Words{"explain", file} + how)),
+                         unfolded(good(Words{"explain"} + asked + how)), heads};
+        CHECK(in_one_line(c.explained).find("The numbers are those of " + file) !=
+              std::string::npos);
+        check_words(c);
+        check_numbers(c);
+        if (emit == "all" && !is_alone) CHECK(numbers_of(c.explained) == numbers_of(c.own));
+        if (i % 8 != 0) continue;
+        for (const char* format : {"markdown", "html"})
+            good({"explain", file, "--token", token, "--format", format});
+        // Zeros that rounding makes are not taken for masked keys.
+        const std::string rounded = good(Words{"explain", "-", "--token", token},
+                                         good(run + Words{"--precision", i % 16 == 0 ? "0" : "2"}));
+        if (rounded.find("every key is blocked") != std::string::npos)
+            CHECK(c.own.find("every key is blocked") != std::string::npos);
+    }
+    CHECK(count >= cases(70));
 }
 
-TEST_CASE(
-    "explain result: every kernel, parts of the arrays and one query are explained as they are") {
+TEST_CASE("explain result: numbers that contradict each other are refused") {
     scratch_folder();
+    RandomQuestions::write_inputs();
+    const auto code_of = [](const json& result) {
+        const Outcome outcome = run_attn({"explain", "-", "--token", "2"}, result.dump());
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') ==
+              (outcome.code == 0 ? 0 : 1));
+        return outcome.code;
+    };
     Sample sample;
-    for (const Words& ask : questions())
-        for (const char* emit :
-             {"attention_weights", "context_vectors,attention_weights", "all",
-              "scores,attention_weights", "queries,keys,values,scores,attention_weights",
-              "inputs,queries,attention_weights,logsumexp,head_outputs,present_value"})
-            for (const Words& more :
-                 std::vector<Words>{{}, {"--token", "2"}, {"--precision", "3"}}) {
+    for (const Words& ask : std::vector<Words>{
+             {"causal", "x.csv"},
+             {"self", "x.csv", "--softcap", "2", "--mask", "some.json", "--mask-true", "keep"},
+             {"self", "x.csv", "--mask-method", "renormalize", "--window", "1"},
+             {"self", "x.csv", "--dropout", "0.5", "--seed", "3"}}) {
+        const json whole = json::parse(good(ask + Words{"--emit", "all"}));
+        REQUIRE(code_of(whole) == 0);
+        for (const auto& item : whole.items()) {
+            const json& array = item.value();
+            if (!array.is_array() || array.size() != 6 || !array[0].is_array() ||
+                array[0].size() != 6 || item.key() == "masked_weights")
+                continue;
+            for (const json& value : {json(9), json(-0.5), json(0.375), json(1e30)}) {
                 if (!sample.takes()) continue;
                 CAPTURE(joined(ask));
-                CAPTURE(emit);
-                CAPTURE(joined(more));
-                const std::string text = good(ask + Words{"--emit", emit} + more);
-                const std::string page = good({"explain", "-"}, text);
-                CHECK(in_one_line(page).find("The numbers are those of <stdin>") !=
-                      std::string::npos);
-                const json result = json::parse(text);
-                CHECK(page.find(" looks at") != std::string::npos);
-                CHECK(!table_row(page, "attention_weights").empty());
-                for (const char* format : {"markdown", "html"})
-                    good({"explain", "-", "--format", format}, text);
+                CAPTURE(item.key());
+                CAPTURE(value);
+                json changed = whole;
+                const json weight = whole["weights_before_dropout"][2][1];
+                json& place = changed[item.key()][2][1];
+                // Scores of blocked keys, and an additive mask of any value, contradict nothing.
+                if (item.key() == "biased_scores" || whole["mask"][2][1] == 0) continue;
+                place = value;
+                if (item.key() == "dropout_mask" && weight == 0) continue;
+                CHECK(code_of(changed) == 3);
             }
+        }
+        json changed = whole;
+        changed["logsumexp"][2] = 77;
+        CHECK(code_of(changed) == 3);
+        changed = whole;
+        changed["tokens"] = {"a", "b"};
+        CHECK(code_of(changed) == 3);
+        for (const auto& item : whole["shapes"].items())
+            for (const json& size : {json(0), json(3), json(-1), json(2147483648u)}) {
+                if (!sample.takes()) continue;
+                changed = whole;
+                changed["shapes"][item.key()] = size;
+                CAPTURE(item.key());
+                CAPTURE(size);
+                if (size != item.value()) CHECK(code_of(changed) == 3);
+            }
+    }
+    const std::string line = good({"self", "x.csv"});
+    CHECK(run_attn({"explain", "-"}, line + line).err.find("holds 2 results; expected one") !=
+          std::string::npos);
 }
 
 TEST_CASE(

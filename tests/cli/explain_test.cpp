@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "io/text/display_width.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
@@ -147,65 +145,6 @@ void check_walk(const Words& arguments, std::size_t token, const std::string& in
 
 }  // namespace
 
-TEST_CASE("explain: every array that the notebooks print for the journey, query by query") {
-    const json golden = load_data("golden/seeds.json");
-    int rows = 0;
-    for (const json& one : golden["cases"]) {
-        json request = one["config"];
-        if (request.value("input", "journey") != "journey" || request.contains("q") ||
-            request.contains("text"))
-            continue;
-        CAPTURE(one["id"].get<std::string>());
-        request.erase("input");
-        request["inputs"] = golden["inputs"]["journey"];
-        const std::string mode = request["mode"];
-        for (const std::size_t token : {1u, 4u}) {
-            if (request.contains("token") && request["token"] != token) continue;
-            const std::string page =
-                good({"explain", mode, "-", "--token", std::to_string(token), "--precision", "9"},
-                     request.dump());
-            for (const auto& item : one["expected"].items()) {
-                const std::string& name = item.key();
-                const json& values = item.value();
-                const std::size_t row = request.contains("token") ? 0 : token;
-                if (name.ends_with("first10") || !values[0].is_array() || row >= values.size())
-                    continue;
-                const bool in_table =
-                    name.ends_with("scores") || name.ends_with("weights") || name == "mask";
-                std::vector<double> shown =
-                    in_table ? table_row(page, name) : vector_of(page, name);
-                if (name == "dropout_mask" || name.starts_with("W_")) continue;
-                if (shown.empty()) continue;
-                CAPTURE(name);
-                const std::vector<double> expected = flat(values[row]);
-                REQUIRE(shown.size() == expected.size());
-                for (std::size_t i = 0; i < expected.size(); ++i)
-                    CHECK((shown[i] == expected[i] ||
-                           std::abs(shown[i] - expected[i]) <=
-                               one["tolerance"][name].get<double>() + 1e-9));
-                ++rows;
-            }
-        }
-    }
-    CHECK(rows >= 20);
-}
-
-TEST_CASE("explain: the first notebook's query, as it is printed") {
-    const std::string page = good({"explain", "self", "--example", "journey", "--d-out", "2",
-                                   "--init", "rand", "--seed", "123", "--token", "1"});
-    for (const char* line :
-         {"Query 1 \"journey\" of attn self\n",
-          "    inputs[1] = [0.5500, 0.8700, 0.6600]   (d_in 3)",
-          "    W_query    (d_in 3, d_out 2) ",
-          "    queries[1][0] = 0.5500*0.2961 + 0.8700*0.2517 + 0.6600*0.0740 = 0.4306\n",
-          "    scores[1][1] = 0.4306*0.4433 + 1.4551*1.1419 = 1.8524\n",
-          "    scores         1.2705   1.8524  1.8111  1.0795  0.5577  1.5440\n",
-          "divided by sqrt(d_k) = sqrt(2)",
-          "    1    journey             0.2264  ████████████████████\n",
-          "    context_vectors[1] = [0.3061, 0.8210]   (d_out 2)\n"})
-        CHECK(page.find(line) != std::string::npos);
-}
-
 TEST_CASE("explain: every number is the mode's own, for every option of the operator") {
     scratch_folder();
     write_text("mask.json",
@@ -319,18 +258,6 @@ TEST_CASE("explain: names the rule that masks a key, or that none does") {
     CHECK(none.find("softmax_total") == std::string::npos);
 }
 
-TEST_CASE("explain: long rows and long sums are shortened, and state their length") {
-    std::string text;
-    for (int i = 0; i < 40; ++i) text += "w" + std::to_string(i) + " ";
-    const std::string page =
-        good({"explain", "causal", "--text", text, "--embed-dim", "20", "--token", "20"});
-    CHECK(page.find("] of 20   (d_in 20)") != std::string::npos);
-    CHECK(page.find(" (the 8 smallest products) = ") != std::string::npos);
-    CHECK(page.find("Tables show 12 of 40 keys") != std::string::npos);
-    for (const std::string& line : lines_of(page)) CHECK(line.size() < 400);
-    CHECK(table_row(page, "scores").size() == 12);
-}
-
 TEST_CASE("explain: Markdown with labels of every kind keeps its tables and headings") {
     json request = {{"inputs", {{1, 2}, {3, 4}, {5, 6}}},
                     {"tokens", {"a|b", "`c`\n# no heading\n```", "<b>[x](y)*_\\|"}}};
@@ -369,17 +296,6 @@ TEST_CASE("explain: Markdown with labels of every kind keeps its tables and head
     CHECK(page.find("\\<b\\>\\[x\\](y)\\*\\_\\\\\\|") != std::string::npos);
     const std::string text = good({"explain", "causal", "-", "--token", "1"}, request.dump());
     CHECK(text.find("\n# no") == std::string::npos);
-}
-
-TEST_CASE("explain: -o's suffix determines the format") {
-    scratch_folder();
-    const Words ask{"explain", "self", "--example", "journey"};
-    CHECK(good(ask + Words{"-o", "walk.md"}) == "");
-    CHECK(read_text("walk.md") == good(ask + Words{"--format", "markdown"}));
-    good(ask + Words{"-o", "walk.txt"});
-    // A file's words are wrapped, and its numbers are not wrapped.
-    const auto words = [](const std::string& text) { return lines_of(unfolded(text)); };
-    CHECK(words(read_text("walk.txt")) == words(good(ask)));
 }
 
 /// Whether a line could have ended earlier: at a blank between words, behind a comma or before a

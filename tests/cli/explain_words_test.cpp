@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -196,7 +197,7 @@ void check_answer(const Walked& w) {
     }
     std::vector<double> sorted = weights;
     std::sort(sorted.rbegin(), sorted.rend());
-    double told = 0;
+    double named_weight = 0;
     std::size_t named = 0;
     const auto is_said = [](const std::string& text, double share) {
         if (text.ends_with("under 1 %")) return share < 0.005 + 1e-9;
@@ -220,13 +221,13 @@ void check_answer(const Walked& w) {
     std::istringstream parts(answer);
     for (std::string part; std::getline(parts, part, ','); ++named) {
         CHECK(is_said(part, sorted.at(named)));
-        told += sorted[named];
+        named_weight += sorted[named];
     }
     if (rest.empty()) {
-        CHECK(told == doctest::Approx(total));
+        CHECK(named_weight == doctest::Approx(total));
     } else {
         CHECK(std::stoul(rest) == sorted.size() - named - counted(sorted, 0));
-        CHECK(is_said(rest, total - told));
+        CHECK(is_said(rest, total - named_weight));
     }
 }
 
@@ -280,73 +281,21 @@ std::vector<double> keys_with_bars(const std::string& page) {
     return keys;
 }
 
-class Settings {
-public:
-    explicit Settings(std::uint32_t seed) : draw_(seed) {}
-
-    Words next() {
-        mode_ = one_of({"self", "causal", "multihead", "cross", "sdpa"});
-        Words words{mode_};
-        const bool has_heads = mode_ == "multihead" || mode_ == "cross";
-        if (mode_ == "sdpa")
-            words = words + Words{"--query", "q.json", "--key", "k.json", "--value", "k.json"};
-        else
-            words = words + Words{"x.csv", "--d-out", one_of({"4", "8"}), "--init",
-                                  one_of({"linear", "rand", "xavier"})};
-        if (mode_ == "cross") words = words + Words{"--context", "c.csv"};
-        if (mode_ != "sdpa" && maybe()) words.push_back("--qkv-bias");
-        if (has_heads) {
-            words = words + Words{"--heads", "4"};
-            if (maybe()) words = words + Words{"--kv-heads", one_of({"1", "2"})};
-        }
-        const auto sometimes = [&](const Words& more) {
-            if (maybe()) words = words + more;
-        };
-        sometimes({"--scale", one_of({"2", "0.125", "0.00001", "1"})});
-        sometimes({"--softcap", one_of({"0.5", "30"})});
-        sometimes({"--alibi"});
-        sometimes({"--window", one_of({"1", "0,1", "2,-1"})});
-        sometimes({"--kv-lengths", one_of({"3", "0", "5"})});
-        sometimes({"--sink", one_of({"0.5", "-3"})});
-        sometimes({"--dropout", one_of({"0.5", "0.1", "1"})});
-        sometimes({"--mask-method", "renormalize"});
-        sometimes({"--mask", one_of({"bias.json"})});
-        sometimes({"--dtype", "float64"});
-        if (mode_ != "causal") sometimes({"--causal"});
-        if (mode_ != "cross") sometimes({"--rope", one_of({"half", "interleaved"})});
-        sometimes({"--causal-align", one_of({"top-left", "bottom-right"})});
-        return words + Words{"--seed", std::to_string(draw_() % 100), "--token",
-                             std::to_string(draw_() % 6)};
-    }
-
-private:
-    bool maybe() { return draw_() % 3 == 0; }
-    std::string one_of(const Words& words) { return words[draw_() % words.size()]; }
-
-    std::mt19937 draw_;
-    std::string mode_;
-};
-
 }  // namespace
 
 TEST_CASE("explain: every number in words is what the settings and the arrays make it") {
     scratch_folder();
-    write_text("x.csv",
-               "w,a,b,c\nYour,0.4,0.1,0.9\njourney,0.5,0.9,0.7\nstarts,0.6,0.8,-0.6\n"
-               "with,0.2,0.6,0.3\none,0.8,0.2,0.1\nstep,0.1,0.8,5\n");
-    write_text("c.csv", "1,2,3\n-1,0.5,2\n0,1,1\n2,2,-3\n1,0,1\n");
-    write_text("q.json", "[[1,0.5],[0,1],[2,-1],[1,1],[0.5,3],[-1,1]]");
-    write_text("k.json", "[[1,2],[0,1],[3,-1],[1,1],[-2,1],[0,0.5]]");
-    write_text("bias.json", "[[0.5],[-1],[0.25],[2],[0],[1]]");
-    Settings settings(20);
+    RandomQuestions::write_inputs();
+    RandomQuestions questions(20);
     std::size_t walked = 0;
     for (std::size_t i = 0; i < cases(140); ++i) {
-        const Words asked = settings.next();
+        const Words asked =
+            questions.next() + Words{"--seed", std::to_string(i), "--token", std::to_string(i % 6)};
         CAPTURE(joined(asked));
         const Outcome computed = run_attn(asked + Words{"--emit", "all", "--kernel", "reference"});
-        const Outcome told =
+        const Outcome explained =
             run_attn(Words{"explain"} + asked + Words{"--precision", "7", "--format", "markdown"});
-        CHECK(computed.code == told.code);
+        CHECK(computed.code == explained.code);
         if (computed.code != 0) continue;
         ++walked;
         const std::string page =

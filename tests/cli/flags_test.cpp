@@ -18,7 +18,6 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -254,61 +253,6 @@ TEST_CASE("flags: every flag of a command is allowed in its file") {
             CHECK(by_file.flags[0].option == by_flag.flags[0].option);
             CHECK(by_file.flags[0].text == by_flag.flags[0].text);
         }
-}
-
-TEST_CASE("flags: what is wrong in a file of flags has its place") {
-    test::scratch_folder();
-    const auto error_of = [&](const std::string& text) {
-        write_text("flags.json", text);
-        return test::error_of([] {
-            make_request(parsed({"self", "x.json", "--config", "flags.json"}));
-        });
-    };
-    for (const auto& entry : std::map<std::string, std::string>{
-             {R"({"sede": 1})",
-              "flags.json:1:2: unknown key \"sede\"; the nearest known one is \"seed\""},
-             {R"({"heads": 1})",
-              "flags.json:1:2: heads: no flag of attn self; attn multihead, cross and sdpa have "
-              "it"},
-             {R"({"jobs": 1})", "flags.json:1:2: jobs: no flag of attn self; attn batch has it"},
-             {R"({"mode": "self"})",
-              "flags.json:1:2: mode: not a flag; expected attn self to select it"},
-             {R"({"no_qkv_bias": true})",
-              "flags.json:1:2: unknown key \"no_qkv_bias\"; expected \"qkv_bias\": false"},
-             {R"({"no_qqq": true})",
-              "flags.json:1:2: unknown key \"no_qqq\"; expected a flag's name with '_' for '-', or "
-              "in a request inputs, id, tokens or mode"},
-             {R"({"d_out": "x"})",
-              "flags.json:1:2: d_out x: not an integer; expected an integer from 1 to "
-              "2147483648"},
-             {R"({"qkv_bias": 1})",
-              "flags.json:1:2: qkv_bias 1: not a boolean; expected true or false"},
-             {R"({"seed": {}})",
-              "flags.json:1:2: seed {}: no value of a flag; expected a number, a string or a list "
-              "of them"},
-             {R"([1])",
-              "flags.json:1:1: no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": "
-              "123}"}}) {
-        const auto& text = entry.first;
-        const auto& message = entry.second;
-        CAPTURE(text);
-        CHECK(error_of(text) == message);
-    }
-}
-
-TEST_CASE("flags: long flags with one dash, empty values and numbers as words are refused") {
-    for (const auto& entry : std::vector<std::pair<Words, std::string>>{
-             {{"self", "-seed", "3"}, "-seed: one dash before a long flag; expected --seed"},
-             {{"self", "-emit=scores"}, "-emit: one dash before a long flag; expected --emit"},
-             {{"self", "--seed=", "3"}, "--seed: requires a value; expected --seed N"},
-             {{"batch", "--d-out"}, "--d-out: requires a value; expected --d-out N"},
-             {{"explain", "--causal=3"}, "--causal: has a value; expected none"},
-             {{"self", "-5"}, "-5: unknown flag; attn self --help lists the known ones"}}) {
-        const auto& words = entry.first;
-        const auto& message = entry.second;
-        CAPTURE(message);
-        CHECK(test::error_of([&] { parsed(words); }) == message);
-    }
 }
 
 TEST_CASE("help: every short page fits a screen of 24 lines, and every page its width") {

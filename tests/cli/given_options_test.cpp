@@ -18,22 +18,18 @@
 #include "core/layer/layer.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::cli;
 using nlohmann::json;
 using test::data_path;
+using test::Words;
+using test::operator+;
 
 namespace {
 
 constexpr Mode all_modes[] = {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa};
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 struct Settled {
     std::string error;  ///< empty where the question can be answered

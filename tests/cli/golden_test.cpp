@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 #include "tests/support/run_attn.hpp"

@@ -179,28 +179,6 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
     }
 }
 
-TEST_CASE("manual: an unknown topic is one line that names the nearest, or all") {
-    const auto check = [](const std::vector<std::string>& words, const std::string& error) {
-        const attn::test::Outcome run = run_attn(words);
-        CHECK(run.code == 2);
-        CHECK(run.out.empty());
-        CHECK(run.err == "attn: error: " + error + "\n");
-    };
-    check({"help", "fromats"},
-          "attn help fromats: is not a command, page, flag, key, array or model type; expected "
-          "formats");
-    check({"help", "formats", "models"}, "models: a second topic; expected one");
-    check({"help", "--man", "models"},
-          "--man: given with models; expected no topic, since it contains all");
-    check({"completion"}, "attn completion: no name of a shell; expected bash, zsh or fish");
-    check({"completion", "tcsh"},
-          "attn completion tcsh: no such shell; expected bash, zsh or fish");
-    const attn::test::Outcome far = run_attn({"help", "qqqqqqqqqq"});
-    CHECK(far.code == 2);
-    for (const Topic& topic : manual) CHECK(far.err.find(topic.name) != std::string::npos);
-    CHECK(std::count(far.err.begin(), far.err.end(), '\n') == 1);
-}
-
 TEST_CASE("manual: links of the manual lead to pages that there are") {
     for (const Topic& topic : manual)
         for (std::size_t at = 0; (at = topic.text.find("](", at)) != std::string_view::npos; ++at) {

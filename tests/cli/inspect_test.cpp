@@ -1,9 +1,7 @@
 // attn inspect, through the real binary: what it shows of a file is what the file was made of.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -343,33 +341,4 @@ TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
                     CHECK(attn::io::display_width(line) <= static_cast<std::size_t>(columns));
             }
         }
-}
-
-TEST_CASE("inspect: wrong use and broken files end in one line") {
-    scratch_folder();
-    write_text("broken.json", R"({"inputs": [[1, 2], [3]]})");
-    write_text("other.json", R"({"schema": "other/1", "x": [[1]]})");
-    write_text("good.json", "[[1]]");
-    const std::vector<std::pair<std::vector<std::string>, int>> cases{
-        {{"missing.json"}, 4},
-        {{"broken.json"}, 3},
-        {{"other.json"}, 3},
-        {{"good.json", "good.json"}, 2},
-        {{"good.json", "--layer", "0"}, 2},
-        {{"model.pt"}, 2},
-        {{data_path("models/gpt2"), "--layer", "9"}, 2},
-        {{data_path("arrays/several_stored.npz") + ":none"}, 3},
-        {{"good.json", "--format", "xml"}, 2},
-        {{"good.json", "--layer", "-1"}, 2},
-        {{"."}, 4}};
-    for (const auto& each : cases) {
-        std::vector<std::string> words = each.first;
-        words.insert(words.begin(), "inspect");
-        CAPTURE(words);
-        const Outcome outcome = run_attn(words);
-        CHECK(outcome.code == each.second);
-        CHECK(outcome.out == "");
-        CHECK(outcome.err.starts_with("attn: error: "));
-        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    }
 }

@@ -5,10 +5,10 @@
 
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 namespace {
 
@@ -228,25 +228,4 @@ TEST_CASE("labels: CSV and TSV carry them from layer to layer") {
         CHECK(of({"self", "a.csv", "--mask", mask, "--mask-true", "keep"}) ==
               of({"causal", "a.csv"}));
     }
-}
-
-TEST_CASE("labels: more or fewer than there are tokens is an error that names both numbers") {
-    scratch_folder();
-    write_text("a.json", matrix(4, 2, 1).dump());
-    write_text("b.json", matrix(3, 2, 5).dump());
-    const auto error = [](const Words& words) {
-        const Outcome outcome = run_attn(words);
-        CHECK(outcome.out == "");
-        return std::to_string(outcome.code) + " " + outcome.err;
-    };
-    CHECK(error({"self", "a.json", "--tokens", "a,b"}) ==
-          "3 attn: error: --tokens a,b: labels for 2 tokens; expected 4, one a token\n");
-    CHECK(error({"cross", "a.json", "--context", "b.json", "--context-tokens", "a"}) ==
-          "3 attn: error: --context-tokens a: labels for 1 token; expected 3, one a token\n");
-    CHECK(error({"cross", "a.json", "--context", "b.json", "--tokens", "a,b,c"}) ==
-          "3 attn: error: --tokens a,b,c: labels for 3 tokens; expected 4, one a token\n");
-    CHECK(error({"self", "a.json", "--tokens", "[\"a\",1]"}) ==
-          "2 attn: error: --tokens [\"a\",1]: not a list of strings; expected one a token\n");
-    CHECK(error({"self", "a.json", "--tokens", "[\"a\""}) ==
-          "2 attn: error: --tokens [\"a\": not a list of strings; expected one a token\n");
 }

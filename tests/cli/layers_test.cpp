@@ -8,10 +8,10 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 namespace {
 
@@ -179,34 +179,4 @@ TEST_CASE("layers: results that differ are an error that names both") {
     const Outcome twice = run_attn({"plot", "-", "-"}, "");
     CHECK(twice.code == 2);
     CHECK(contains(twice.err, "standard input named twice"));
-}
-
-TEST_CASE("layers: those without words have the words of the others") {
-    scratch_folder();
-    json plain = json::array();
-    for (int i = 0; i < 3; ++i) plain.push_back({0.1 * i, 1.0 - i, 0.5});
-    write_text("plain.json", plain.dump());
-    const auto ask = [](const char* seed, const Words& more, const char* file) {
-        Words words{"self", "plain.json", "--seed", seed, "-o", file};
-        words.insert(words.end(), more.begin(), more.end());
-        REQUIRE(run_attn(words).code == 0);
-    };
-    ask("1", {}, "bare.json");
-    ask("2", {"--tokens", "ab,cd,ef"}, "named.json");
-    for (const Words& order :
-         std::vector<Words>{{"bare.json", "named.json"}, {"named.json", "bare.json"}}) {
-        const Outcome outcome = run_attn({"plot", order[0], order[1]});
-        CHECK(outcome.code == 0);
-        CHECK(contains(outcome.out, "ab cd ef"));
-    }
-}
-
-TEST_CASE("plot: a bare matrix is drawn with a note of what it is taken for") {
-    scratch_folder();
-    const Outcome bare = run_attn({"plot", data_path("journey.csv")});
-    CHECK(bare.code == 0);
-    CHECK(contains(bare.err, "attn: note: "));
-    CHECK(contains(bare.err, "drawn with the axes tokens 6, column 3;"));
-    CHECK(run_attn({"plot", data_path("journey.csv"), "--axes", "row,column"}).err == "");
-    CHECK(run_attn({"plot", data_path("journey_result.json")}).err == "");
 }

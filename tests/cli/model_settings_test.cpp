@@ -363,6 +363,7 @@ TEST_CASE("models: RoBERTa's positions begin behind those of its padding") {
             if (type != "bert") check_error(ask(q, {}, {}, "w.json"), 3, "pad_token_id is \"x\"");
         }
     std::remove("config.json");
+    std::remove("config.json");
 }
 
 TEST_CASE("models: norms of queries and keys are named, many unused tensors are two examples") {

@@ -120,77 +120,6 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
     CHECK(run_attn({"multihead"}, other.dump()).code == 3);
 }
 
-TEST_CASE("models: flags that contradict the file are refused") {
-    scratch_folder();
-    const std::string gpt2 = data_path("models/gpt2"),
-                      mha = data_path("models/mha/packed.safetensors");
-    const auto error_line = [](const std::vector<std::string>& command,
-                               const std::string& input = "") {
-        const Outcome outcome = run_attn(command, input);
-        CHECK(outcome.out == "");
-        CHECK(outcome.code != 0);
-        return outcome.err;
-    };
-    const auto names = [](const std::string& text, const std::string& part) {
-        CAPTURE(text);
-        CHECK(text.find(part) != std::string::npos);
-    };
-    names(error_line({"multihead", "--weights", gpt2, "--layer", "7", "--token-ids", "1"}),
-          "it has layers 0 to 1");
-    names(error_line({"multihead", "--weights", gpt2, "--token-ids", "11"}),
-          "token id 11, but " + gpt2 + "/model.safetensors:wte.weight has 11 rows");
-    names(error_line({"multihead", "--weights", gpt2, "--layer", "1", "--token-ids", "1"}),
-          "layer 1 takes hidden states");
-    names(error_line({"self", "--weights", gpt2, "--token-ids", "1"}), "expected attn multihead");
-    names(error_line({"multihead", "--weights", gpt2, "--d-out", "6", "--token-ids", "1"}),
-          "--d-out 6: the weights have 12");
-    names(error_line({"multihead", "--weights", gpt2, "--seed", "1", "--init", "rand",
-                      "--token-ids", "1"}),
-          "none is drawn");
-    names(error_line({"multihead", "--weights", gpt2, "--example", "journey"}),
-          "3 columns; expected 12 as the query weight takes");
-    names(error_line({"multihead", "--weights", mha, "--heads", "3"}, "[[1,2,3,4,5,6,7,8]]"),
-          "--heads 3: the query weight's 8 outputs are not a multiple of 3");
-    names(error_line({"multihead", "--weights", mha, "--family", "gpt2"}, "[[1]]"),
-          "it has in_proj_bias (24), in_proj_weight (24, 8)");
-    names(error_line({"multihead", "--weights", data_path("arrays/single.npz")}, "[[1]]"),
-          "expected names as in gpt2: h.0.attn.c_attn.weight");
-    names(error_line({"self", "--layer", "1"}, "[[1]]"), "requires --weights");
-    write_text("more.json", R"({"layers.0.self_attn.q_proj.weight": [[1]],
-        "layers.0.self_attn.k_proj.weight": [[1]], "layers.0.self_attn.v_proj.weight": [[1]],
-        "layers.0.self_attn.o_proj.weight": [[1]], "layers.0.self_attn.q_norm.weight": [1]})");
-    names(error_line({"multihead", "--weights", "more.json"}, "[[1]]"),
-          "a norm of queries or keys, \"layers.0.self_attn.q_norm.weight\", which is not supported "
-          "yet");
-    write_text("config.json", R"({"model_type": "gemma2"})");
-    write_text("plain.json", R"({"layers.0.self_attn.q_proj.weight": [[1]],
-        "layers.0.self_attn.k_proj.weight": [[1]], "layers.0.self_attn.v_proj.weight": [[1]],
-        "layers.0.self_attn.o_proj.weight": [[1]]})");
-    names(error_line({"multihead", "--weights", "plain.json"}, "[[1]]"),
-          "model type gemma2 is not supported; supported: gpt2, llama, mistral, qwen2");
-    std::remove("config.json");
-}
-
-TEST_CASE(
-    "models: settings that neither tensors nor a config determine are required, not guessed") {
-    scratch_folder();
-    const auto refuses = [](const std::vector<std::string>& command, const std::string& part) {
-        const Outcome outcome = run_attn(command, "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]");
-        CAPTURE(outcome.err);
-        CHECK(outcome.code == 2);
-        CHECK(outcome.err.find(part) != std::string::npos);
-    };
-    for (const char* family : {"gpt2", "bert", "llama", "neox"})
-        refuses({"multihead", "-", "--weights", data_path(std::string("models/") + family),
-                 "--model-config", "none"},
-                "--heads: is missing");
-    refuses({"multihead", "-", "--weights", data_path("models/mha/packed.safetensors")},
-            "--heads: is missing");
-    refuses({"multihead", "-", "--weights", data_path("models/neox"), "--model-config", "none",
-             "--heads", "2"},
-            "--rope-base and --rope-dims");
-}
-
 TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
     scratch_folder();
     const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
@@ -225,48 +154,6 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     CHECK(refused.err.find("requires --pre-norm or --token-ids") != std::string::npos);
 }
 
-TEST_CASE("models: settings of config.json that are not understood are refused") {
-    scratch_folder();
-    json llama = json::parse(read_text(data_path("models/llama/config.json")));
-    const auto refusal = [&](const json& changes) {
-        json changed = llama;
-        changed.update(changes);
-        write_text("changed.json", changed.dump());
-        const Outcome outcome = run_attn({"multihead", "-", "--weights", data_path("models/llama"),
-                                          "--model-config", "changed.json"},
-                                         "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]");
-        CAPTURE(changes.dump());
-        CHECK(outcome.code == (changes.empty() ? 0 : 3));
-        CHECK(outcome.out.empty() != changes.empty());
-        return outcome.code == 0 ? std::string() : outcome.err;
-    };
-    CHECK(refusal(json::object()) == "");
-    llama["rope_scaling"] = {{"rope_type", "llama3"},
-                             {"factor", 8.0},
-                             {"low_freq_factor", 1.0},
-                             {"high_freq_factor", 4.0},
-                             {"original_max_position_embeddings", 8192}};
-    CHECK(refusal(json::object()) == "");
-    CHECK(run_json({"multihead", "-", "--weights", data_path("models/llama"), "--model-config",
-                    "changed.json"},
-                   "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]")["config"]["rope_scaling"] ==
-          json({8.0, 1.0, 4.0, 8192.0}));
-    llama.erase("rope_scaling");
-    CHECK(refusal({{"head_dim", 4.5}}) ==
-          "attn: error: changed.json: head_dim is 4.5; expected an integer from 1 to "
-          "2147483648, or --model-config none and every setting as a flag\n");
-    for (const json& rope : {json{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}}}},
-                             json{{"rope_scaling", {{"type", "llama3"}, {"factor", 2}}}},
-                             json{{"rope_scaling", {{"factor", 2}}}}, json{{"rope_scaling", 4}},
-                             json{{"rope_parameters", {{"type", "linear"}}}}})
-        CHECK(refusal(rope).find("rope_") != std::string::npos);
-    CHECK(refusal({{"sliding_window", 2}, {"layer_types", {"odd", "odd"}}}).find("layer_types") !=
-          std::string::npos);
-    CHECK(refusal({{"head_dim", "x"}}).find("head_dim") != std::string::npos);
-    CHECK(refusal({{"num_attention_heads", 4.5}}).find("num_attention_heads 4.5") !=
-          std::string::npos);
-}
-
 TEST_CASE("models: two styles of the notebooks' names in one layer are refused") {
     scratch_folder();
     const std::string bare = R"("W_query": [[1]], "W_key": [[1]], "W_value": [[1]])";
@@ -286,6 +173,7 @@ TEST_CASE("models: two styles of the notebooks' names in one layer are refused")
 
 TEST_CASE("save-weights: a file of attn records its settings, and converts") {
     scratch_folder();
+    std::remove("config.json");  // another test's, which would describe these weights
     const std::vector<std::string> drawn{"multihead", "--text",  "a b c d", "--embed-dim",
                                          "8",         "--heads", "2",       "--no-causal",
                                          "--softcap", "3",       "--seed",  "3"};

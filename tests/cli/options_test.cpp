@@ -135,7 +135,8 @@ TEST_CASE("commands: every one has a help page with its summary, its words and i
             CAPTURE(std::string(option.key));
             CHECK(shows(page, spelling_of(option) + " " + part(help_of(option))));
         }
-        for (const HelpOverride& flag : command->shown_flags) CHECK(shows(page, flag.help));
+        for (const HelpOverride& flag : command->shown_flags)
+            CHECK(shows(page, flag.help));
         const char* help[] = {"attn", command->name.data(), "--help"};
         CHECK(unwrapped(parse(3, help, attn_program()).message) == page);
     }
@@ -157,33 +158,9 @@ TEST_CASE("modes: every one has a command, and errors of other commands name it 
     }
 }
 
-TEST_CASE("options: a flag that has been given wins over the request's key") {
-    RequestBuilder builder{asked({"multihead", "x.json", "--heads", "4", "--no-qkv-bias"})};
-    builder.apply_key("heads", 2, std::string("x.json:1:2"));
-    builder.apply_key("qkv_bias", true, std::string("x.json:1:9"));
-    builder.apply_key("seed", -5, std::string("x.json:1:20"));
-    const Request& request = builder.request;
-    CHECK(request.settings.heads == 4);
-    CHECK_FALSE(request.settings.qkv_bias);
-    CHECK(request.settings.seed.negative);
-    CHECK(request.settings.seed.bits == static_cast<std::uint64_t>(-5));
-}
-
 TEST_CASE("options: seeds from -2^63 to 2^64-1 come back as they went in") {
     for (const char* text : {"0", "-1", "18446744073709551615", "-9223372036854775808", "123"}) {
         const Request request = asked({"self", "--example", "journey", "--seed", text});
         CHECK(json::parse(config_of(request))["seed"].dump() == text);
     }
-}
-
-TEST_CASE("options: config applied to a fresh request gives the same config") {
-    const Request request = asked({"causal", "--example", "journey", "--dropout", "0.25", "--seed",
-                                   "7", "--emit", "scores,mask", "--precision", "3", "--pretty"});
-    const std::string config = config_of(request);
-    RequestBuilder again;
-    again.request.settings.mode = Mode::causal;
-    const auto members = json::parse(config);
-    for (const auto& [key, value] : members.items())
-        if (key != "mode") again.apply_key(key, value, std::string("config"));
-    CHECK(config_of(again.request) == config);
 }

@@ -16,19 +16,13 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using attn::Array;
 namespace io = attn::io;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 /// The format of each suffix, listed independently; other suffixes mean no format of attn.
 const std::map<std::string, std::string> named_formats{

@@ -9,10 +9,10 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::test;
 using nlohmann::json;
-using Words = std::vector<std::string>;
 
 namespace {
 
@@ -143,32 +143,6 @@ TEST_CASE("plot: given words label rows and columns, or an error gives the reaso
             }
     CHECK(run_attn({"plot", "a.json", "--tokens", ""}).code == 2);
     CHECK(run_attn({"plot", "a.json", "--tokens", "[\"a\",1]"}).code == 2);
-}
-
-TEST_CASE(
-    "plot: words that are given win over those of a result, and header and labels of CSV count") {
-    scratch_folder();
-    const Words labels{"Your", "journey", "starts", "with", "one", "step"};
-    const std::string input = data_path("journey.csv");
-    REQUIRE(run_attn({"causal", input, "-o", "r.json"}).code == 0);
-    const Outcome given = run_attn({"plot", "r.json", "--tokens", "q,r,s,t,u,v"});
-    CHECK(has_line(given.out, {"q", "r", "s", "t", "u", "v"}));
-    CHECK(run_attn({"plot", "r.json", "--tokens", "q,r"}).err ==
-          "attn: error: --tokens: 2 tokens for 6 queries; expected a token for each\n");
-    for (const char* mode : {"causal", "self"}) {
-        REQUIRE(run_attn({mode, input, "--emit", "attention_weights", "-o", "w.csv"}).code == 0);
-        const Outcome read = run_attn({"plot", "w.csv"});
-        CHECK(has_line(read.out, labels));
-    }
-    write_text("context.csv", "token,a,b,c\nun,1,2,3\ndeux,3,1,2\n");
-    REQUIRE(run_attn({"cross", input, "--context", "context.csv", "--emit", "attention_weights",
-                      "-o", "x.csv"})
-                .code == 0);
-    const std::string crossed = run_attn({"plot", "x.csv", "--axes", "query,key"}).out;
-    CHECK(has_line(crossed, {"un", "deux"}));
-    CHECK(contains(crossed, "journey "));
-    // A header of features is none of keys.
-    CHECK(!contains(run_attn({"plot", input}).out, "x1"));
 }
 
 TEST_CASE("plot: --head draws these heads as they are drawn among all, and --title heads them") {

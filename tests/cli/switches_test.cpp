@@ -1,15 +1,14 @@
 // Every flag that is true or false: --no-X undoes X wherever X was said, and the last flag wins.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/request/options.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn::cli;
 using attn::Mode;
@@ -17,17 +16,12 @@ using attn::mode_rows;
 using attn::test::data_path;
 using attn::test::Outcome;
 using attn::test::run_attn;
+using attn::test::Words;
 using attn::test::write_text;
+using attn::test::operator+;
 using nlohmann::json;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 /// Members of a request in which the option changes the answer.
 json question_of(Mode mode, const Option& option) {

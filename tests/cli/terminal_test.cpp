@@ -2,26 +2,22 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "core/plan/settings.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
+using test::lines_of;
 using test::run_attn;
 using test::run_on_terminal;
 using test::Terminal;
+using test::with;
+using test::Words;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
 
 /// A question in every mode.
 std::vector<Words> questions() {
@@ -31,13 +27,6 @@ std::vector<Words> questions() {
             {"multihead", "--example", "pair", "--d-out", "4", "--heads", "2"},
             {"cross", matrix, "--context", matrix},
             {"sdpa", "--query", matrix, "--key", matrix, "--value", matrix}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
 }
 
 /// `rows` tokens of three numbers each.

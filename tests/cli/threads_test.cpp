@@ -2,8 +2,6 @@
 // are the same, and the thread sanitizer (preset tsan) sees every step.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
 #include "cli/batch/batch.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/output/report.hpp"

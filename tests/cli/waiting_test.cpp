@@ -1,6 +1,5 @@
 // Pipes, locks and standard input: nothing waits for ever, and nothing is lost.
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <filesystem>
@@ -19,7 +18,6 @@
 
 using namespace attn;
 using namespace attn::test;
-using nlohmann::json;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 

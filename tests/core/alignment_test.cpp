@@ -3,11 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/layer/layer.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 

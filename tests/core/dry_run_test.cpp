@@ -242,7 +242,18 @@ double bytes_of_given(const Operands& operands) {
         *operands.weights);
 }
 
-/// The bytes of the operands, the peak and those of the result, counted during a computation.
+std::uint64_t size_of(const NamedArray& array) {
+    if (!array.stream)
+        return std::visit([](const auto& values) { return std::uint64_t{values.size()}; },
+                          array.values);
+    std::uint64_t size = 1;
+    for (std::size_t axis : std::visit([](const auto& s) { return s.shape; }, *array.stream))
+        size *= axis;
+    return size;
+}
+
+/// The bytes of the operands, the peak and those of the result, and the elements of its arrays,
+/// counted during a computation.
 Cost counted(const Plan& plan, const Operands& operands, std::size_t threads) {
     ThreadPool pool(threads);
     const double given = bytes_of_given(operands);
@@ -253,6 +264,7 @@ Cost counted(const Plan& plan, const Operands& operands, std::size_t threads) {
     Result result = compute(plan, std::move(copy), pool);
     result.weights.reset();
     cost.answer_memory = meter.bytes();
+    for (const NamedArray& array : result.arrays) cost.numbers += size_of(array);
     for (const NamedArray& array : result.arrays)
         if (array.stream)
             std::visit(
@@ -270,12 +282,13 @@ void check(const Question& question, const Plan& plan) {
     const Cost real = counted(plan, question.operands, question.threads);
     CHECK(dry.operand_bytes == real.operand_bytes);
     CHECK(dry.memory == real.memory);
+    if (!question.options.trace) CHECK(dry.numbers == real.numbers);
     CHECK(dry.answer_memory == real.answer_memory);
 }
 
 }  // namespace
 
-TEST_CASE("dry run: it counts the bytes of the computation, for generated questions") {
+TEST_CASE("dry run: it counts the bytes and elements of the computation, for generated questions") {
     std::map<std::pair<Mode, std::string_view>, int> checked;
     for (std::uint32_t seed = 1; seed <= test::cases(3000); ++seed) {
         CAPTURE(seed);

@@ -11,11 +11,9 @@
 #include "tests/support/fused_answer.hpp"
 #include "tests/support/random_call.hpp"
 #include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 using test::Answer;
-using test::CallShape;
 using test::fused;
 using test::plain_call;
 using test::reference;
@@ -128,28 +126,6 @@ TEST_CASE("kernels: widths of heads from 1 to 1024, also with separate d_v and d
         }
 }
 
-TEST_CASE("kernels: causal, windows and both alignments, for every length") {
-    test::Sample sample;
-    for (std::size_t q_len : {1u, 2u, 3u, 4u, 40u, 64u, 130u})
-        for (std::size_t kv_len : {40u, 64u, 200u})
-            for (std::ptrdiff_t offset :
-                 {std::ptrdiff_t{0},
-                  static_cast<std::ptrdiff_t>(kv_len) - static_cast<std::ptrdiff_t>(q_len)})
-                for (const auto& band : {std::pair(-1, 0), {4, 0}, {0, 0}, {20, 7}, {-1, 3}}) {
-                    if (!sample.takes()) continue;
-                    const int left = band.first, right = band.second;
-                    CAPTURE(q_len);
-                    CAPTURE(kv_len);
-                    CAPTURE(offset);
-                    CAPTURE(left);
-                    CAPTURE(right);
-                    auto call = plain_call<float>({2, 2, 1, q_len, kv_len, 12, 9}, 2, q_len);
-                    call.offset = offset;
-                    call.mask.add(BandRule(left, right, offset));
-                    check_call(call);
-                }
-}
-
 TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all blocked") {
     test::Sample sample;
     for (double blocked : {0.1, 0.5, 0.97, 1.0})
@@ -172,49 +148,6 @@ TEST_CASE("kernels: boolean and additive masks of every shape, rows that are alm
                     call.mask.add(BooleanRule(mask, true));
                 check_call(call);
             }
-}
-
-TEST_CASE("kernels: lengths of real keys, two additive masks and causal together") {
-    auto call = plain_call<float>({3, 2, 2, 65, 140, 16, 16}, 2, 5);
-    call.mask.add(LengthRule({140, 0, 77}));
-    call.mask.add(BandRule(-1, 0, 75));
-    call.biases.emplace_back(random_mask({65, 140}, 1, 0.2, true), 0);
-    call.biases.emplace_back(random_mask({3, 1, 1, 140}, 2, 0.2, true), 0);
-    check_call(call);
-}
-
-TEST_CASE("kernels: soft cap, alibi, sinks and grouped heads") {
-    test::Sample sample;
-    for (double softcap : {0.0, 0.5, 30.0})
-        for (bool alibi : {false, true})
-            for (bool sink : {false, true})
-                for (std::size_t kv_heads : {1u, 2u, 6u})
-                    for (std::size_t q_len : {1u, 4u, 5u, 90u}) {
-                        if (!sample.takes()) continue;
-                        CAPTURE(softcap);
-                        CAPTURE(alibi);
-                        CAPTURE(sink);
-                        CAPTURE(kv_heads);
-                        CAPTURE(q_len);
-                        auto call = plain_call<float>({2, 6, kv_heads, q_len, 140, 16, 16}, 3, 9);
-                        call.softcap = softcap;
-                        call.alibi = alibi;
-                        call.offset = 50;
-                        if (sink) call.sink = {-3, 0, 1, 2, 50, -200};
-                        call.mask.add(BandRule(-1, 0, 50));
-                        check_call(call);
-                    }
-}
-
-TEST_CASE("kernels: scores of every magnitude, and scales of either sign") {
-    for (double magnitude : {1e-18, 1e-3, 1.0, 10.0, 100.0, 1e4, 1e15})
-        for (double scale : {0.25, -1.0, 0.0}) {
-            CAPTURE(magnitude);
-            CAPTURE(scale);
-            auto call = plain_call<float>({1, 2, 2, 65, 300, 16, 16}, magnitude, 3);
-            call.scale = scale;
-            check_call(call);
-        }
 }
 
 TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {

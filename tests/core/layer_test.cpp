@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
-
 #include "core/base/torch_random.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
@@ -51,36 +49,6 @@ using Shape = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("self: permuting the tokens permutes the context vectors") {
-    const Operands operands = random_inputs({7, 4});
-    const std::vector<std::size_t> order{3, 0, 6, 1, 5, 2, 4};
-    Operands permuted = operands;
-    for (std::size_t i = 0; i < 7; ++i)
-        for (std::size_t j = 0; j < 4; ++j)
-            permuted.inputs.in<double>()(i, j) = operands.inputs.in<double>()(order[i], j);
-    const Settings settings = settings_of(Mode::self, {"context_vectors"});
-    const test::Answered before = answer(settings, operands), after = answer(settings, permuted);
-    for (std::size_t i = 0; i < 7; ++i)
-        for (std::size_t j = 0; j < 4; ++j)
-            CHECK(array_in(after, "context_vectors")(i, j) ==
-                  doctest::Approx(array_in(before, "context_vectors")(order[i], j)).epsilon(1e-12));
-}
-
-TEST_CASE("multihead: one head without output projection is the causal layer") {
-    const Operands operands = random_inputs({2, 6, 3});
-    Settings one_head = settings_of(Mode::multihead, {"attention_weights", "context_vectors"});
-    one_head.d_out = 4;
-    one_head.out_proj = false;
-    one_head.dropout = 0.3;
-    Settings causal = one_head;
-    causal.mode = Mode::causal;
-    causal.out_proj.reset();
-    const test::Answered a = answer(one_head, operands), b = answer(causal, operands);
-    CHECK(array_in(a, "context_vectors") == array_in(b, "context_vectors"));
-    CHECK(shape_in(a, "attention_weights") == Shape{2, 1, 6, 6});
-    CHECK(shape_in(b, "attention_weights") == Shape{2, 6, 6});
-}
-
 TEST_CASE("wrapper: each head is a causal layer of its own") {
     const Operands operands = random_inputs({5, 3});
     Settings wrapper = settings_of(Mode::multihead, {"context_vectors", "W_query"});
@@ -100,21 +68,6 @@ TEST_CASE("wrapper: each head is a causal layer of its own") {
                 CHECK(array_in(both, "context_vectors")(i, 2 * head + j) ==
                       array_in(one, "context_vectors")(i, j));
     }
-}
-
-TEST_CASE("causal: a token's context does not change when tokens are added after it") {
-    const Operands longer = random_inputs({8, 3});
-    Operands shorter = longer;
-    shorter.inputs = Array<double>::from_shape({5, 3});
-    for (std::size_t i = 0; i < 5; ++i)
-        for (std::size_t j = 0; j < 3; ++j)
-            shorter.inputs.in<double>()(i, j) = longer.inputs.in<double>()(i, j);
-    const Settings settings = settings_of(Mode::causal, {"context_vectors"});
-    const test::Answered a = answer(settings, longer), b = answer(settings, shorter);
-    for (std::size_t i = 0; i < 5; ++i)
-        for (std::size_t j = 0; j < 3; ++j)
-            CHECK(array_in(a, "context_vectors")(i, j) ==
-                  doctest::Approx(array_in(b, "context_vectors")(i, j)).epsilon(1e-14));
 }
 
 TEST_CASE("token: one row is that row of the whole answer, dropout and heads included") {
@@ -147,38 +100,6 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
         CHECK(array_in(result, name) == operands.inputs.in<double>());
     CHECK(array_in(result, "scaled_scores") == array_in(result, "scores"));
     CHECK(result.settings.scale == 1.0);
-}
-
-TEST_CASE("init none: split heads take columns, wrapper heads take the whole input") {
-    const Operands operands = random_inputs({4, 6});
-    Settings settings = settings_of(Mode::multihead, {"queries", "context_vectors"});
-    settings.init = Init::none;
-    settings.heads = 2;
-    const test::Answered split = answer(settings, operands);
-    CHECK(shape_in(split, "queries") == Shape{2, 4, 3});
-    CHECK(array_in(split, "queries")(1, 2, 0) == operands.inputs.in<double>()(2, 3));
-    CHECK(shape_in(split, "context_vectors") == Shape{4, 6});
-    settings.style = Style::wrapper;
-    const test::Answered wrapper = answer(settings, operands);
-    CHECK(shape_in(wrapper, "queries") == Shape{2, 4, 6});
-    CHECK(shape_in(wrapper, "context_vectors") == Shape{4, 12});
-}
-
-TEST_CASE("widths: d_k and d_v default to d_out, d_out to d_in; heads share them") {
-    const Operands operands = random_inputs({3, 6});
-    Settings settings = settings_of(Mode::multihead, {"queries", "values", "W_out"});
-    settings.heads = 2;
-    settings.d_k = 4;
-    settings.d_v = 10;
-    settings.d_out = 8;
-    const test::Answered result = answer(settings, operands);
-    CHECK(shape_in(result, "queries") == Shape{2, 3, 2});
-    CHECK(shape_in(result, "values") == Shape{2, 3, 5});
-    CHECK(shape_in(result, "W_out") == Shape{8, 10});
-    CHECK(result.shapes.d_k == 2);
-    CHECK(result.shapes.d_v == 5);
-    CHECK(result.shapes.d_out == 8);
-    CHECK(result.shapes.d_in == 6);
 }
 
 TEST_CASE("widths: a d_out that is given is that of the context vectors, or it is refused") {
@@ -220,20 +141,6 @@ TEST_CASE("widths: a d_out that is given is that of the context vectors, or it i
                         }
     CHECK(kept > 50);
     CHECK(refused > 50);
-}
-
-TEST_CASE("emit all: every array of every mode can be had, in order") {
-    const Operands operands = random_inputs({3, 4});
-    for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
-        for (MaskMethod method : {MaskMethod::neg_inf, MaskMethod::renormalize}) {
-            Settings settings = settings_of(mode, {"all"});
-            settings.qkv_bias = true;
-            settings.mask_method = method;
-            const test::Answered result = answer(settings, operands);
-            CHECK(result.arrays.size() == result.settings.emit.size());
-            for (std::size_t i = 0; i < result.arrays.size(); ++i)
-                CHECK(result.arrays[i].name == result.settings.emit[i]);
-        }
 }
 
 TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") {

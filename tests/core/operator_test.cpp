@@ -1,17 +1,18 @@
-// Every row of the table of options, against plain loops in float64 that share nothing with core.
+// The operator by settings and operands, against plain loops in float64 that share nothing with
+// core.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-
-#include <nlohmann/json.hpp>
+#include <random>
 
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
 #include "core/operator/rope.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/sample.hpp"
 
 using namespace attn;
 
@@ -115,92 +116,143 @@ double dot(const test::Answered& result, const Operands& operands, std::size_t b
     return scale * sum;
 }
 
+/// The element of a mask that broadcasts to (batch, heads, q_len, kv_len).
+double broadcast(const Array<double>& mask, const std::array<std::size_t, 4>& at) {
+    const std::size_t rank = mask.dimension();
+    std::size_t index = 0;
+    for (std::size_t axis = 0; axis < rank; ++axis)
+        index = index * mask.shape(axis) + (mask.shape(axis) == 1 ? 0 : at[4 - rank + axis]);
+    return mask.data()[index];
+}
+
+/// Any settings of the operator with their operands.
+class Generator {
+public:
+    explicit Generator(std::uint32_t seed) : random_(seed) {}
+
+    void draw() {
+        if (one_in(3)) {
+            past = 2;
+            operands.past_key = random_array({batch, kv_heads, past, d_k}, 5);
+            operands.past_value = random_array({batch, kv_heads, past, d_v}, 6);
+        }
+        if (one_in(2)) settings.scale = scale = 1.7;
+        if (one_in(3)) settings.softcap = 0.8;
+        settings.alibi = one_in(3);
+        settings.causal = one_in(3);
+        if (one_in(3)) settings.window = {std::int64_t{below(4)} - 1, std::int64_t{below(4)} - 1};
+        if (settings.alibi || *settings.causal || !settings.window.empty())
+            settings.causal_align = one_in(2) ? CausalAlign::top_left : CausalAlign::bottom_right;
+        std::size_t columns = kv_len();
+        if (one_in(4)) {
+            settings.kv_lengths = {below(5), 1 + below(4)};
+            if (one_in(2)) columns = std::max(settings.kv_lengths[0], settings.kv_lengths[1]);
+            if (one_in(2)) spoil_invalid_keys();
+        }
+        if (one_in(4)) settings.sink = {0.5};
+        if (one_in(4)) settings.sink = {-1, 0, 0.5, 30};
+        const MaskTrue meaning = one_in(2) ? MaskTrue::keep : MaskTrue::drop;
+        const Shape shapes[] = {{columns},
+                                {q_len, columns},
+                                {q_len, 1},
+                                {heads, q_len, columns},
+                                {batch, 1, 1, columns}};
+        if (one_in(2)) mask(operands.mask, operands.mask_is_boolean, shapes[below(5)], meaning);
+        if (one_in(4))
+            mask(operands.key_padding_mask, operands.key_padding_mask_is_boolean, {batch, kv_len()},
+                 meaning);
+        settings.kernel = one_in(2) ? "reference" : "generic";
+    }
+
+    std::size_t kv_len() const { return past + new_len; }
+
+    /// What the masks add to a score; -Infinity where one masks the key.
+    double added(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const {
+        if (!settings.kv_lengths.empty() && k >= settings.kv_lengths[b]) return -inf;
+        const std::int64_t end = settings.kv_lengths.empty()
+                                     ? static_cast<std::int64_t>(kv_len())
+                                     : static_cast<std::int64_t>(settings.kv_lengths[b]);
+        const std::int64_t first = settings.causal_align == CausalAlign::bottom_right
+                                       ? end - std::int64_t{q_len}
+                                       : static_cast<std::int64_t>(past);
+        const std::int64_t distance =
+            static_cast<std::int64_t>(k) - static_cast<std::int64_t>(q) - first;
+        if (*settings.causal && distance > 0) return -inf;
+        if (!settings.window.empty()) {
+            const std::int64_t left = settings.window[0], right = settings.window[1];
+            if ((left >= 0 && distance < -left) || (right >= 0 && distance > right)) return -inf;
+        }
+        double sum = settings.alibi ? std::pow(2.0, -8.0 * static_cast<double>(h + 1) / heads) *
+                                          static_cast<double>(distance)
+                                    : 0;
+        const auto add = [&](double value, bool is_boolean) {
+            const bool keeps = settings.mask_true == MaskTrue::keep;
+            sum += !is_boolean ? value : (value == 1) == keeps ? 0 : -inf;
+        };
+        if (operands.mask.size() != 0)
+            add(broadcast(operands.mask, {b, h, q, k}), operands.mask_is_boolean);
+        if (operands.key_padding_mask.size() != 0)
+            add(operands.key_padding_mask(b, k), operands.key_padding_mask_is_boolean);
+        return sum;
+    }
+
+    Operands operands = random_operands();
+    Settings settings = settings_of(
+        {"attention_weights", "context_vectors", "logsumexp", "present_key", "present_value"});
+    double scale = 0.5;
+    std::size_t past = 0;
+
+private:
+    std::uint32_t below(std::uint32_t count) {
+        return static_cast<std::uint32_t>(random_() % count);
+    }
+    bool one_in(std::uint32_t count) { return below(count) == 0; }
+
+    /// What a masked key and its value hold must not reach the result.
+    void spoil_invalid_keys() {
+        for (std::size_t b = 0; b < batch; ++b)
+            for (std::size_t k = settings.kv_lengths[b]; k < kv_len(); ++k)
+                for (std::size_t h = 0; h < kv_heads && k >= past; ++h) {
+                    for (std::size_t i = 0; i < d_k; ++i)
+                        operands.key.in<double>()(b, h, k - past, i) = i % 2 == 0 ? NAN : inf;
+                    for (std::size_t i = 0; i < d_v; ++i)
+                        operands.value.in<double>()(b, h, k - past, i) = NAN;
+                }
+    }
+
+    void mask(Array<double>& mask, bool& is_boolean, const Shape& shape, MaskTrue meaning) {
+        mask = random_array(shape, 9);
+        is_boolean = one_in(2);
+        if (is_boolean) settings.mask_true = meaning;
+        for (double& value : mask) {
+            if (is_boolean)
+                value = one_in(2) ? 1 : 0;
+            else if (one_in(4))
+                value = -inf;
+        }
+    }
+
+    std::mt19937 random_;
+};
+
 }  // namespace
 
-TEST_CASE("grouped heads repeat-interleave: heads 0 and 1 share key head 0") {
-    const Operands operands = random_operands();
-    const test::Answered result = answer(settings_of(), operands);
-    check(result, operands, [&](auto... at) { return dot(result, operands, at...); });
-    // Tiling would give head 1 the keys of key head 1.
-    const auto& scores = array_in(result, "scores");
-    double tiled = 0;
-    for (std::size_t i = 0; i < d_k; ++i)
-        tiled += operands.query.in<double>()(0, 1, 0, i) * operands.key.in<double>()(0, 1, 0, i);
-    CHECK(std::abs(scores(0, 1, 0, 0) - tiled) > 1e-6);
-    CHECK(result.shapes.kv_heads == kv_heads);
-    CHECK(result.shapes.heads == heads);
-}
-
-TEST_CASE("scale, then softcap, then alibi, then the additive mask") {
-    Operands operands = random_operands();
-    operands.mask = random_array({heads, q_len, new_len}, 9);
-    Settings settings = settings_of();
-    settings.scale = 1.7;
-    settings.softcap = 0.8;
-    settings.alibi = true;
-    const test::Answered result = answer(settings, operands);
-    const auto score = [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-        const double capped = 0.8 * std::tanh(dot(result, operands, b, h, q, k, 1.7) / 0.8);
-        const double slope = std::pow(2.0, -8.0 * static_cast<double>(h + 1) / heads);
-        return capped + slope * (static_cast<double>(k) - static_cast<double>(q)) +
-               operands.mask(h, q, k);
-    };
-    check(result, operands, score);
-    for (std::size_t k = 0; k < new_len; ++k) {
-        CHECK(std::abs(array_in(result, "capped_scores")(1, 2, 1, k)) <= 0.8);
-        CHECK(array_in(result, "biased_scores")(1, 2, 1, k) ==
-              doctest::Approx(score(1, 2, 1, k)).epsilon(1e-13));
+TEST_CASE("operator: weights, context vectors and logsumexp are the formula's, for any settings") {
+    for (std::uint32_t seed = 1; seed <= test::cases(600); ++seed) {
+        CAPTURE(seed);
+        Generator drawn(seed);
+        drawn.draw();
+        const test::Answered result = answer(drawn.settings, drawn.operands);
+        const auto score = [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
+            const double added = drawn.added(b, h, q, k);
+            const double x = dot(result, drawn.operands, b, h, q, k, drawn.scale);
+            const double cap = drawn.settings.softcap;
+            return added == -inf ? -inf : (cap == 0 ? x : cap * std::tanh(x / cap)) + added;
+        };
+        std::vector<double> sink = drawn.settings.sink;
+        if (sink.size() == 1) sink.assign(heads, sink[0]);
+        check(result, drawn.operands, score, sink);
     }
-}
-
-TEST_CASE("causal alignments differ where the lengths do, and must then be named") {
-    const Operands operands = random_operands();
-    Settings settings = settings_of();
-    settings.causal = true;
-    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "causal: 3 queries and 4 keys, 0 of them cached; expected --causal-align "
-          "top-left|bottom-right");
-    for (const auto& [align, offset] :
-         {std::pair(CausalAlign::top_left, 0u), {CausalAlign::bottom_right, 1u}}) {
-        settings.causal_align = align;
-        const test::Answered result = answer(settings, operands);
-        check(result, operands,
-              [&, o = offset](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-                  return k <= q + o ? dot(result, operands, b, h, q, k) : -inf;
-              });
-    }
-}
-
-TEST_CASE("window: also without causal, also wholly outside the keys") {
-    const Operands operands = random_operands();
-    Settings settings = settings_of();
-    for (const auto& [left, right] : {std::pair(1, 0), {0, 1}, {-1, 1}, {2, -1}, {0, 0}}) {
-        settings.window = {left, right};
-        const test::Answered result = answer(settings, operands);
-        check(result, operands,
-              [&, l = left, r = right](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-                  const auto distance = static_cast<int>(k) - static_cast<int>(q);
-                  const bool kept = (l < 0 || distance >= -l) && (r < 0 || distance <= r);
-                  return kept ? dot(result, operands, b, h, q, k) : -inf;
-              });
-    }
-}
-
-TEST_CASE("cached keys precede the new ones, and causal positions count from them") {
-    Operands operands = random_operands();
-    operands.past_key = random_array({batch, kv_heads, 2, d_k}, 5);
-    operands.past_value = random_array({batch, kv_heads, 2, d_v}, 6);
-    Settings settings = settings_of();
-    settings.causal = true;
-    settings.causal_align = CausalAlign::top_left;
-    const test::Answered result = answer(settings, operands);
-    CHECK(result.shapes.kv_len == 6);
-    CHECK(array_in(result, "present_key")(1, 0, 1, 2) ==
-          operands.past_key.in<double>()(1, 0, 1, 2));
-    CHECK(array_in(result, "present_key")(1, 0, 2, 2) == operands.key.in<double>()(1, 0, 0, 2));
-    check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-        return k <= q + 2 ? dot(result, operands, b, h, q, k) : -inf;
-    });
 }
 
 TEST_CASE("decoding token by token with a cache gives the whole causal answer, rotary included") {
@@ -270,113 +322,17 @@ TEST_CASE("rope: both pairings, partial dimensions, base") {
         }
 }
 
-TEST_CASE("boolean masks keep or drop; the polarity must be named") {
-    Operands operands = random_operands();
-    operands.mask = test::array_of({{1, 0, 1, 0}, {0, 0, 0, 0}, {1, 1, 1, 1}});
-    operands.mask_is_boolean = true;
-    Settings settings = settings_of();
-    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "mask: a boolean mask, and libraries differ on what true means; expected --mask-true "
-          "keep|drop");
-    for (MaskTrue meaning : {MaskTrue::keep, MaskTrue::drop}) {
-        settings.mask_true = meaning;
-        const test::Answered result = answer(settings, operands);
-        check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-            const bool kept = (operands.mask(q, k) == 1) == (meaning == MaskTrue::keep);
-            return kept ? dot(result, operands, b, h, q, k) : -inf;
-        });
-    }
-}
-
-TEST_CASE("key padding and lengths: per batch entry; both masks at once") {
-    Operands operands = random_operands();
-    operands.key_padding_mask = test::array_of({{1, 1, 0, 1}, {1, 0, 1, 1}});
-    operands.key_padding_mask_is_boolean = true;
-    Settings settings = settings_of();
-    settings.mask_true = MaskTrue::keep;
-    settings.kv_lengths = {4, 3};
-    const test::Answered result = answer(settings, operands);
-    check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-        const bool kept = operands.key_padding_mask(b, k) == 1 && k < settings.kv_lengths[b];
-        return kept ? dot(result, operands, b, h, q, k) : -inf;
-    });
-}
-
-TEST_CASE("a mask may stop after the longest real key, not before it") {
-    Operands operands = random_operands();
-    operands.mask = random_array({q_len, 3}, 4);
-    Settings settings = settings_of();
-    settings.kv_lengths = {3, 2};
-    const test::Answered result = answer(settings, operands);
-    check(result, operands, [&](std::size_t b, std::size_t h, std::size_t q, std::size_t k) {
-        return k < settings.kv_lengths[b] ? dot(result, operands, b, h, q, k) + operands.mask(q, k)
-                                          : -inf;
-    });
-    settings.kv_lengths = {4, 2};
-    CHECK(test::error_of([&] { test::plan_of(settings, operands); }) ==
-          "mask: shape (3, 3); expected what broadcasts to (batch 2, heads 4, q_len 3, kv_len 4)");
-}
-
-TEST_CASE("sink: one logit a head in the denominator; rows sum to less than 1") {
-    const Operands operands = random_operands();
-    Settings settings = settings_of();
-    settings.sink = {-1, 0, 0.5, 30};
-    const test::Answered result = answer(settings, operands);
-    check(
-        result, operands, [&](auto... at) { return dot(result, operands, at...); }, settings.sink);
-    settings.sink = {0.5};
-    const test::Answered shared = answer(settings, operands);
-    check(shared, operands, [&](auto... at) { return dot(shared, operands, at...); },
-          {0.5, 0.5, 0.5, 0.5});
-}
-
-TEST_CASE("empty rows give zeros and -Infinity, with and without additive masks") {
-    Operands operands = random_operands();
-    operands.mask = test::array_of({"-inf", "-inf", "-inf", "-inf"});
-    const test::Answered result = answer(settings_of(), operands);
-    for (double weight : array_in(result, "attention_weights")) CHECK(weight == 0);
-    for (double value : array_in(result, "context_vectors")) CHECK(value == 0);
-    for (double value : array_in(result, "logsumexp")) CHECK(value == -inf);
-}
-
-TEST_CASE("NaN and infinity in blocked keys and values do not reach the result") {
-    const Operands clean = random_operands();
-    Operands poisoned = clean;
-    for (std::size_t b = 0; b < batch; ++b)
-        for (std::size_t h = 0; h < kv_heads; ++h) {
-            for (std::size_t i = 0; i < d_k; ++i)
-                poisoned.key.in<double>()(b, h, 3, i) = i % 2 == 0 ? NAN : inf;
-            for (std::size_t i = 0; i < d_v; ++i) poisoned.value.in<double>()(b, h, 3, i) = NAN;
-        }
-    Settings settings = settings_of({"attention_weights", "context_vectors", "logsumexp"});
-    settings.softcap = 2;
-    settings.alibi = true;
-    settings.kv_lengths = {3, 3};
-    const test::Answered a = answer(settings, clean), b = answer(settings, poisoned);
-    for (const char* name : {"attention_weights", "context_vectors", "logsumexp"})
-        CHECK(array_in(a, name) == array_in(b, name));
-    // Not blocked for the last query, it must show there and only there.
-    settings.kv_lengths.clear();
-    settings.causal = true;
-    settings.causal_align = CausalAlign::bottom_right;
-    const test::Answered seen = answer(settings, poisoned);
-    CHECK(std::isnan(array_in(seen, "context_vectors")(0, 0, 2, 0)));
-    CHECK(std::isfinite(array_in(seen, "context_vectors")(0, 0, 1, 0)));
-}
-
-TEST_CASE("scores that overflow show as NaN, not as a blocked row") {
-    const Operands operands = random_operands();
+TEST_CASE("scores that overflow show as NaN, not as a masked row") {
+    Operands large = random_operands();
     Settings settings = settings_of({"attention_weights"});
     settings.scale = -1e308;
-    settings.dtype = Dtype::float64;
-    Operands large = operands;
-    for (double& value : large.query.in<double>()) value = 1e200;
-    for (double& value : large.key.in<double>()) value = 1e200;
+    large.query.in<double>().fill(1e200);
+    large.key.in<double>().fill(1e200);
     const test::Answered result = answer(settings, large);
     for (double weight : array_in(result, "attention_weights")) CHECK(std::isnan(weight));
 }
 
-TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
+TEST_CASE("ranks: 3-D, 4-D and packed heads are one computation") {
     const Operands full = random_operands();
     const Settings settings = settings_of({"attention_weights", "context_vectors"});
     const test::Answered four = answer(settings, full);
@@ -407,26 +363,6 @@ TEST_CASE("ranks: 2-D, 3-D, 4-D and packed heads are one computation") {
     const test::Answered packed = answer(with_heads, columns);
     CHECK(array_in(packed, "attention_weights") == array_in(four, "attention_weights"));
     CHECK(array_in(packed, "context_vectors") == pack(array_in(four, "context_vectors")));
-
-    Operands two;
-    two.query = part_of(full.query.in<double>(), {1, 3});
-    two.key = part_of(full.key.in<double>(), {1, 1});
-    two.value = part_of(full.value.in<double>(), {1, 1});
-    CHECK(array_in(answer(settings, two), "attention_weights") ==
-          part_of(array_in(four, "attention_weights"), {1, 3}));
-}
-
-TEST_CASE("average_heads: attention_weights lose their heads axis, nothing else does") {
-    const Operands operands = random_operands();
-    Settings settings = settings_of({"attention_weights", "context_vectors"});
-    const test::Answered apart = answer(settings, operands);
-    settings.average_heads = true;
-    const test::Answered mean = answer(settings, operands);
-    double sum = 0;
-    for (std::size_t h = 0; h < heads; ++h) sum += array_in(apart, "attention_weights")(1, h, 2, 3);
-    CHECK(array_in(mean, "attention_weights")(1, 2, 3) ==
-          doctest::Approx(sum / heads).epsilon(1e-14));
-    CHECK(array_in(mean, "context_vectors") == array_in(apart, "context_vectors"));
 }
 
 TEST_CASE("cross: queries from one matrix, keys and values from another, of other width") {
@@ -459,21 +395,4 @@ TEST_CASE("cross: queries from one matrix, keys and values from another, of othe
     const test::Answered two = answer(settings, operands);
     CHECK(array_in(two, "attention_weights").dimension() == 3);
     CHECK(array_in(two, "W_out").shape()[0] == 6);
-}
-
-TEST_CASE("kv_heads in a layer: keys and values project to fewer columns") {
-    Operands operands;
-    operands.inputs = random_array({5, 8}, 1);
-    Settings settings = settings_of({"W_query", "W_key", "W_value", "keys", "attention_weights"});
-    settings.mode = Mode::multihead;
-    settings.heads = 4;
-    settings.kv_heads = 2;
-    const test::Answered result = answer(settings, operands);
-    CHECK(array_in(result, "W_query").shape()[0] == 8);
-    CHECK(array_in(result, "W_key").shape()[0] == 4);
-    CHECK(array_in(result, "keys").shape()[0] == 2);
-    settings.kv_heads = 3;
-    CHECK(
-        test::error_of([&] { test::plan_of(settings, operands); }) ==
-        "kv_heads: 4 heads are not a multiple of 3 (remainder 1); expected a divisor of the heads");
 }

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "core/base/torch_random.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "tests/support/random_call.hpp"
 #include "tests/support/sample.hpp"
 
 using namespace attn;

@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 

@@ -32,63 +32,18 @@ std::vector<float> list(const Container& container) {
 
 }  // namespace
 
-TEST_CASE("linear: weight then bias, query, key, value, then out") {
-    TorchGenerator generator(11), expected(11);
-    const auto w = draw_weights<float>(parameters_of(Init::linear, true, true, true),
-                                       {3, 3, 4, 4, 6, 6, 5}, generator);
-    const double bound = linear_weight_bound(3), bias = linear_bias_bound(3);
-    CHECK(list(w.query.weight) == uniforms(expected, 12, bound));
-    CHECK(list(w.query.bias) == uniforms(expected, 4, bias));
-    CHECK(list(w.key.weight) == uniforms(expected, 12, bound));
-    CHECK(list(w.key.bias) == uniforms(expected, 4, bias));
-    CHECK(list(w.value.weight) == uniforms(expected, 18, bound));
-    CHECK(list(w.value.bias) == uniforms(expected, 6, bias));
-    REQUIRE(w.out);
-    CHECK(list(w.out->weight) == uniforms(expected, 30, linear_weight_bound(6)));
-    CHECK(list(w.out->bias) == uniforms(expected, 5, linear_bias_bound(6)));
-    CHECK(w.value.weight.shape(1) == 6);
-    CHECK(w.value.weight.shape(2) == 3);
-    CHECK(generator.draw32() == expected.draw32());
-}
-
-TEST_CASE("wrapper: head after head, each with its own query, key and value") {
-    TorchGenerator generator(5), expected(5);
-    const auto w = draw_weights<float>(parameters_of(Init::linear, false, false, false),
-                                       {3, 3, 2, 2, 2, 2, 2, 2}, generator);
-    std::vector<float> query, key, value;
-    for (int head = 0; head < 2; ++head)
-        for (auto* target : {&query, &key, &value}) {
-            const auto drawn = uniforms(expected, 6, linear_weight_bound(3));
-            target->insert(target->end(), drawn.begin(), drawn.end());
-        }
-    CHECK(list(w.query.weight) == query);
-    CHECK(list(w.key.weight) == key);
-    CHECK(list(w.value.weight) == value);
-    CHECK_FALSE(w.out);
-}
-
-TEST_CASE("mha: out_proj is drawn first, biases are drawn but zero") {
-    TorchGenerator generator(7), expected(7);
-    const auto w = draw_weights<float>(parameters_of(Init::mha, true, true, true),
-                                       {4, 4, 4, 4, 4, 4, 4}, generator);
-    CHECK(list(w.out->weight) == uniforms(expected, 16, linear_weight_bound(4)));
-    uniforms(expected, 4, linear_bias_bound(4));
-    const double bound = xavier_bound(4, 12);
-    CHECK(list(w.query.weight) == uniforms(expected, 16, bound));
-    CHECK(list(w.key.weight) == uniforms(expected, 16, bound));
-    CHECK(list(w.value.weight) == uniforms(expected, 16, bound));
-    for (const auto* bias : {&w.query.bias, &w.key.bias, &w.value.bias, &w.out->bias}) {
-        CHECK(bias->size() == 4);
-        for (float value : *bias) CHECK(value == 0.0f);
+TEST_CASE("mha: out_proj is drawn first, biases are drawn but zero, and not drawn if absent") {
+    for (const bool biases : {true, false}) {
+        TorchGenerator generator(7), expected(7);
+        const auto w = draw_weights<float>(parameters_of(Init::mha, biases, true, biases),
+                                           {4, 4, 4, 4, 4, 4, 4}, generator);
+        CHECK(list(w.out->weight) == uniforms(expected, 16, linear_weight_bound(4)));
+        if (biases) uniforms(expected, 4, linear_bias_bound(4));
+        for (const auto* weight : {&w.query.weight, &w.key.weight, &w.value.weight})
+            CHECK(list(*weight) == uniforms(expected, 16, xavier_bound(4, 12)));
+        for (const auto* bias : {&w.query.bias, &w.key.bias, &w.value.bias, &w.out->bias})
+            CHECK(list(*bias) == std::vector<float>(biases ? 4 : 0, 0.0f));
     }
-}
-
-TEST_CASE("mha without biases draws none") {
-    TorchGenerator generator(7), expected(7);
-    const auto w = draw_weights<float>(parameters_of(Init::mha, false, true, false),
-                                       {4, 4, 4, 4, 4, 4, 4}, generator);
-    CHECK(list(w.out->weight) == uniforms(expected, 16, linear_weight_bound(4)));
-    CHECK(list(w.query.weight) == uniforms(expected, 16, xavier_bound(4, 12)));
 }
 
 TEST_CASE("rand: stored (d_in, d_out), biases drawn as torch.rand") {

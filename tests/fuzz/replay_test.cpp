@@ -1,7 +1,6 @@
 // What fuzzing begins with and what it has found, through the same functions, with any compiler.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "tests/fuzz/fuzz.hpp"

@@ -1,6 +1,5 @@
 // What reads attn's own files: a batch that goes on, and the commands that look at results.
 #include <algorithm>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 

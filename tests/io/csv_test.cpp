@@ -20,40 +20,9 @@ std::string error(const std::string& text) {
     return error_of([&] { read(text); });
 }
 
-using Labels = std::vector<std::string>;
 const std::vector<double> one_to_four{1, 2, 3, 4};
 
 }  // namespace
-
-TEST_CASE("csv: plain numbers, with every line end") {
-    for (const char* text :
-         {"1,2\n3,4\n", "1,2\n3,4", "1,2\r\n3,4\r\n", "1,2\r3,4\r", " 1 , 2 \n3,\t4\n",
-          "\xef\xbb\xbf"
-          "1,2\n3,4\n",
-          "\n\n1,2\n\n3,4\n\n", "1\t2\n3\t4\n", "1;2\n3;4\n", "1 2\n 3   4 \n",
-          "1.0e0,2.\n+3,04\n"}) {
-        CAPTURE(text);
-        const LabelledMatrix m = read(text);
-        CHECK(m.matrix.shape() == std::vector<std::size_t>{2, 2});
-        CHECK(numbers_of(m.matrix.values) == one_to_four);
-        CHECK(m.labels.empty());
-    }
-}
-
-TEST_CASE("csv: header line, label column, both, and pandas' names") {
-    CHECK(read("x1,x2\n1,2\n3,4\n").labels.empty());
-    CHECK(read("Your,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
-    CHECK(read("token,x1,x2\nYour,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
-    CHECK(read(",0,1\n0,1,2\n1,3,4\n").labels == Labels{"0", "1"});
-    CHECK(read("token,0,1\nYour,1,2\njourney,3,4\n").labels == Labels{"Your", "journey"});
-    CHECK(read(",x1,x2\n7,1,2\n8,3,4\n").labels == Labels{"7", "8"});
-    for (const char* text :
-         {"x1,x2\n1,2\n3,4\n", "Your,1,2\njourney,3,4\n", "token,x1,x2\nYour,1,2\njourney,3,4\n",
-          ",0,1\n0,1,2\n1,3,4\n", "token,0,1\nYour,1,2\njourney,3,4\n", ",x1,x2\n7,1,2\n8,3,4\n"}) {
-        CAPTURE(text);
-        CHECK(numbers_of(read(text).matrix.values) == one_to_four);
-    }
-}
 
 TEST_CASE(
     "csv: what programs write: everything quoted, R's row names, Excel's sep and empty rows") {
@@ -66,22 +35,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("csv: ambiguous text is an error, and the style resolves it") {
-    CHECK(error("0,1\n1,2\n3,4\n") ==
-          "f.csv:1: 0, 1, ... may be a header or a row; expected --csv-header yes or no");
-    const auto styled = [](const std::string& text, CsvStyle style) {
-        return read_csv(test::make_source("f.csv", text), {}, style);
-    };
-    CHECK(numbers_of(styled("0,1\n1,2\n3,4\n", {Guess::yes, Guess::automatic}).matrix.values) ==
-          one_to_four);
-    CHECK(styled("0,1\n1,2\n", {Guess::no, Guess::automatic}).matrix.shape()[0] == 2);
-    CHECK(styled("7,1,2\n8,3,4\n", {Guess::automatic, Guess::yes}).labels == Labels{"7", "8"});
-    CHECK(numbers_of(styled("1st,1,2\n2nd,3,4\n", {Guess::automatic, Guess::yes}).matrix.values) ==
-          one_to_four);
-    CHECK(numbers_of(styled("id,x\n1,2\n3,4\n", {Guess::automatic, Guess::no}).matrix.values) ==
-          one_to_four);
-}
-
 TEST_CASE("csv: rows of empty fields are skipped at the ends, and refused between others") {
     std::string rows;
     for (int i = 0; i < 1000000; ++i) rows += ",\n";
@@ -92,20 +45,6 @@ TEST_CASE("csv: rows of empty fields are skipped at the ends, and refused betwee
     CHECK(error("1\t2\n\t\n3\t4\n") == "f.csv:2: " + gap);
     CHECK(error("a,b\n,\n3,4\n") == "f.csv:2: " + gap);
     CHECK(numbers_of(read("1,2\n\n \n3,4\n").matrix.values) == one_to_four);
-}
-
-TEST_CASE("csv: comments and quoted labels with separators, quotes and spaces inside") {
-    const LabelledMatrix m =
-        read("# a comment\n  # another, one\n\"Your, \"\"own\"\"\",1,2\n\"7\",3,4\n");
-    CHECK(m.labels == Labels{"Your, \"own\"", "7"});
-    CHECK(numbers_of(m.matrix.values) == one_to_four);
-    CHECK(numbers_of(read("\"x 1\",\"x,2\"\n1,2\n3,4\n").matrix.values) == one_to_four);
-}
-
-TEST_CASE("csv: one column, one row") {
-    CHECK(read("1\n2\n").matrix.shape() == std::vector<std::size_t>{2, 1});
-    CHECK(read("x\n1\n2\n").matrix.shape() == std::vector<std::size_t>{2, 1});
-    CHECK(read("1,2,3").matrix.shape() == std::vector<std::size_t>{1, 3});
 }
 
 TEST_CASE("csv: the error of a ragged row names the line that set the width") {

@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <limits>
-#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -18,16 +16,10 @@ using namespace attn::io;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
-
 Report report_of(AnyArray values) {
     Report report;
     report.arrays = {{"scores", std::move(values), {"q_len", "kv_len"}}};
     return report;
-}
-
-std::string text_of(const Report& report, const NumberStyle& style = {}) {
-    return test::written([&](Output& out) { write_csv(out, report, style); });
 }
 
 Array<float> counting(const std::vector<std::size_t>& shape) {
@@ -45,39 +37,6 @@ NamedArray stream_of(const Array<float>& array, std::size_t rows) {
 }
 
 }  // namespace
-
-TEST_CASE("csv writer: a matrix is its rows, other ranks begin with their shape") {
-    CHECK(text_of(report_of(test::array_of<float>({{0.43f, -0.0f}, {1e-45f, 3.4028235e38f}}))) ==
-          "0.43,-0\n1e-45,3.4028235e+38\n");
-    CHECK(text_of(report_of(test::array_of<float>({1, 2, 3}))) == "# shape: 3\n1,2,3\n");
-    CHECK(text_of(report_of(test::array_of({{{1, 2}, {3, 4}}, {{5, 6}, {7, 0.1}}}))) ==
-          "# shape: 2,2,2\n1,2\n3,4\n5,6\n7,0.1\n");
-    CHECK(text_of(report_of(test::array_of<std::int64_t>({{4, -1}}))) == "4,-1\n");
-}
-
-TEST_CASE("csv writer: decimals and non-finite numbers") {
-    NumberStyle style;
-    style.decimals = 2;
-    CHECK(text_of(report_of(test::array_of({{0.125, 3}})), style) == "0.12,3.00\n");
-    CHECK(text_of(report_of(test::array_of<float>(
-              {{-inf, inf, std::numeric_limits<float>::quiet_NaN()}}))) == "-inf,inf,nan\n");
-}
-
-TEST_CASE("csv writer: what is written is read back") {
-    ArrayRules rules;
-    rules.lowest_rank = 1;
-    rules.highest_rank = 4;
-    for (const std::vector<std::size_t>& shape :
-         {std::vector<std::size_t>{5}, {1}, {4, 3}, {2, 3, 4}, {1, 2, 1, 3}}) {
-        const Array<float> array = counting(shape);
-        const std::string text = text_of(report_of(array));
-        const NumberArray read =
-            read_csv(test::make_source("f.csv", text), rules, {Guess::no, Guess::no}).matrix;
-        CHECK(read.shape() == shape);
-        for (std::size_t i = 0; i < array.size(); ++i)
-            CHECK(static_cast<float>(read.values.data()[i]) == array.data()[i]);
-    }
-}
 
 TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers look like") {
     const std::vector<std::string> nasty{

@@ -10,7 +10,6 @@
 
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"
-#include "io/read/ndjson.hpp"
 #include "io/write/report.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/row_stream.hpp"
@@ -193,11 +192,22 @@ void check_shown(const Decoded& read, const Array<T>& values, bool is_torch) {
     CHECK(wrong == 0);
 }
 
+/// Of "kept_3" or "streamed_3".
+std::size_t place_of(const std::string& name) {
+    return std::stoul(name.substr(name.find('_') + 1));
+}
+
 /// The arrays of one report: integers, stored and streamed arrays of every rank.
 template <class T>
 struct Arrays {
     Array<std::int64_t> ids;
     std::vector<Array<T>> values;
+
+    template <class Check>
+    void with(const std::string& name, const Check& check) const {
+        name == "token_ids" ? check(ids) : check(values[place_of(name)]);
+    }
+
     std::vector<NamedArray> named(std::size_t rows) const {
         std::vector<NamedArray> all{{"token_ids", ids, {"tokens"}}};
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -254,12 +264,7 @@ void check_binary(std::mt19937_64& random, ThreadPool* workers) {
                       check_bytes);
         for (const NamedArray& array : arrays.named(rows)) {
             const Decoded npy = test::decode_npy(text_of(write_npy, report_of({array})));
-            const bool is_ids = array.name == "token_ids";
-            if (is_ids)
-                check_bytes(npy, arrays.ids);
-            else
-                check_bytes(npy,
-                            arrays.values[std::stoul(array.name.substr(array.name.find('_') + 1))]);
+            arrays.with(array.name, [&](const auto& values) { check_bytes(npy, values); });
         }
     }
 }
@@ -279,6 +284,28 @@ void check_json(std::mt19937_64& random, ThreadPool* workers) {
 }
 
 template <class T>
+ArrayRules any_array() {
+    ArrayRules rules;
+    rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+    rules.nonfinite = true;
+    rules.lowest_rank = 1;
+    rules.highest_rank = 4;
+    return rules;
+}
+
+/// What attn read of values that it wrote: every bit, but for those of NaN.
+template <class T>
+void check_own(const NumberArray& read, const Array<T>& values) {
+    REQUIRE(read.shape() == Shape(values.shape().begin(), values.shape().end()));
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const T number = static_cast<T>(read.values.data()[i]), value = values.data()[i];
+        wrong += same_bits(number, value) || (std::isnan(number) && std::isnan(value)) ? 0U : 1U;
+    }
+    CHECK(wrong == 0);
+}
+
+template <class T>
 void check_separated(std::mt19937_64& random, ThreadPool* workers) {
     const Arrays<T> arrays = make_arrays<T>(random);
     for (const NumberStyle& style : styles()) {
@@ -288,30 +315,12 @@ void check_separated(std::mt19937_64& random, ThreadPool* workers) {
             for (const NamedArray& array : arrays.named(rows)) {
                 const std::string text = text_of(format, report_of({array}, workers), style);
                 const Decoded read = test::decode_separated(text, separator);
-                if (array.name == "token_ids") {
-                    check_words(read, arrays.ids, style, false);
-                    continue;
-                }
-                const Array<T>& values =
-                    arrays.values[std::stoul(array.name.substr(array.name.find('_') + 1))];
-                check_words(read, values, style, false);
-                if (style.decimals) continue;
+                arrays.with(array.name,
+                            [&](const auto& values) { check_words(read, values, style, false); });
+                if (style.decimals || array.name == "token_ids") continue;
                 // attn's own reader takes no header and no labels for granted.
-                ArrayRules rules;
-                rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
-                rules.nonfinite = true;
-                rules.lowest_rank = 1;
-                rules.highest_rank = 4;
-                const NumberArray own = read_csv(test::make_source("f.csv", text), rules).matrix;
-                REQUIRE(own.shape() == Shape(values.shape().begin(), values.shape().end()));
-                std::size_t wrong = 0;
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    const T number = static_cast<T>(own.values.data()[i]), value = values.data()[i];
-                    wrong += same_bits(number, value) || (std::isnan(number) && std::isnan(value))
-                                 ? 0U
-                                 : 1U;
-                }
-                CHECK(wrong == 0);
+                check_own(read_csv(test::make_source("f.csv", text), any_array<T>()).matrix,
+                          arrays.values[place_of(array.name)]);
             }
     }
 }
@@ -372,44 +381,12 @@ TEST_CASE("formats: tables and PyTorch's print show each number as printf rounds
 TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
     for_types([]<class T>(T, std::mt19937_64& random, ThreadPool* workers) {
         const Arrays<T> arrays = make_arrays<T>(random);
-        ArrayRules rules;
-        rules.dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
-        rules.nonfinite = true;
-        rules.lowest_rank = 1;
-        rules.highest_rank = 4;
         const Source source =
             test::make_source("f.json", text_of(write_json, report_of(arrays.named(2), workers)));
         const JsonDocument document(source);
-        for (std::size_t i = 0; i < arrays.values.size(); ++i) {
-            const NumberArray read =
-                document.read_array(*document.find("streamed_" + std::to_string(i)), rules);
-            const Array<T>& values = arrays.values[i];
-            REQUIRE(read.values.size() == values.size());
-            std::size_t wrong = 0;
-            for (std::size_t at = 0; at < values.size(); ++at) {
-                const T number = static_cast<T>(read.values.data()[at]), value = values.data()[at];
-                wrong +=
-                    same_bits(number, value) || (std::isnan(number) && std::isnan(value)) ? 0U : 1U;
-            }
-            CHECK(wrong == 0);
-        }
+        for (std::size_t i = 0; i < arrays.values.size(); ++i)
+            check_own(document.read_array(*document.find("streamed_" + std::to_string(i)),
+                                          any_array<T>()),
+                      arrays.values[i]);
     });
-}
-
-TEST_CASE("formats: a zero keeps its sign however JSON, NDJSON and CSV write it") {
-    const Shape one_row{1, 4};
-    const auto check = [&](const std::string& text, const NumberArray& read) {
-        CAPTURE(text);
-        REQUIRE(read.shape() == one_row);
-        for (std::size_t i = 0; i < 4; ++i) CHECK(std::signbit(read.values.data()[i]) == (i != 3));
-    };
-    for (const char* row : {"-0,-0,-0,0", "-0.0,-0.00,-0e5,0e-5", "-0.0e+3,-1e-400,-0,0.0"}) {
-        const std::string list = "[" + std::string(row) + "]";
-        const Source json = test::make_source("f.json", "[" + list + "]");
-        check(row, JsonDocument(json).read_array({}, nullptr));
-        check(row, read_ndjson_array(test::make_source("f.ndjson", list), {}));
-        check(row, read_csv(test::make_source("f.csv", std::string(row) + "\n"), {},
-                            {Guess::no, Guess::no})
-                       .matrix);
-    }
 }

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "io/plot/heat_map.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 using namespace attn::io;

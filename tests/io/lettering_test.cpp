@@ -8,7 +8,6 @@
 #include "io/plot/label_text.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/text/utf8.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 using namespace attn::io;

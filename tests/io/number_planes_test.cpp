@@ -1,6 +1,5 @@
 // Number planes, read by a decoder that shares nothing with the program, bit after bit.
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +11,6 @@
 
 #include "io/plot/html.hpp"
 #include "io/plot/number_planes.hpp"
-#include "tests/support/support.hpp"
 
 using namespace attn;
 using namespace attn::io;

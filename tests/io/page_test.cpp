@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <limits>
-
 #include "io/plot/colors.hpp"
 #include "io/plot/html.hpp"
 #include "io/plot/number_planes.hpp"
@@ -87,78 +85,11 @@ TEST_CASE("page: labels and titles are only text") {
     CHECK(data["axes"][0]["labels"] == map.panel_axes[0].labels);
 }
 
-TEST_CASE("page: small maps as lists of the shortest decimals") {
-    Array<float> values = numbers(2, 3);
-    values(0, 2, 0) = std::numeric_limits<float>::quiet_NaN();
-    values(1, 1, 1) = 0.43f;
-    const std::string page = page_of({map_of(values)});
-    const nlohmann::json data = data_of(page, "map-0");
-    REQUIRE(data["panels"].size() == 2);
-    CHECK(data["panels"][1]["title"] == "head 1");
-    CHECK(data["masks"] == nlohmann::json{{0, 1, 1, 0, 0, 1, 0, 0, 0}});
-    CHECK(data["panels"][0]["mask"] == 0);
-    CHECK(data["panels"][1]["mask"] == 0);
-    CHECK(data["panels"][0]["values"][6].is_null());
-    CHECK(data_text(page, "map-0").find(",0.43,") != std::string::npos);
-    CHECK(data["panels"][1]["values"][8].get<float>() == values(1, 2, 2));
-    CHECK(data["rows"]["axis"] == "query");
-    CHECK(data["rows"]["labels"] == nlohmann::json{"0", "1", "2"});
-    CHECK(data["rows"]["tokens"] == false);
-}
-
-TEST_CASE("page: the numbers of large pages are packed") {
-    for (std::size_t tokens : {std::size_t{223}, std::size_t{224}, std::size_t{230}}) {
-        const HeatMap map = map_of(numbers(2, tokens));
-        const std::string page = page_of({map});
-        const nlohmann::json data = data_of(page, "map-0");
-        const bool is_listed = 2 * tokens * tokens <= max_listed_cells;
-        CHECK(data["digits"].is_null());
-        CHECK(count_of(page, "id=\"map-0-1\"") == (is_listed ? 0 : 1));
-        for (std::size_t head = 0; head < 2; ++head) {
-            const nlohmann::json& panel = data["panels"][head];
-            CHECK(panel.contains("values") == is_listed);
-            if (is_listed) continue;
-            CHECK(panel["mantissa_bits"] == 23);
-            CHECK(panel["mask"] == 0);
-            CHECK(count_of(page, "id=\"map-0-" + std::to_string(head) + "\">" +
-                                     number_planes(map.panels[head], true, 23) + "</script>") == 1);
-        }
-        if (!is_listed) CHECK(data["masks"] == nlohmann::json{packed_flags(map.panels[0].blocked)});
-    }
-}
-
-TEST_CASE("page: the script follows the packed text of the initial matrix") {
-    HeatMap scores = map_of(numbers(3, 200)), weights = map_of(numbers(3, 200));
-    scores.array = "scores";
-    const std::string page = page_of({scores, weights, scores});
-    const std::size_t script = page.find("<script>");
-    REQUIRE(script != std::string::npos);
-    for (std::size_t map = 0; map < 3; ++map)
-        for (std::size_t panel = 0; panel < 3; ++panel) {
-            const std::string id =
-                "id=\"map-" + std::to_string(map) + "-" + std::to_string(panel) + "\"";
-            CAPTURE(id);
-            CHECK(count_of(page, id) == 1);
-            CHECK((page.find(id) < script) == (map == 1 && panel == 0));
-        }
-}
-
 TEST_CASE("page: opens on the weights, where there are some") {
     HeatMap scores = map_of(numbers(1, 3)), weights = map_of(numbers(1, 3));
     scores.array = "scores";
     CHECK(data_of(page_of({scores, weights, scores}), "contents")["first"] == 1);
     CHECK(data_of(page_of({scores, scores}), "contents")["first"] == 0);
-}
-
-TEST_CASE("page: different masks are stored, equal ones once") {
-    HeatMap map = map_of(numbers(6, 3));
-    for (std::size_t head : {std::size_t{2}, std::size_t{5}}) map.panels[head].blocked[1] = 0;
-    map.panels[4].blocked.clear();
-    const nlohmann::json data = data_of(page_of({map}), "map-0");
-    std::vector<nlohmann::json> masks;
-    for (const nlohmann::json& panel : data["panels"]) masks.push_back(panel["mask"]);
-    CHECK(masks == std::vector<nlohmann::json>{0, 0, 1, 0, nullptr, 1});
-    CHECK(data["masks"][1] == map.panels[2].blocked);
 }
 
 TEST_CASE("page: query rows of a cache keep their indices") {

@@ -143,29 +143,6 @@ TEST_CASE("pictures: at any size nothing is cut off and texts do not overlap") {
                 }
 }
 
-TEST_CASE("pictures: the cells of small maps show numbers, as long as they fit") {
-    const auto numbers = [](std::size_t heads, std::size_t tokens, bool is_diverging) {
-        return layout_of(map_of(heads, tokens, tokens, "word", is_diverging), {12, 1200, 900})
-                   .number_size > 0;
-    };
-    for (std::size_t tokens : {1u, 2u, 6u, 12u}) CHECK(numbers(1, tokens, false));
-    CHECK(numbers(3, 12, false));
-    CHECK(numbers(12, 6, false));
-    CHECK(numbers(1, 6, true));
-    CHECK(!numbers(1, 13, false));
-    CHECK(!numbers(24, 12, true));
-}
-
-TEST_CASE("pictures: heads are in one row if their cells stay large") {
-    const auto across = [](std::size_t heads, std::size_t tokens) {
-        return layout_of(map_of(heads, tokens, tokens, "word", false), {12, 1200, 900}).across;
-    };
-    CHECK(across(3, 6) == 3);
-    CHECK(across(3, 24) == 3);
-    CHECK(across(3, 300) == 3);
-    CHECK(across(12, 24) < 12);
-}
-
 TEST_CASE("pictures: large ones keep to a palette, whatever is lettered") {
     HeatMap map = map_of(2, 64, 64, "wörter", false);
     map.panels[0].values[70] = std::nan("");

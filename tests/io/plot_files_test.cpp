@@ -8,8 +8,6 @@
 
 #include <png.h>
 
-#include <nlohmann/json.hpp>
-
 #include "io/plot/label_text.hpp"
 #include "io/plot/png.hpp"
 #include "io/plot/svg.hpp"
@@ -142,28 +140,6 @@ TEST_CASE("svg: title, panels, labels, axes and legend") {
     CHECK(!test::contains(svg, ">no number</text>"));
 }
 
-TEST_CASE("svg: a tooltip for each number, one for each run of blocked cells") {
-    const HeatMap map = causal_map(1, journey, 6);
-    const std::string svg = svg_of(map);
-    CHECK(test::contains(svg, "<title>query 0 Your, key 1 journey to 5 step: blocked</title>"));
-    CHECK(test::contains(svg, "<title>query 4 one, key 5 step: blocked</title>"));
-    CHECK(test::contains(svg, "<title>query 3 with, key 1 journey: 0.09793814</title>"));
-    CHECK(count(svg, ": blocked</title>") == 5);
-    CHECK(count(svg, "<title>query") == 5 + 21);
-}
-
-TEST_CASE("svg: runs of equal numbers are one shape") {
-    const std::string svg = svg_of(map_of(
-        "scores", test::array_of<float>({{1, 1, 1, -2}, {not_a_number, not_a_number, 1, 1}})));
-    CHECK(fault_of(svg) == "");
-    CHECK(test::contains(svg, "<title>query 0, key 0 to 2: 1</title>"));
-    CHECK(test::contains(svg, "<title>query 0, key 3: -2</title>"));
-    CHECK(test::contains(svg, "<title>query 1, key 0 to 1: no number</title>"));
-    CHECK(count(svg, "<title>query") == 4);
-    CHECK(test::contains(svg, ">no number</text>"));
-    CHECK(test::contains(svg, ">-2</text>"));
-}
-
 TEST_CASE("svg: queries after the first, and cells of several elements") {
     Report report;
     report.query_labels = report.key_labels = journey;
@@ -244,42 +220,6 @@ TEST_CASE("png: blocked cells have a colour of their own") {
             CHECK(!(color == blocked_ground));
             CHECK(!(color == no_number));
         }
-}
-
-TEST_CASE("pictures: the same each time") {
-    const HeatMap map = causal_map(3, journey, 6);
-    const auto png = [&] { return test::written([&](Output& out) { write_png(out, {map}); }); };
-    CHECK(png() == png());
-    CHECK(svg_of(map) == svg_of(map));
-}
-
-TEST_CASE("pictures: panels of one batch entry share lines and do not overlap") {
-    const HeatMap map = causal_map(12, journey, 6);
-    const Layout layout = pixel_layout(map);
-    CHECK(layout.across == 6);
-    CHECK(layout.lines == 2);
-    for (std::size_t a = 0; a < 12; ++a) {
-        const Box first = layout.panel_box(map, a);
-        CHECK(first.x + first.width <= layout.width);
-        CHECK(first.y + first.height <= layout.height);
-        for (std::size_t b = 0; b < a; ++b) {
-            const Box second = layout.panel_box(map, b);
-            const bool apart =
-                second.x + second.width < first.x || second.y + second.height < first.y;
-            CHECK(apart);
-        }
-    }
-}
-
-TEST_CASE("pictures: limits keep many panels within 4096 pixels") {
-    const auto limits_of_shape = [](const std::vector<std::size_t>& shape) {
-        const Array<float> values = Array<float>::from_shape(shape);
-        const HeatMapLimits limits = picture_limits({"scores", values, {}});
-        return std::vector<std::size_t>{limits.rows, limits.columns};
-    };
-    CHECK(limits_of_shape({2000, 2000}) == std::vector<std::size_t>{1024, 1024});
-    CHECK(limits_of_shape({1, 12, 300, 300}) == std::vector<std::size_t>{1024, 1024});
-    CHECK(limits_of_shape({16, 16, 50, 50}) == std::vector<std::size_t>{256, 256});
 }
 
 TEST_CASE("pictures: texts of labels") {

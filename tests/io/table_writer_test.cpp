@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,9 +12,11 @@
 #include "io/write/report.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::io;
+using attn::test::lines_of;
 
 namespace {
 
@@ -27,13 +28,6 @@ NumberStyle limited(const TableLimits& limits) {
     NumberStyle style;
     style.limits = limits;
     return style;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) lines.push_back(line);
-    return lines;
 }
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -183,7 +177,8 @@ TEST_CASE("table: a label longer than the screen leaves space for its numbers") 
     }
 }
 
-TEST_CASE("table: many matrices leave out the middle ones") {
+TEST_CASE(
+    "table: matrices are titled by batch entry and head, and many leave out the middle ones") {
     Report report;
     auto zeros = Array<float>::from_shape({3, 4, 1, 1});
     std::fill(zeros.begin(), zeros.end(), 0.0F);
@@ -205,33 +200,6 @@ TEST_CASE("table: token labels on both axes of the weights") {
           "        Your      \u9053\n"
           "Your  1.0000  0.0000\n"
           "\u9053    0.2500  0.7500\n");
-}
-
-TEST_CASE("table: a single query row keeps its own label; columns of vectors are counted") {
-    Report report;
-    report.query_labels = report.key_labels = {"Your", "journey"};
-    report.first_query = 1;
-    report.arrays = {{"context_vectors", test::array_of<float>({{1, -2}}), {"q_len", "d_out"}}};
-    NumberStyle style;
-    style.decimals = 1;
-    CHECK(table(report, style) ==
-          "context_vectors (q_len 1, d_out 2)\n"
-          "           0     1\n"
-          "journey  1.0  -2.0\n");
-}
-
-TEST_CASE("table: heads and batch entries are titled, vectors are one row") {
-    Report report;
-    Array<float> weights = Array<float>::from_shape({2, 2, 1, 1});
-    std::copy_n(std::array{1.0f, 2.0f, 3.0f, 4.0f}.begin(), 4, weights.begin());
-    Array<double> vector = Array<double>::from_shape({1});
-    vector(0) = 0.5;
-    report.arrays.push_back({"w", weights, {"batch", "heads", "q_len", "kv_len"}});
-    report.arrays.push_back({"b_key", vector, {"d_out"}});
-    const std::string text = table(report);
-    CHECK(text.find("batch 0, head 1\n        0\n0  2.0000\n") != std::string::npos);
-    CHECK(text.find("batch 1, head 0\n        0\n0  3.0000\n") != std::string::npos);
-    CHECK(text.find("b_key (d_out 1)\n       0\n  0.5000\n") != std::string::npos);
 }
 
 TEST_CASE("table: a label cannot break the lines") {

@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "io/plot/terminal.hpp"
 #include "io/plot/terminal_colors.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 using namespace attn;
 using namespace attn::io;
+using attn::test::lines_of;
 
 namespace {
 
@@ -62,13 +63,6 @@ std::string plain(const std::string& text) {
     return result;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
-}
-
 Terminal terminal_in(const std::map<std::string, std::string>& environment, bool is_terminal,
                      std::size_t wide = 0) {
     return terminal_of(is_terminal, wide, [&](const char* name) {
@@ -78,18 +72,6 @@ Terminal terminal_in(const std::map<std::string, std::string>& environment, bool
 }
 
 }  // namespace
-
-TEST_CASE("terminal: words, labels, shades and numbers, a legend with ticks, and the settings") {
-    CHECK(drawn(small_report(), {ColorDepth::none, 80}) ==
-          "What each word attends to: causal\n"
-          "     Your way\n"
-          "Your ██1.\n"
-          "way  ++25 ▓▓75\n"
-          "···:::::::+++++++░░░░░░▒▒▒▒▒▒▒▓▓▓▓▓▓▓███\n"
-          "0      0.2     0.4    0.6     0.8      1\n"
-          "full colour: 1; numbers: hundredths; blank: blocked\n"
-          "causal  attention_weights (2, 2)  seed 7\n");
-}
 
 TEST_CASE("terminal: each number of colours has its own codes for the same picture") {
     const auto row = [](ColorDepth depth) {
@@ -117,16 +99,6 @@ TEST_CASE("terminal: a blocked cell is not a cell of 0") {
         CHECK(blocked.find("blocked") != std::string::npos);
         CHECK(zero.find("blocked") == std::string::npos);
     }
-}
-
-TEST_CASE("terminal: wide, combining and hostile labels stay in their columns") {
-    const std::string text =
-        drawn(small_report({"注意\033[31m", "e\u0301"}), {ColorDepth::none, 80}, nullptr);
-    CHECK(text.find('\033') == std::string::npos);
-    const std::vector<std::string> lines = lines_of(text);
-    // Before the bar, its ticks, its words and the title.
-    REQUIRE(lines.size() > 6);
-    CHECK(display_width(lines[lines.size() - 6]) == display_width(lines[lines.size() - 5]));
 }
 
 TEST_CASE("terminal: large maps are half blocks, pooled to the terminal, which a line states") {
@@ -215,70 +187,6 @@ TEST_CASE(
                             CHECK((text.find("hundredths") != std::string::npos) ==
                                   (columns >= tokens * cell + 5));
                     }
-}
-
-TEST_CASE("terminal: labels of columns step down if they do not fit in one line") {
-    const std::vector<std::string> words{"Your", "journey", "starts", "with", "one", "step"};
-    for (const std::size_t columns : {27u, 30u, 40u, 60u, 80u}) {
-        Report report;
-        report.query_labels = report.key_labels = words;
-        report.arrays = {{"attention_weights",
-                          Array<float>::from_shape({words.size(), words.size()}),
-                          {"q_len", "kv_len"}}};
-        const std::string text = plain(drawn(report, {ColorDepth::none, columns}));
-        const std::string header = text.substr(0, text.find("\nYour "));
-        CAPTURE(columns);
-        CAPTURE(header);
-        for (const std::string& word : words) CHECK(header.find(" " + word) != std::string::npos);
-    }
-}
-
-TEST_CASE("terminal: heads are side by side if a smaller view allows it") {
-    Report report;
-    for (const std::size_t tokens : {24u, 300u}) {
-        report.arrays = {{"attention_weights",
-                          Array<float>::from_shape({3, tokens, tokens}),
-                          {"heads", "q_len", "kv_len"}}};
-        for (const ColorDepth depth : {ColorDepth::none, ColorDepth::ansi16}) {
-            const std::vector<std::string> lines = lines_of(drawn(report, {depth, 200}, nullptr));
-            CHECK(lines[1].find("head 0") == 0);
-            CHECK(lines[1].find("head 2") != std::string::npos);
-        }
-    }
-}
-
-TEST_CASE("terminal: heads are side by side as far as they fit, batch entries below each other") {
-    Report report;
-    Array<float> weights = Array<float>::from_shape({2, 3, 1, 2});
-    std::fill(weights.begin(), weights.end(), 0.25f);
-    report.arrays = {{"attention_weights", weights, {"batch", "heads", "q_len", "kv_len"}}};
-    const auto lines_at = [&](std::size_t columns, ColorDepth depth) {
-        return lines_of(plain(drawn(report, {depth, columns}, nullptr)));
-    };
-    CHECK(drawn(report, {ColorDepth::none, 32}, nullptr) ==
-          "What each query attends to: 2\n"
-          "batch entries, 3 heads\n"
-          "batch 0, head 0  batch 0, head 1\n"
-          "  0  1             0  1\n"
-          "0 +25+25         0 +25+25\n"
-          "batch 0, head 2\n"
-          "  0  1\n"
-          "0 +25+25\n"
-          "batch 1, head 0  batch 1, head 1\n"
-          "  0  1             0  1\n"
-          "0 +25+25         0 +25+25\n"
-          "batch 1, head 2\n"
-          "  0  1\n"
-          "0 +25+25\n"
-          "···:::::+++++░░░░░░▒▒▒▒▒▓▓▓▓▓███\n"
-          "0    0.2   0.4    0.6   0.8    1\n"
-          "full colour: 1; numbers:\n"
-          "hundredths\n"
-          "attention_weights (2, 3, 1, 2)\n");
-    // Colours take no columns.
-    const std::vector<std::string> colored = lines_at(60, ColorDepth::rgb);
-    CHECK(colored[1] == "batch 0, head 0  batch 0, head 1  batch 0, head 2");
-    CHECK(colored[3] == "0 25 25          0 25 25          0 25 25 ");
 }
 
 TEST_CASE(

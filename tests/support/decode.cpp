@@ -3,10 +3,8 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 

@@ -46,33 +46,39 @@ long double row_error(const Numbers& got, const Exact& truth, std::size_t row, s
 }
 
 /// A row of a kernel may be twice as far from the truth as plain arithmetic is anywhere in the same
-/// question, be it the reference's or the formula's in T, which round in other places. Both can be
+/// question: the reference's, or the formula's in T, which rounds in other places. Both can be
 /// right by chance, so a few units in the last place are forgiven, and a quarter of the unit of the
-/// largest score. Rows that the reference cannot do, since its numbers overflow, are left out.
+/// largest score. The reference may be eight times as far as the formula's arithmetic in T. Rows
+/// that plain arithmetic cannot do, since its numbers overflow, are left out.
 template <class T>
 class RowCheck {
 public:
     RowCheck(const Exact& truth, const Tensor4<T>& reference, const std::vector<T>& formula,
              std::size_t rows)
-        : truth_(truth), length_(truth.size() / rows), reference_(rows) {
+        : truth_(truth), length_(truth.size() / rows), reference_(rows), formula_(rows) {
         for (std::size_t row = 0; row < rows; ++row) {
             reference_[row] = row_error(reference, truth, row, length_);
-            for (long double error : {reference_[row], row_error(formula, truth, row, length_)})
-                if (std::isfinite(error)) plain_ = std::max(plain_, error);
+            formula_[row] = row_error(formula, truth, row, length_);
         }
     }
 
-    /// The first row that is wrong and by how much, or nothing.
+    /// The first row of a kernel's answer that is wrong and by how much, or nothing.
     std::string first_wrong(const Tensor4<T>& got, long double unit) const {
-        std::ostringstream words;
-        for (std::size_t row = 0; row < reference_.size(); ++row) {
-            const long double error = row_error(got, truth_, row, length_);
-            if (!std::isfinite(reference_[row]) || error <= 2 * plain_ + 4 * unit) continue;
-            words << "row " << row << ": error " << error << ", plain arithmetic " << plain_
-                  << ", unit " << unit;
-            break;
-        }
-        return words.str();
+        const long double allowed = std::max(largest(reference_), largest(formula_));
+        for (std::size_t row = 0; row < reference_.size(); ++row)
+            if (const long double error = row_error(got, truth_, row, length_);
+                std::isfinite(reference_[row]) && error > 2 * allowed + 4 * unit)
+                return words_of(row, error, allowed, unit);
+        return "";
+    }
+
+    std::string reference_wrong(long double unit) const {
+        const long double allowed = largest(formula_);
+        for (std::size_t row = 0; row < reference_.size(); ++row)
+            if (std::isfinite(reference_[row]) && std::isfinite(formula_[row]) &&
+                reference_[row] > 8 * allowed + 16 * unit)
+                return words_of(row, reference_[row], allowed, unit);
+        return "";
     }
 
     std::size_t usable() const {
@@ -81,10 +87,24 @@ public:
     }
 
 private:
+    static long double largest(const std::vector<long double>& errors) {
+        long double most = 0;
+        for (long double error : errors)
+            if (std::isfinite(error)) most = std::max(most, error);
+        return most;
+    }
+
+    static std::string words_of(std::size_t row, long double error, long double allowed,
+                                long double unit) {
+        std::ostringstream words;
+        words << "row " << row << ": error " << error << ", plain arithmetic " << allowed
+              << ", unit " << unit;
+        return words.str();
+    }
+
     const Exact& truth_;
     std::size_t length_;
-    std::vector<long double> reference_;
-    long double plain_ = 0;
+    std::vector<long double> reference_, formula_;  // the error of each row
 };
 
 struct KernelCheck {
@@ -112,6 +132,12 @@ KernelCheck check_kernels(const GeneratedQuestion<T>& question) {
             largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
     for (long double sum : truth.logsumexp)
         if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+
+    for (const auto& [what, wrong] :
+         {std::pair("context", context.reference_wrong(unit * largest_value)),
+          {"weights", weights.reference_wrong(unit)},
+          {"logsumexp", logsumexp.reference_wrong(eps * largest_sum)}})
+        if (!wrong.empty()) check.wrong.push_back(std::string("reference: ") + what + ": " + wrong);
 
     std::optional<Answer<T>> first, first_alone;
     for (const kernels::Kernel* kernel : kernels::supported()) {

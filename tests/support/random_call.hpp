@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <random>
 
 #include "core/base/torch_random.hpp"
 #include "core/operator/attention.hpp"

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tests/support/words.hpp"
+
 namespace attn::test {
 
 /// The words of `attn batch`, with more behind it.
@@ -25,9 +27,6 @@ std::string mixed_requests(std::size_t lines, std::size_t first = 0);
 
 /// So many quick records that succeed, with ids from `first` on.
 std::string quick_requests(std::size_t lines, std::size_t first = 1);
-
-/// Without their breaks.
-std::vector<std::string> lines_of(const std::string& text);
 
 /// Throws if a line is not complete JSON.
 std::vector<nlohmann::json> answers_of(const std::string& text);

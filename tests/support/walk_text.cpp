@@ -10,11 +10,6 @@
 
 namespace attn::test {
 
-Words operator+(Words first, const Words& more) {
-    first.insert(first.end(), more.begin(), more.end());
-    return first;
-}
-
 std::string joined(const Words& words) {
     std::string text;
     for (const std::string& word : words) text += word + " ";

@@ -5,19 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/words.hpp"
+
 namespace attn::test {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words first, const Words& more);
 std::string joined(const Words& words);
 
 /// Standard output of a run that must go well, on a screen of so many columns.
 std::string good(const Words& arguments, const std::string& input = "",
                  std::size_t columns = 10000);
-
-/// As in requests.hpp, whose other names are for batches.
-Words lines_of(const std::string& text);
 
 /// Paragraphs of text are broken at any blank.
 std::string in_one_line(std::string page);

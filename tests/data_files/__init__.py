@@ -1,0 +1,1 @@
+"""What make_data.py writes into data/arrays and data/models."""

@@ -1,0 +1,99 @@
+"""Malformed and odd JSON and CSV files."""
+from hostile.folder import joined, repeat
+
+
+def make_json(folder):
+    million, shrink = 10**6, folder.shrink
+    for name, content, why in (
+            ("deep_arrays", "[" * million, "10^6 arrays inside each other"),
+            ("deep_arrays_closed", "[" * million + "1" + "]" * million, "10^6 axes"),
+            ("deep_objects", '{"a":' * million, "10^6 objects inside each other"),
+            ("deep_inputs", '{"inputs":' + "[" * million + "]" * million + "}", "10^6 axes, empty"),
+            ("number_100_mb", joined(b"[[", repeat(b"7", 100 * million // shrink), b"]]"),
+             "one number of 100 MB, beyond every float"),
+            ("open_string", '{"inputs', "a string is not closed"),
+            ("open_string_50_mb", joined(b'["', repeat(b"a", 50 * million // shrink)),
+             "a string of 50 MB is not closed"),
+            ("open_escape", '["\\', "an escape is not finished"),
+            ("open_unicode", '["\\u12', "an escape is not finished"),
+            ("escapes_10_mb",
+             joined(b'["', repeat(b"\\u0000", 12 * million // shrink // 6 * 6), b'"]'),
+             "a string of zero bytes in place of numbers"),
+            ("lone_surrogate", '{"\\ud800": [[1,2,3]]}', "half a surrogate pair as a key"),
+            ("zero_byte", b"[[1,2,3],\0[4,5,6]]", "a zero byte"),
+            ("control_character", b'{"inputs\x01": [[1]]}', "a control character in a string"),
+            ("not_utf8", b'{"\xff": [[1]]}', "not UTF-8"),
+            ("utf16", '[[1,2,3],[4,5,6]]'.encode("utf-16"), "UTF-16"),
+            ("exponent", "[[1e999999999, 2, 3]]", "an exponent beyond every float"),
+            ("exponent_digits", "[[1e" + "9" * 100000 + "]]", "an exponent of 100000 digits"),
+            ("minus", "[[-, 1]]", "a sign without digits"), ("plus", "[[+1, 1]]", "a plus sign"),
+            ("leading_zero", "[[01, 1]]", "a zero before a number"),
+            ("point", "[[1., .5]]", "a point without digits"),
+            ("hexadecimal", "[[0x10, 1]]", "a hexadecimal number"),
+            ("ragged", "[[1,2,3],[4,5]]", "rows of different lengths"),
+            ("ragged_depth", "[[1,2,3],[4,5,[6]]]", "numbers at different depths"),
+            ("empty_rows", "[[],[]]", "no columns"), ("empty", "[]", "no rows"),
+            ("text", '[["1","2"],["3","4"]]', "numbers in quotes"),
+            ("null", "[[1,null],[2,3]]", "null in place of a number"),
+            ("two", "[[1,2]] [[3,4]]", "two texts"), ("comma", "[[1,2],[3,4],]", "a last comma"),
+            ("comment", "[[1,2], // comment\n[3,4]]", "a comment"),
+            ("open", "[[1,2,3],[4,5,6]", "an array is not closed"),
+            ("closed_twice", "[[1,2,3],[4,5,6]]]", "closed once too often"),
+            ("same_key", '{"inputs": [[1,2]], "inputs": [[3,4]]}', "a key twice")):
+        folder.refused(f"json/{name}.json", content, why)
+    folder.refused("json/escaped_twice.json", '{"inputs": [[1,2]], "\\u0069nputs": [[3,4]]}',
+                   "a key twice, once escaped")
+    folder.either("json/point_1_mb.json", "[[1." + "0" * million + ", 2, 3], [4, 5, 6]]",
+                  "a number of 10^6 digits, 1")
+    folder.either("json/small_exponent.json", "[[1e-999999999, 2, 3], [4, 5, 6]]", "nearly 0")
+    folder.either("json/keys_100000.json", "{" + ",".join(
+        f'"k{n}":{n}' for n in range(100000)) + ',"inputs":[[1,2,3],[4,5,6]]}',
+                  "100000 unknown keys")
+    folder.valid("json/valid.json", "\ufeff [[1, 2.0, 3e0],\r\n\t[40E-1, 5, 6.000]] \n",
+                 "a byte-order mark, white space, every way to write a number")
+
+
+def make_csv(folder):
+    million, shrink = 10**6, folder.shrink
+    for name, content, why in (
+            ("number_50_mb", repeat(b"7", 50 * million // shrink), "one number of 50 MB"),
+            ("open_quote_50_mb", joined(b'1,"', repeat(b"2,", 50 * million // shrink)),
+             "a quote of 50 MB is not closed"),
+            ("open_quote", '1,2,3\n4,"5,6\n', "a quote is not closed"),
+            ("after_quote", '1,2,3\n4,"5"5,6\n', "text after a closing quote"),
+            ("ragged", "1,2,3\n4,5\n", "rows of different lengths"),
+            ("longer", "1,2,3\n4,5,6,7\n", "rows of different lengths"),
+            ("empty_field", "1,2,3\n4,,6\n", "a number is missing"),
+            ("word", "1,2,3\n4,five,6\n", "a word in place of a number"),
+            ("formula", "1,2,3\n4,=1+4,6\n", "a formula in place of a number"),
+            ("date", "1,2,3\n4,2024-05-06,6\n", "a date in place of a number"),
+            ("overflow", "1,2,3\n4,1e999,6\n", "a number beyond every float"),
+            ("zero_byte", b"1,2,3\n4,5\0,6\n", "a zero byte"),
+            ("not_utf8", b"1,2,3\n4,\xff,6\n", "not UTF-8"),
+            ("utf16", "1,2,3\n4,5,6\n".encode("utf-16"), "UTF-16"),
+            ("png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01", "a picture"),
+            ("pickle", b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00K\x01.", "a pickle"),
+            ("header_alone", "a,b,c\n", "no rows"), ("comments_alone", "# a\n# b\n", "no rows"),
+            ("newlines", "\n" * million, "nothing but a million line ends"),
+            ("commas", ",,,\n,,,\n", "nothing but commas"),
+            ("spaces_10_mb", repeat(b" ", 10 * million // shrink), "nothing but spaces"),
+            ("labels_alone", "a\nb\nc\n", "labels without numbers"),
+            ("thousands_header", "1 000,2 000,3 000\n4,5,6\n", "a first row of damaged numbers"),
+            ("missing_header", "NA,NA,NA\n4,5,6\n", "a first row of missing values"),
+            ("missing_label", "NA,2,3\n4,5,6\n", "a missing value in the first column"),
+            ("word_label", "the,2,3\n4,5,6\n", "a word above numbers in the first column"),
+            ("hash_row", "##ing,2,3\nthe,5,6\n", "a row that could be a comment"),
+            ("hash_later", "1,2,3\n#4,5,6\n", "a comment that could be a row"),
+            ("counting", "0,1,2\n3,4,5\n", "a first row that could be a header"),
+            ("empty_row", "1,2,3\n,,\n4,5,6\n", "a row of missing values between others")):
+        folder.refused(f"csv/{name}.csv", content, why)
+    folder.either("csv/line_50_mb.csv", repeat(b"1,", 50 * million // shrink - 1),
+                  "one row of 25 million numbers: no room for its weights")
+    folder.either("csv/comment_50_mb.csv",
+                  joined(b"#", repeat(b"a", 50 * million // shrink), b"\n1,2,3\n4,5,6\n"),
+                  "a comment of 50 MB before the numbers")
+    folder.either("csv/carriage_returns.csv", "1,2,3\r4,5,6\r", "line ends of old Macs")
+    folder.either("csv/quoted_newline.csv", '"to\nken",1,2,3\nb,4,5,6\n',
+                  "a line end inside a label")
+    folder.valid("csv/valid.csv", '\ufeff# comment\r\n"a","b",c\r\n1,"2",3e0\r\n\r\n4.,5,+6',
+                 "a byte-order mark, quotes, Windows line ends, an empty line, no last line end")
