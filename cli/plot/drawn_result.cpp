@@ -20,7 +20,6 @@
 namespace attn::cli {
 namespace {
 
-using io::labels_in;
 using io::member;
 using nlohmann::json;
 
@@ -74,9 +73,9 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
     std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
     if (tokens.empty() && context_tokens.empty() && found.columns.size() == kv_len)
         context_tokens = found.columns;
-    if (tokens.empty()) tokens = labels_in(result.head(), "tokens").value_or(found.rows);
+    if (tokens.empty()) tokens = result.head().tokens.value_or(found.rows);
     if (context_tokens.empty())
-        context_tokens = labels_in(result.head(), "context_tokens").value_or(context_tokens);
+        context_tokens = result.head().context_tokens.value_or(context_tokens);
     const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
     // Without an array over queries, the rows are tokens.
     AxisLabels labels =
@@ -109,12 +108,6 @@ std::string origin_of(const json& config) {
     const std::string model =
         weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
-}
-
-const NamedArray* array_in(const io::Report& report, std::string_view name) {
-    const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
-                                    [&](const NamedArray& array) { return array.name == name; });
-    return found == report.arrays.end() ? nullptr : &*found;
 }
 
 /// The number of heads of an array, or 1 if it has no such axis.
@@ -156,7 +149,7 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
 }  // namespace
 
 std::optional<Plan> layout_plan(const io::ResultView& result) {
-    if (!has_layout(result.head())) return std::nullopt;
+    if (!result.head().has_layout()) return std::nullopt;
     const Request request = request_of_result(result.head(), result.place());
     Plan plan = plan_of_result(result.head(), request.settings, result.place());
     check_labels(request, plan, result.place());
@@ -168,15 +161,15 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     result.require_memory_for_all();
     io::Report report;
     io::MatrixLabels labels;
-    const bool has_head = !result.head().empty();
+    const io::ResultHead& head = result.head();
     for (const io::ArrayView& view : result.arrays()) {
         Array<double> values = result.read(view, workers, given.csv, &labels).values;
-        if (has_head) labels.rows.clear();  // the head has those of all arrays
+        if (head.tokens || head.context_tokens) labels.rows.clear();  // the head has those of all
         const std::vector<std::size_t> shape = values.shape();
         const auto id = find_array(view.name);
         const bool is_described = plan && id && plan->has(id->row());
         if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
-        const bool has_labels = !labels.rows.empty() || result.head().contains("tokens");
+        const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
         NamedArray array{
             view.name,
             {},
@@ -192,9 +185,8 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         report.arrays.push_back(std::move(array));
     }
     if (!labels.note.empty()) notes.push_back(std::move(labels.note));
-    const json mode = member(result.head(), "mode");
-    if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
-    report.title_end = origin_of(member(result.head(), "config"));
+    if (!head.mode.empty()) report.title_start = head.mode + "  ";
+    report.title_end = origin_of(*head.config);
     if (plan) report.first_query = plan->first_query;
     take_labels(report, result, plan, given, labels);
     return report;
@@ -208,7 +200,7 @@ LayerRules rules_of(const std::optional<Plan>& plan) {
 io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
                             const std::string& place) {
     const std::size_t first = report.first_query;
-    if (const NamedArray* mask = array_in(report, "mask")) {
+    if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);
         return [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
             return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {
