@@ -28,17 +28,13 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
                     "; expected one of them");
 }
 
-void require_weights(const ExplanationSource& source) {
-    const std::vector<NamedArray>& arrays = source.result.arrays;
-    const bool has_weights = std::any_of(arrays.begin(), arrays.end(), [](const NamedArray& array) {
-        return array.name == "attention_weights";
-    });
-    if (!has_weights)
+void require_weights(const Plan& plan, const io::ResultView& view) {
+    if (view.find("attention_weights") == nullptr)
         throw Error(
-            ErrorKind::input, source.file,
+            ErrorKind::input, view.place(),
             "has no attention_weights; expected a result with them, at best with --emit all");
-    if (source.plan.shown.average_heads)
-        throw Error(ErrorKind::input, source.file,
+    if (plan.shown.average_heads)
+        throw Error(ErrorKind::input, view.place(),
                     "has attention_weights averaged over the heads; expected each head's own, as "
                     "without --average-heads");
 }
@@ -88,10 +84,10 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
                          ? flags.settings.token
                          : std::optional<std::uint64_t>(token_labelled(token_label, request)),
                      request);
+        require_weights(source.plan, view);
         view.require_memory_for_all();
         for_dtype(source.plan.dtype,
                   [&]<class T>(T) { read_arrays<T>(source, view, query, workers); });
-        require_weights(source);
         source.plan.first_query = query;
         recompute(source);
         request.settings = source.plan.config;
