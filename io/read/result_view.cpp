@@ -70,6 +70,11 @@ bool holds_lines(const InputFile& file) {
 
 }  // namespace
 
+std::string schema_of(const InputFile& file) {
+    const json schema = head_member(file, "schema");
+    return schema.is_string() ? schema.get<std::string>() : std::string();
+}
+
 bool is_head_key(std::string_view key) {
     return std::find(head_keys.begin(), head_keys.end(), key) != head_keys.end();
 }

@@ -24,6 +24,9 @@ constexpr bool is_label_key(std::string_view key) {
     return key == label_keys[0] || key == label_keys[1];
 }
 
+/// The schema that a file states, or empty.
+std::string schema_of(const InputFile& file);
+
 /// Whether a result has a member of this name besides its arrays.
 bool is_head_key(std::string_view key);
 
