@@ -13,7 +13,6 @@
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
-#include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/write/row_text.hpp"
 
@@ -22,38 +21,6 @@ namespace {
 
 using io::member;
 using nlohmann::json;
-
-/// The array of attn with this name if it can be drawn, or nothing.
-std::optional<ArrayId> drawn_array(std::string_view name) {
-    const auto array = find_array(name);
-    return array && array->row().draw != Draw::no ? array : std::nullopt;
-}
-
-/// The last axes of an array with this name. Those of parameters are unknown, since parameters may
-/// be transposed.
-std::vector<std::string_view> last_axes_of(std::string_view name) {
-    const auto array = drawn_array(name);
-    if (!array || array->row().is_parameter()) return {"row", "column"};
-    std::vector<std::string_view> axes;
-    for (Axis axis : {array->row().axes[2], array->row().axes[3]})
-        if (axis != Axis::none) axes.push_back(axis_name(axis));
-    return axes;
-}
-
-/// The axes of a plain array of this rank: layer, batch and heads, then those of its name.
-AxisNames plain_axes(std::string_view name, std::size_t rank, bool has_labels) {
-    AxisNames axes = last_axes_of(name);
-    if (name == "array" && has_labels) axes[0] = "tokens";  // labels of a CSV file
-    if (rank < axes.size()) axes.resize(rank);
-    const std::size_t before = rank - axes.size();
-    const auto array = drawn_array(name);
-    const Axis heads = array ? array->row().axes[1] : Axis::heads;
-    const bool has_heads = heads != Axis::none && heads != Axis::heads_apart;
-    if (before > 1) axes.insert(axes.begin(), {"batch", "heads"});
-    if (before > 2) axes.insert(axes.begin(), "layer");
-    if (before == 1) axes.insert(axes.begin(), has_heads ? "heads" : "batch");
-    return axes;
-}
 
 /// The numbers of all queries and keys, by the layout or else by an array that has both axes.
 std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
@@ -170,18 +137,17 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         const bool is_described = plan && id && plan->has(id->row());
         if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
         const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
-        NamedArray array{
-            view.name,
-            {},
-            is_described ? plan->axes_of(*id) : plain_axes(view.name, shape.size(), has_labels)};
+        NamedArray array{view.name, {}, {}};
+        if (shape.size() == given.axes.size())
+            array.axes = given.axes;
+        else if (is_described)
+            array.axes = plan->axes_of(*id);
+        else
+            array.axes = plain_axes(view.name, shape, has_labels, given, labels);
         if (view.dtype == Dtype::float32)
             array.values = Array<float>(std::exchange(values, {}));
         else
             array.values = std::move(values);
-        if (shape.size() == given.axes.size())
-            array.axes = given.axes;
-        else
-            name_axes(array, given, labels);
         report.arrays.push_back(std::move(array));
     }
     if (!labels.note.empty()) notes.push_back(std::move(labels.note));
