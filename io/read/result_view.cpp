@@ -11,6 +11,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
 
 namespace attn::io {
 namespace {
@@ -204,11 +205,7 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
 
 ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style,
                                MatrixLabels* labels) const {
-    ArrayRules rules;
-    rules.dtype = Dtype::float64;
-    rules.nonfinite = rules.boolean = rules.null_is_nan = true;
-    rules.lowest_rank = 0;
-    rules.highest_rank = scope_ == Scope::named ? 4 : 5;
+    ArrayRules rules = ArrayRules::anything(scope_ == Scope::named ? 4 : 5);
     NumberArray numbers = read_by(array, rules, workers, style, labels);
     ViewedNumbers viewed{std::move(numbers.values), numbers.integers || numbers.boolean};
     // Text in a result has the dtype of its config.
@@ -231,23 +228,18 @@ std::vector<InputFile> open_results(const std::string& path) {
         results.push_back(std::move(file));
         return results;
     }
-    std::size_t number = 1;
-    for (std::string_view rest = file.source->text; !rest.empty(); ++number) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    for_each_line(*file.source, [&](Source line) {
         if (results.size() == max_results)
             throw Error(ErrorKind::input, file.name,
                         "holds more than " + std::to_string(max_results) +
                             " results; expected fewer, as head -n takes them");
-        Source source = source_of_line(file.name, line, number);
-        source.memory = file.source->memory;
-        results.push_back(input_file_of_line(std::move(source)));
+        line.memory = file.source->memory;
+        results.push_back(input_file_of_line(std::move(line)));
         results.back().array = file.array;
         if (results.back().document->find("error") != nullptr)
             throw Error(ErrorKind::input, results.back().place,
                         "a record that failed in its batch; expected a result on every line");
-    }
+    });
     return results;
 }
 
