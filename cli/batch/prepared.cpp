@@ -121,7 +121,7 @@ std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const 
     const io::JsonDocument& document = *line.document;
     if (request_.threads) runtime.pool.set_threads(*request_.threads);
     request_.document = line.source;
-    const Input input = input_of_line(request_, line);
+    const Input input{line, true, true};
     Operands operands = read_operands(request_, {.input = &input}, runtime.pool).operands;
     const OperandShapes shapes = shapes_of(operands);
     const auto planned = std::find_if(planned_.begin(), planned_.end(),

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdio>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,19 +37,6 @@ struct Row {
 
     bool equal() const { return difference && difference->outside == 0; }
 };
-
-using ArraysByName = std::unordered_map<std::string_view, const io::ArrayView*>;
-
-ArraysByName by_name(const io::ResultView& side) {
-    ArraysByName arrays;
-    for (const io::ArrayView& array : side.arrays()) arrays.emplace(array.name, &array);
-    return arrays;
-}
-
-const io::ArrayView* find_in(const ArraysByName& arrays, const std::string& name) {
-    const auto found = arrays.find(name);
-    return found == arrays.end() ? nullptr : found->second;
-}
 
 std::vector<std::size_t> without_leading_ones(const std::vector<std::size_t>& shape) {
     return {std::find_if(shape.begin(), shape.end(), [](std::size_t n) { return n != 1; }),
@@ -122,11 +108,10 @@ std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
     if ((a.is_one_array() || b.is_one_array()) && of_a == 1 && of_b == 1)
         return {{(a.is_one_array() ? b : a).arrays()[0].name, &a.arrays()[0], &b.arrays()[0]}};
     std::vector<Row> rows;
-    const ArraysByName names_a = by_name(a), names_b = by_name(b);
     for (const io::ArrayView& array : a.arrays())
-        rows.push_back({array.name, &array, find_in(names_b, array.name)});
+        rows.push_back({array.name, &array, b.find(array.name)});
     for (const io::ArrayView& array : b.arrays())
-        if (find_in(names_a, array.name) == nullptr) rows.push_back({array.name, nullptr, &array});
+        if (a.find(array.name) == nullptr) rows.push_back({array.name, nullptr, &array});
     return rows;
 }
 

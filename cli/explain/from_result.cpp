@@ -4,8 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/explain/recompute.hpp"
 #include "cli/explain/token_label.hpp"
 #include "cli/output/result_plan.hpp"
@@ -15,13 +13,6 @@
 
 namespace attn::cli {
 namespace {
-
-using nlohmann::json;
-
-std::optional<std::uint64_t> number_in_config(const json& head, const char* key) {
-    const json number = io::member(io::member(head, "config"), key);
-    return number.is_number_unsigned() ? std::optional(number.get<std::uint64_t>()) : std::nullopt;
-}
 
 /// The chosen query, or else one in the middle. Errors: kind usage if the result lacks it.
 std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_t> chosen,
@@ -37,17 +28,13 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
                     "; expected one of them");
 }
 
-void require_weights(const ExplanationSource& source) {
-    const std::vector<NamedArray>& arrays = source.result.arrays;
-    const bool has_weights = std::any_of(arrays.begin(), arrays.end(), [](const NamedArray& array) {
-        return array.name == "attention_weights";
-    });
-    if (!has_weights)
+void require_weights(const Plan& plan, const io::ResultView& view) {
+    if (view.find("attention_weights") == nullptr)
         throw Error(
-            ErrorKind::input, source.file,
+            ErrorKind::input, view.place(),
             "has no attention_weights; expected a result with them, at best with --emit all");
-    if (source.plan.shown.average_heads)
-        throw Error(ErrorKind::input, source.file,
+    if (plan.shown.average_heads)
+        throw Error(ErrorKind::input, view.place(),
                     "has attention_weights averaged over the heads; expected each head's own, as "
                     "without --average-heads");
 }
@@ -84,11 +71,11 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
     const io::ResultView view = io::ResultView::open(path, io::ResultView::Scope::whole);
     Request request = request_of_result(view.head(), view.place(), flags);
     request.input = path;
-    request.settings.token = number_in_config(view.head(), "token");
+    request.settings.token = view.head().number("token");
     ExplanationSource source{plan_of_result(view.head(), request.settings, view.place()), {}};
     check_labels(request, source.plan, view.place());
     source.file = view.place();
-    source.digits = number_in_config(view.head(), "precision");
+    source.digits = view.head().number("precision");
     source.has_one_query = request.settings.token.has_value();
     at_locations(request, [&] {
         const std::size_t query =
@@ -97,10 +84,10 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
                          ? flags.settings.token
                          : std::optional<std::uint64_t>(token_labelled(token_label, request)),
                      request);
+        require_weights(source.plan, view);
         view.require_memory_for_all();
         for_dtype(source.plan.dtype,
                   [&]<class T>(T) { read_arrays<T>(source, view, query, workers); });
-        require_weights(source);
         source.plan.first_query = query;
         recompute(source);
         request.settings = source.plan.config;

@@ -98,12 +98,7 @@ public:
     void step(ArrayId array, Tensor4<double>& values) override { take(array, values); }
 
 private:
-    const NamedArray* find(std::string_view name) const {
-        const auto found =
-            std::find_if(stored_.begin(), stored_.end(),
-                         [&](const NamedArray& array) { return array.name == name; });
-        return found == stored_.end() ? nullptr : &*found;
-    }
+    const NamedArray* find(std::string_view name) const { return array_named(name, stored_); }
 
     template <class T>
     const Array<T>* values_of(ArrayId array) const {

@@ -47,9 +47,7 @@ void require_same(double computed, double shown) {
 }  // namespace
 
 const NamedArray* TraceArrays::find(std::string_view name) const {
-    const auto found = std::find_if(arrays_.begin(), arrays_.end(),
-                                    [&](const NamedArray& array) { return array.name == name; });
-    return found == arrays_.end() ? nullptr : &*found;
+    return array_named(name, arrays_);
 }
 
 const NamedArray& TraceArrays::get(std::string_view name) const {

@@ -16,8 +16,8 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/read/csv.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
 
@@ -26,15 +26,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// An array of any rank that can be written, and any numbers.
-io::ArrayRules anything() {
-    io::ArrayRules rules;
-    rules.dtype = Dtype::float64;
-    rules.nonfinite = rules.boolean = rules.null_is_nan = true;
-    rules.lowest_rank = 0;
-    rules.highest_rank = 32;
-    return rules;
-}
+/// An array of any rank that a file may have.
+constexpr io::ArrayRules anything = io::ArrayRules::anything(32);
 
 /// An array in text, of which it takes `bytes`.
 io::StoredArray array_of_text(const std::string& name, const io::NumberArray& read,
@@ -216,7 +209,7 @@ private:
     void take_array(const io::JsonDocument& document, const io::JsonMember& member,
                     const std::string& name) {
         found_.arrays.push_back(array_of_text(
-            name, document.read_array(member, anything(), &workers_), member.end - member.begin));
+            name, document.read_array(member, anything, &workers_), member.end - member.begin));
     }
 
     /// The error in its keys. A record's mode is required for that.
@@ -243,40 +236,30 @@ private:
     /// One array; for CSV with its header and labels.
     void take_one(const io::InputFile& file) {
         found_.kind = "array";
-        io::NumberArray read;
-        if (file.format->name == "csv") {
-            io::LabelledMatrix matrix =
-                io::read_csv(*file.source, anything(), request_.csv, &workers_);
-            found_.note = io::left_out(matrix, *file.source, request_.csv);
-            found_.header = std::move(matrix.header);
-            found_.tokens = std::move(matrix.labels);
-            read = std::move(matrix.matrix);
-        } else {
-            read = io::read_one_array(file, anything(), &workers_);
-        }
+        io::MatrixLabels labels;
+        const io::NumberArray read =
+            io::read_one_array(file, anything, &workers_, request_.csv, &labels);
         found_.arrays.push_back(array_of_text("", read, file.source->text.size()));
+        found_.note = std::move(labels.note);
+        found_.header = std::move(labels.header);
+        found_.tokens = std::move(labels.rows);
     }
 
     /// Requests or results, one per line.
     void take_lines(const io::Source& source) {
         found_.kind = "lines";
         std::map<std::string, std::size_t> kinds;
-        std::size_t count = 0, number = 1;
+        std::size_t count = 0;
         nlohmann::json first_id, last_id;
-        for (std::size_t at = 0; at < source.text.size(); ++number) {
-            const std::size_t end = std::min(source.text.find('\n', at), source.text.size());
-            const std::string_view text = source.text.substr(at, end - at);
-            at = end + 1;
-            if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-            const io::Source line = io::source_of_line(source.name, text, number);
+        io::for_each_line(source, [&](const io::Source& line) {
             const io::JsonDocument document(line);
             if (document.is_array())
-                throw Error(ErrorKind::input, source.name + ":" + std::to_string(number),
+                throw Error(ErrorKind::input, source.name + ":" + std::to_string(line.first_line),
                             "a list among objects; expected one object a line");
             ++kinds[kind_of_object(document)];
             last_id = id_in(document);
             if (count++ == 0) first_id = last_id;
-        }
+        });
         found_.lines = std::make_shared<const ordered_json>(ordered_json{
             {"count", count}, {"kinds", kinds}, {"first_id", first_id}, {"last_id", last_id}});
     }
@@ -302,14 +285,6 @@ private:
 
 }  // namespace
 
-std::optional<std::uint64_t> elements_of(const io::StoredArray& array) {
-    std::uint64_t count = 1;
-    bool overflows = false;
-    for (std::size_t size : array.shape)
-        overflows |= __builtin_mul_overflow(count, std::uint64_t{size}, &count);
-    return overflows ? std::nullopt : std::optional(count);
-}
-
 Inspection inspect(const InspectRequest& request) {
     return Inspector(request).inspect();
 }
@@ -327,7 +302,7 @@ std::string inspection_json(const Inspection& found) {
     if (!found.context_tokens.empty()) document["context_tokens"] = found.context_tokens;
     document["arrays"] = ordered_json::array();
     for (const io::StoredArray& array : found.arrays) {
-        const std::optional<std::uint64_t> elements = elements_of(array);
+        const std::optional<std::uint64_t> elements = io::elements_of(array.shape);
         document["arrays"].push_back({{"name", array.name},
                                       {"shape", array.shape},
                                       {"dtype", array.type_name},

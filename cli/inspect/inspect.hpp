@@ -55,7 +55,4 @@ std::string inspection_page(const Inspection& found, std::size_t columns);
 void inspect_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
                    const std::string& prefix, std::optional<std::uint64_t> layer);
 
-/// Elements of an array; empty if they exceed 64 bits.
-std::optional<std::uint64_t> elements_of(const io::StoredArray& array);
-
 }  // namespace attn::cli

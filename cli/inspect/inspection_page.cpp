@@ -154,7 +154,7 @@ private:
             bytes += array.size;
             if (found_.model != nullptr && !wanted.contains(array.name)) continue;
             bytes_shown += array.size;
-            const std::optional<std::uint64_t> elements = elements_of(array);
+            const std::optional<std::uint64_t> elements = io::elements_of(array.shape);
             cells.push_back(
                 {array.name, shape_text(array.shape), io::one_line(io::shortened(array.type_name)),
                  elements ? std::to_string(*elements) : "-", std::to_string(array.size)});

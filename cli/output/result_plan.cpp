@@ -15,7 +15,6 @@
 #include "core/base/tensor.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "io/file/source.hpp"
-#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
@@ -120,11 +119,9 @@ void check_same(const json& found, const json& made, const std::string& name,
     }
 }
 
-const ModeRow& mode_in(const json& head, const std::string& location) {
-    const json mode = member(head, "mode");
-    const ModeRow* row =
-        mode.is_string() ? mode_named(mode.get_ref<const std::string&>()) : nullptr;
-    if (row == nullptr || !member(head, "config").is_object())
+const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
+    const ModeRow* row = mode_named(head.mode);
+    if (row == nullptr || !head.has_config())
         fail(location,
              "is not a result of attn, which has a mode and a config; expected one, or a mode "
              "before INPUT, as in attn explain self " +
@@ -134,17 +131,12 @@ const ModeRow& mode_in(const json& head, const std::string& location) {
 
 }  // namespace
 
-bool has_layout(const json& head) {
-    return head.is_object() && head.contains("layout");
-}
-
-Request request_of_result(const json& head, const std::string& location, Request flags) {
+Request request_of_result(const io::ResultHead& head, const std::string& location, Request flags) {
     RequestBuilder builder{std::move(flags)};
     Request& request = builder.request;
     const ModeRow& mode = mode_in(head, location);
     request.settings.mode = mode.mode;
-    const json config = member(head, "config");
-    for (const auto& [key, value] : config.items()) {
+    for (const auto& [key, value] : head.config->items()) {
         if (key == "mode" && value != mode.name)
             fail(location, "config.mode is " + io::shortened(value.dump()) + ", and mode is " +
                                std::string(mode.name) + "; expected the same");
@@ -161,14 +153,13 @@ Request request_of_result(const json& head, const std::string& location, Request
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
-    if (auto labels = io::labels_in(head, "tokens")) request.tokens = *std::move(labels);
-    if (auto labels = io::labels_in(head, "context_tokens"))
-        request.context_tokens = *std::move(labels);
+    if (head.tokens) request.tokens = *head.tokens;
+    if (head.context_tokens) request.context_tokens = *head.context_tokens;
     return std::move(builder.request);
 }
 
-Plan plan_of_result(const json& head, Settings settings, const std::string& location) {
-    const json layout = member(head, "layout");
+Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location) {
+    const json& layout = *head.layout;
     if (!layout.is_object())
         fail(location,
              "has no layout, which describes its arrays; expected a result of this version "
@@ -187,7 +178,7 @@ Plan plan_of_result(const json& head, Settings settings, const std::string& loca
                                error.where() + ": " + error.what());
         }
     }();
-    check_same(member(head, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes", location);
+    check_same(*head.shapes, json::parse(shapes_json(plan.shapes())), "shapes", location);
     check_same(layout, json::parse(layout_json(plan)), "layout", location);
     return plan;
 }

@@ -4,25 +4,21 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "cli/request/request.hpp"
 #include "core/plan/plan.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
-
-/// Whether the head of a file describes the layout of its arrays; otherwise they are plain arrays.
-bool has_layout(const nlohmann::json& head);
 
 /// `flags` with the mode, settings and labels of a result's head; precision and token of `flags`
 /// take precedence. `location` is the file in errors. Errors: kind input for a head that is not a
 /// result's.
-Request request_of_result(const nlohmann::json& head, const std::string& location,
+Request request_of_result(const io::ResultHead& head, const std::string& location,
                           Request flags = {});
 
 /// The plan of the result with this head and the settings of its config. Errors: kind input if the
 /// layout is malformed or differs from the plan.
-Plan plan_of_result(const nlohmann::json& head, Settings settings, const std::string& location);
+Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location);
 
 /// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

@@ -13,7 +13,6 @@
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
-#include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/plot/array_colors.hpp"
 #include "io/write/row_text.hpp"
@@ -21,41 +20,8 @@
 namespace attn::cli {
 namespace {
 
-using io::labels_in;
 using io::member;
 using nlohmann::json;
-
-/// The array of attn with this name if it can be drawn, or nothing.
-std::optional<ArrayId> drawn_array(std::string_view name) {
-    const auto array = find_array(name);
-    return array && io::colors_of(*array) != io::ArrayColors::none ? array : std::nullopt;
-}
-
-/// The last axes of an array with this name. Those of parameters are unknown, since parameters may
-/// be transposed.
-std::vector<std::string_view> last_axes_of(std::string_view name) {
-    const auto array = drawn_array(name);
-    if (!array || array->row().is_parameter()) return {"row", "column"};
-    std::vector<std::string_view> axes;
-    for (Axis axis : {array->row().axes[2], array->row().axes[3]})
-        if (axis != Axis::none) axes.push_back(axis_name(axis));
-    return axes;
-}
-
-/// The axes of a plain array of this rank: layer, batch and heads, then those of its name.
-AxisNames plain_axes(std::string_view name, std::size_t rank, bool has_labels) {
-    AxisNames axes = last_axes_of(name);
-    if (name == "array" && has_labels) axes[0] = "tokens";  // labels of a CSV file
-    if (rank < axes.size()) axes.resize(rank);
-    const std::size_t before = rank - axes.size();
-    const auto array = drawn_array(name);
-    const Axis heads = array ? array->row().axes[1] : Axis::heads;
-    const bool has_heads = heads != Axis::none && heads != Axis::heads_apart;
-    if (before > 1) axes.insert(axes.begin(), {"batch", "heads"});
-    if (before > 2) axes.insert(axes.begin(), "layer");
-    if (before == 1) axes.insert(axes.begin(), has_heads ? "heads" : "batch");
-    return axes;
-}
 
 /// The numbers of all queries and keys, by the layout or else by an array that has both axes.
 std::pair<std::size_t, std::size_t> lengths_of(const io::Report& report,
@@ -75,9 +41,9 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
     std::vector<std::string> tokens = given.tokens, context_tokens = given.context_tokens;
     if (tokens.empty() && context_tokens.empty() && found.columns.size() == kv_len)
         context_tokens = found.columns;
-    if (tokens.empty()) tokens = labels_in(result.head(), "tokens").value_or(found.rows);
+    if (tokens.empty()) tokens = result.head().tokens.value_or(found.rows);
     if (context_tokens.empty())
-        context_tokens = labels_in(result.head(), "context_tokens").value_or(context_tokens);
+        context_tokens = result.head().context_tokens.value_or(context_tokens);
     const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
     // Without an array over queries, the rows are tokens.
     AxisLabels labels =
@@ -110,12 +76,6 @@ std::string origin_of(const json& config) {
     const std::string model =
         weights.is_string() ? "  " + io::last_part(weights.get<std::string>()) : "";
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
-}
-
-const NamedArray* array_in(const io::Report& report, std::string_view name) {
-    const auto found = std::find_if(report.arrays.begin(), report.arrays.end(),
-                                    [&](const NamedArray& array) { return array.name == name; });
-    return found == report.arrays.end() ? nullptr : &*found;
 }
 
 /// The number of heads of an array, or 1 if it has no such axis.
@@ -157,7 +117,7 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
 }  // namespace
 
 std::optional<Plan> layout_plan(const io::ResultView& result) {
-    if (!has_layout(result.head())) return std::nullopt;
+    if (!result.head().has_layout()) return std::nullopt;
     const Request request = request_of_result(result.head(), result.place());
     Plan plan = plan_of_result(result.head(), request.settings, result.place());
     check_labels(request, plan, result.place());
@@ -169,33 +129,31 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     result.require_memory_for_all();
     io::Report report;
     io::MatrixLabels labels;
-    const bool has_head = !result.head().empty();
+    const io::ResultHead& head = result.head();
     for (const io::ArrayView& view : result.arrays()) {
         Array<double> values = result.read(view, workers, given.csv, &labels).values;
-        if (has_head) labels.rows.clear();  // the head has those of all arrays
+        if (head.tokens || head.context_tokens) labels.rows.clear();  // the head has those of all
         const std::vector<std::size_t> shape = values.shape();
         const auto id = find_array(view.name);
         const bool is_described = plan && id && plan->has(id->row());
         if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
-        const bool has_labels = !labels.rows.empty() || result.head().contains("tokens");
-        NamedArray array{
-            view.name,
-            {},
-            is_described ? plan->axes_of(*id) : plain_axes(view.name, shape.size(), has_labels)};
+        const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
+        NamedArray array{view.name, {}, {}};
+        if (shape.size() == given.axes.size())
+            array.axes = given.axes;
+        else if (is_described)
+            array.axes = plan->axes_of(*id);
+        else
+            array.axes = plain_axes(view.name, shape, has_labels, given, labels);
         if (view.dtype == Dtype::float32)
             array.values = Array<float>(std::exchange(values, {}));
         else
             array.values = std::move(values);
-        if (shape.size() == given.axes.size())
-            array.axes = given.axes;
-        else
-            name_axes(array, given, labels);
         report.arrays.push_back(std::move(array));
     }
     if (!labels.note.empty()) notes.push_back(std::move(labels.note));
-    const json mode = member(result.head(), "mode");
-    if (mode.is_string()) report.title_start = mode.get<std::string>() + "  ";
-    report.title_end = origin_of(member(result.head(), "config"));
+    if (!head.mode.empty()) report.title_start = head.mode + "  ";
+    report.title_end = origin_of(*head.config);
     if (plan) report.first_query = plan->first_query;
     take_labels(report, result, plan, given, labels);
     return report;
@@ -209,7 +167,7 @@ LayerRules rules_of(const std::optional<Plan>& plan) {
 io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
                             const std::string& place) {
     const std::size_t first = report.first_query;
-    if (const NamedArray* mask = array_in(report, "mask")) {
+    if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);
         return [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
             return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {

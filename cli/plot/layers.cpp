@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
@@ -17,8 +15,6 @@
 
 namespace attn::cli {
 namespace {
-
-using nlohmann::json;
 
 const char* type_of(const AnyArray& array) {
     return std::holds_alternative<Array<float>>(array)    ? "float32"
@@ -41,12 +37,9 @@ struct LayerNames {
     std::vector<std::string> numbers, ids, files, places;
 
     void add(const io::ResultView& result) {
-        const json number = io::member(io::member(result.head(), "config"), "layer"),
-                   id = io::member(result.head(), "id");
-        numbers.push_back(number.is_number() ? "layer " + number.dump() : "");
-        ids.push_back(id.is_string()   ? id.get<std::string>()
-                      : id.is_number() ? "id " + id.dump()
-                                       : "");
+        const auto number = result.head().number("layer");
+        numbers.push_back(number ? "layer " + std::to_string(*number) : "");
+        ids.push_back(result.head().id);
         files.push_back(io::last_part(result.place()));
         places.push_back(result.place());
     }
@@ -96,9 +89,8 @@ public:
         if (layer.title_start != all_.title_start) all_.title_start.clear();
         all_.title_end = common_parts(all_.title_end, layer.title_end);
         for (NamedArray& array : all_.arrays) {
-            const auto other = std::find_if(layer.arrays.begin(), layer.arrays.end(),
-                                            [&](const auto& a) { return a.name == array.name; });
-            if (other == layer.arrays.end())
+            const NamedArray* const other = array_named(array.name, layer.arrays);
+            if (other == nullptr)
                 fail(place, "no " + array.name, "one", "the same arrays, as by the same --emit");
             std::visit([&](auto& values) { put(array.name, values, other->values, place); },
                        array.values);

@@ -1,13 +1,13 @@
 #include "cli/plot/plain_array.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include "cli/request/field.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
-#include "io/write/row_text.hpp"
+#include "io/plot/array_colors.hpp"
 
 namespace attn::cli {
 namespace {
@@ -23,6 +23,23 @@ constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
                                    {"tokens", " token tokens "},
                                    {"row", " row rows "},
                                    {"column", " column columns "}};
+
+/// The array of attn with this name if it can be drawn, or nothing.
+std::optional<ArrayId> drawn_array(std::string_view name) {
+    const auto array = find_array(name);
+    return array && io::colors_of(*array) != io::ArrayColors::none ? array : std::nullopt;
+}
+
+/// The last axes of an array with this name. Those of parameters are unknown, since parameters may
+/// be transposed.
+std::vector<std::string_view> last_axes_of(std::string_view name) {
+    const auto array = drawn_array(name);
+    if (!array || array->row().is_parameter()) return {"row", "column"};
+    std::vector<std::string_view> axes;
+    for (Axis axis : {array->row().axes[2], array->row().axes[3]})
+        if (axis != Axis::none) axes.push_back(axis_name(axis));
+    return axes;
+}
 
 }  // namespace
 
@@ -48,11 +65,20 @@ AxisNames axes_named(const std::string& list) {
     return axes;
 }
 
-void name_axes(NamedArray& array, const Naming& given, const io::MatrixLabels& found) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
+AxisNames plain_axes(const std::string& name, const std::vector<std::size_t>& shape,
+                     bool has_labels, const Naming& given, const io::MatrixLabels& found) {
     const std::size_t rank = shape.size();
-    AxisNames& axes = array.axes;
-    if (rank < 2 || axes[rank - 1] != "column" || find_array(array.name)) return;
+    AxisNames axes = last_axes_of(name);
+    if (name == "array" && has_labels) axes[0] = "tokens";  // labels of a CSV file
+    if (rank < axes.size()) axes.resize(rank);
+    const std::size_t before = rank - axes.size();
+    const auto array = drawn_array(name);
+    const Axis heads = array ? array->row().axes[1] : Axis::heads;
+    const bool has_heads = heads != Axis::none && heads != Axis::heads_apart;
+    if (before > 1) axes.insert(axes.begin(), {"batch", "heads"});
+    if (before > 2) axes.insert(axes.begin(), "layer");
+    if (before == 1) axes.insert(axes.begin(), has_heads ? "heads" : "batch");
+    if (rank < 2 || axes[rank - 1] != "column" || find_array(name)) return axes;
     const std::size_t rows = shape[rank - 2], columns = shape[rank - 1],
                       labels = given.tokens.size(), key_labels = given.context_tokens.size();
     const bool has_labels_for_both =
@@ -63,6 +89,7 @@ void name_axes(NamedArray& array, const Naming& given, const io::MatrixLabels& f
     } else if (labels == rows) {
         axes[rank - 2] = "tokens";
     }
+    return axes;
 }
 
 }  // namespace attn::cli

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "io/read/input_file.hpp"
-#include "io/write/report.hpp"
 
 namespace attn::cli {
 
@@ -24,9 +23,11 @@ struct Naming {
 /// axes.
 AxisNames axes_named(const std::string& list);
 
-/// Names the last axes of an array that ends in "row" and "column": queries and keys if labels for
-/// both are given, or if a CSV file labels rows and columns alike; tokens if there is one for each
-/// row.
-void name_axes(NamedArray& array, const Naming& given, const io::MatrixLabels& found);
+/// The axes of an array that its file does not describe: layer, batch and heads, then those of
+/// attn's array of its name, else rows and columns. Rows and columns are queries and keys if labels
+/// for both are given, or if a CSV file labels them alike; rows are tokens if there is one for
+/// each. `has_labels`: the file labels the rows of its only array.
+AxisNames plain_axes(const std::string& name, const std::vector<std::size_t>& shape,
+                     bool has_labels, const Naming& given, const io::MatrixLabels& found);
 
 }  // namespace attn::cli

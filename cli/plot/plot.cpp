@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "cli/output/pictures.hpp"
-#include "cli/plot/heads.hpp"
 #include "cli/plot/layers.hpp"
 #include "core/base/error.hpp"
+#include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/write/row_text.hpp"
@@ -72,6 +72,51 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
         if (std::find(left.begin(), left.end(), array) == left.end())
             names += (names.empty() ? "" : ", ") + array->name;
     return names;
+}
+
+/// The index of the heads axis, or the rank if there is none.
+std::size_t axis_of_heads(const NamedArray& array) {
+    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), "heads") -
+                                    array.axes.begin());
+}
+
+/// 0 if there is no such axis.
+std::size_t number_of_heads(const NamedArray& array) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t axis = axis_of_heads(array);
+    return axis < shape.size() ? shape[axis] : 0;
+}
+
+/// Keeps these heads, in this order, in all arrays with as many heads as the `drawn` ones. Returns
+/// the arrays that can still be drawn. An array with fewer heads, such as keys that several heads
+/// share, cannot. Arrays keep their addresses. Errors: kind usage if no drawn array has heads, or
+/// not that many.
+std::vector<const NamedArray*> keep_heads(io::Report& report,
+                                          const std::vector<const NamedArray*>& drawn,
+                                          const std::vector<std::size_t>& heads) {
+    const auto widest = *std::max_element(
+        drawn.begin(), drawn.end(),
+        [](const auto* a, const auto* b) { return number_of_heads(*a) < number_of_heads(*b); });
+    const std::size_t count = number_of_heads(*widest);
+    for (std::size_t head : heads)
+        if (head >= count)
+            throw Error(
+                ErrorKind::usage, "--head " + std::to_string(head),
+                widest->name + (count == 0
+                                    ? " has no heads; expected an array that has some"
+                                    : " has " + std::to_string(count) + " heads; expected 0 to " +
+                                          std::to_string(count - 1)));
+    std::vector<const NamedArray*> left;
+    for (const NamedArray* array : drawn)
+        if (const std::size_t own = number_of_heads(*array); own == 0 || own == count)
+            left.push_back(array);
+    for (NamedArray& array : report.arrays)
+        if (number_of_heads(array) == count)
+            std::visit([&](auto& values) { values = picked(values, axis_of_heads(array), heads); },
+                       array.values);
+    report.head_labels.reserve(heads.size());
+    for (std::size_t head : heads) report.head_labels.push_back("head " + std::to_string(head));
+    return left;
 }
 
 }  // namespace

@@ -11,30 +11,33 @@
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
 
+bool holds(const io::InputFile& file, const char* name) {
+    return file.arrays ? file.arrays->find(name) != nullptr
+                       : file.holds_object() && file.document->find(name);
+}
+
 /// The error for an input of sdpa that is not a request. One matrix is not enough, but a layer's
 /// result may have all three operands.
-std::string about_operator_input(const Request& request, const Input& opened) {
-    const io::InputFile& input = opened.file;
-    const auto holds = [&](const char* name) {
-        return input.arrays ? input.arrays->find(name) != nullptr
-                            : input.holds_object() && input.document->find(name);
-    };
-    const std::string file = input.name == "<stdin>" ? "FILE" : input.name;
+std::string about_operator_input(const Input& opened) {
+    const std::string file = opened.file.name == "<stdin>" ? "FILE" : opened.file.name;
     std::string flags;
     std::size_t found = 0;
     for (const auto& [flag, names] : {std::pair(" --query ", std::array{"queries", "queries"}),
                                       {" --key ", {"present_key", "keys"}},
                                       {" --value ", {"present_value", "values"}}}) {
-        const auto name = std::find_if(names.begin(), names.end(), holds);
+        const auto name = std::find_if(names.begin(), names.end(), [&](const char* array) {
+            return holds(opened.file, array);
+        });
         if (name == names.end()) continue;
         flags += flag + file + ":" + *name;
         ++found;
     }
-    if (request.document && opened.arrays.members.contains("inputs"))
+    if (opened.member("inputs") != nullptr)
         return "a matrix of inputs; sdpa has no projections, expected query, key and value";
     if (found == 3) return "a layer's result, no request; expected" + flags;
     return "one matrix, and sdpa takes three; expected --query, --key and --value, or a request "
@@ -54,43 +57,53 @@ bool reads_input(const Request& request) {
     return !request.input.empty() || !request.names_input();
 }
 
-/// Uses a result of attn in a binary format: its context vectors become the inputs of this layer.
-void take_result(RequestBuilder& builder, Input& input) {
-    const io::ArrayFile& file = *input.file.arrays;
-    if (file.metadata == nullptr) return;
-    const nlohmann::json& head = *file.metadata;
-    if (!head.contains("schema") || head["schema"] != schemas::result) return;
-    if (file.find("context_vectors") != nullptr) input.file.array = "context_vectors";
-    builder.request.is_next_layer = true;
-    input.arrays.has_own_inputs = file.find("inputs") != nullptr;
-    if (!head.contains("tokens")) return;
-    builder.apply_tokens(head["tokens"], file.name);
-    input.arrays.one_row_of_many = file.config().contains("token");
+/// Whether a file, rather than an array that its path names, is a result of attn.
+bool is_result(const io::InputFile& file) {
+    return file.array.empty() && io::schema_of(file) == schemas::result;
+}
+
+/// Uses a result of attn: its context vectors become the inputs of this layer. Their labels come
+/// with them, instead of a batch's own.
+void take_result(Request& request, Input& input) {
+    io::InputFile& file = input.file;
+    if (!holds(file, "context_vectors"))
+        throw Error(ErrorKind::input, file.place,
+                    "a result without context_vectors; expected it among its arrays (--emit)");
+    file.array = "context_vectors";
+    if (io::ResultHead(file).tokens && !request.keeps_flag("tokens")) {
+        request.locations.erase("tokens");
+        request.tokens.clear();
+    }
+    request.is_next_layer = true;
+    input.has_own_inputs = holds(file, "inputs");
 }
 
 /// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.
 void take_arrays(RequestBuilder& builder, Input& input) {
     const io::InputFile& file = input.file;
-    const Request& request = builder.request;
+    Request& request = builder.request;
+    const bool is_earlier = is_result(file);
     if (!request.has_mode)
         throw Error(ErrorKind::usage, file.place,
-                    "no mode; a matrix requires --mode, one of " + listed_modes());
+                    std::string("no mode; ") + (is_earlier ? "the next layer" : "a matrix") +
+                        " requires --mode, one of " + listed_modes());
     builder.apply_deferred();
-    if (request.of_batch) check_defaults(request);
+    check_defaults(request);
+    if (is_earlier && file.document)
+        if (const io::JsonMember* id = file.document->find("id"))
+            apply_id(builder, *file.document, *id);
     const ModeRow& mode = row_of(request.settings.mode);
-    auto& locations = builder.request.locations;
     if (mode.projects || !file.arrays) {
-        locations["inputs"] = file.place;
-        if (file.arrays && file.array.empty()) take_result(builder, input);
+        request.locations["inputs"] = file.place;
+        if (mode.projects && is_earlier) take_result(request, input);
         return;
     }
     for (const io::StoredArray& array : file.arrays->arrays)
         if (is_operand(array.name, mode.mode) && !request.has(array.name)) {
-            locations[array.name] = array.place();
-            input.stored_operands[array.name] = &array;
+            request.locations[array.name] = array.place();
+            input.holds_operands = true;
         }
-    const bool holds_query = input.stored_operands.contains("query") || request.has("query");
-    if (input.stored_operands.empty() || !holds_query) locations["inputs"] = file.place;
+    if (!input.holds_operands || !request.has("query")) request.locations["inputs"] = file.place;
 }
 
 }  // namespace
@@ -99,33 +112,36 @@ bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMemb
     return document.holds_array(member) && (member.key == "inputs" || is_operand(member.key, mode));
 }
 
-Input input_of_line(const Request& request, io::InputFile line) {
-    Input input{std::move(line), {}, {}, true};
-    const io::JsonDocument& document = *input.file.document;
-    for (const io::JsonMember& member : document.members())
-        if (is_array_of(request.settings.mode, document, member))
-            input.arrays.members[member.key] = &member;
-    return input;
+const io::JsonMember* Input::member(const std::string& key) const {
+    const io::JsonMember* const found =
+        holds_operands && file.document ? file.document->find(key) : nullptr;
+    const bool is_there = found != nullptr && (file.document->holds_array(*found) ||
+                                               file.document->holds_object(*found));
+    return is_there ? found : nullptr;
+}
+
+const io::StoredArray* Input::stored(const std::string& key) const {
+    return holds_operands && file.arrays ? file.arrays->find(key) : nullptr;
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
     check_standard_input(flags);
     std::optional<Input> input;
     if (line)
-        input = Input{std::move(*line), {}, {}, true};
+        input = Input{std::move(*line), true};
     else if (reads_input(flags))
         input = Input{io::open_input_file(flags.input.empty() ? "-" : flags.input,
-                                          flags.input_format, flags.access),
-                      {},
-                      {},
-                      false};
+                                          flags.input_format, flags.access)};
     RequestBuilder builder{flags};
-    if (input && input->file.holds_object() && input->file.array.empty()) {
-        builder.request.document = input->file.source;
-        input->arrays =
-            apply_document(builder, *input->file.document, input->file.place, is_operand);
-    } else if (input) {
-        take_arrays(builder, *input);
+    if (input) {
+        const io::InputFile& file = input->file;
+        const bool is_document = file.holds_object() && file.array.empty();
+        if (is_document) builder.request.document = file.source;
+        input->holds_operands = is_document && !is_result(file);
+        if (input->holds_operands)
+            apply_document(builder, *file.document, file.place, is_operand);
+        else
+            take_arrays(builder, *input);
     }
     builder.apply_environment();
     return {std::move(builder.request), std::move(input)};
@@ -144,7 +160,7 @@ void check_sources(const RequestWithInput& asked) {
     }
     if (!mode.projects && request.has("inputs"))
         throw Error(ErrorKind::usage, location_of(request, "inputs"),
-                    about_operator_input(request, *asked.input));
+                    about_operator_input(*asked.input));
     const bool reads_tokens = reads_input(request) || mode.context;
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)

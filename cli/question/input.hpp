@@ -1,8 +1,6 @@
 // INPUT: its file, the settings that it adds to the request, and checks for conflicting sources.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -16,10 +14,14 @@ namespace attn::cli {
 /// INPUT, or a line of a batch instead.
 struct Input {
     io::InputFile file;
-    DocumentArrays arrays;  ///< of a request or a result in JSON
-    /// Operands in a binary file, by key.
-    std::map<std::string, const io::StoredArray*, std::less<>> stored_operands;
     bool is_line = false;
+    bool holds_operands = false;  ///< a request's arrays, or a binary file of the operator's
+    bool has_own_inputs = false;  ///< a result that also has the inputs it was computed from
+
+    /// The array of an operand, or of the weights, in a request's document; or null.
+    const io::JsonMember* member(const std::string& key) const;
+    /// The array of an operand in a binary file, or null.
+    const io::StoredArray* stored(const std::string& key) const;
 };
 
 /// A request with the settings of its INPUT. Its arrays are not read yet.
@@ -31,9 +33,6 @@ struct RequestWithInput {
 /// Opens INPUT, or uses `line` instead, and adds its settings unless a flag has set them. Errors:
 /// kinds usage, input and io.
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line = {});
-
-/// The input of a batch line that adds no settings to the request.
-Input input_of_line(const Request& request, io::InputFile line);
 
 /// Whether a member of a request is an array of its question.
 bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member);

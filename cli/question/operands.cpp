@@ -54,18 +54,6 @@ private:
     /// A record of a batch may specify the mode.
     const ModeRow& mode() const { return row_of(request_.settings.mode); }
 
-    const io::JsonMember* member(std::string_view key) const {
-        if (input_ == nullptr) return nullptr;
-        const auto found = input_->arrays.members.find(key);
-        return found == input_->arrays.members.end() ? nullptr : found->second;
-    }
-
-    const io::StoredArray* stored(std::string_view key) const {
-        if (input_ == nullptr) return nullptr;
-        const auto found = input_->stored_operands.find(key);
-        return found == input_->stored_operands.end() ? nullptr : found->second;
-    }
-
     void add_notes(std::vector<std::string> notes) {
         for (std::string& note : notes) read_.notes.push_back(std::move(note));
     }
@@ -85,7 +73,7 @@ private:
     }
 
     void read_inputs() {
-        const io::JsonMember* const inputs = member("inputs");
+        const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
         if (request_.example || request_.text) {
             TextInput text = read_text(request_);
             operands_.inputs = std::move(text.inputs);
@@ -142,8 +130,10 @@ private:
     }
 
     void read_operand(const OperandSpec& rule) {
-        const io::JsonMember* const inline_array = member(rule.key);
-        const io::StoredArray* const in_file = stored(rule.key);
+        const io::JsonMember* const inline_array =
+            input_ != nullptr ? input_->member(rule.key) : nullptr;
+        const io::StoredArray* const in_file =
+            input_ != nullptr ? input_->stored(rule.key) : nullptr;
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
         if (!is_there && !rule.required) return;
@@ -231,10 +221,6 @@ private:
                                     !has_context_tokens && tokens.size() == keys;
         if (names_new_keys) read_.context_tokens = tokens;
         if (!request_.has("tokens") || tokens.size() == queries) return;
-        if (input_ != nullptr && input_->arrays.one_row_of_many) {
-            read_.tokens.emplace();
-            return;
-        }
         // In sdpa they may name the keys.
         if (!is_operator || tokens.size() != keys)
             check_count("tokens", tokens, is_operator ? keys : queries);

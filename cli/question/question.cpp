@@ -64,9 +64,9 @@ private:
             const std::string path = path_of(request(), input, "weights");
             asked_.request.operand_files["weights"] = path;
             model_ = std::make_unique<ModelSource>(request(), runtime_.models, path);
-        } else if (input != nullptr && input->arrays.members.contains("weights")) {
-            const io::JsonDocument weights(*input->file.source,
-                                           *input->arrays.members.at("weights"));
+        } else if (const io::JsonMember* member =
+                       input != nullptr ? input->member("weights") : nullptr) {
+            const io::JsonDocument weights(*input->file.source, *member);
             model_ = std::make_unique<ModelSource>(
                 request(), runtime_.models,
                 io::arrays_of(weights, location_of(request(), "weights")));
@@ -81,7 +81,7 @@ private:
     }
 
     Question finish(ReadOperands read) {
-        if (asked_.input && asked_.input->arrays.has_own_inputs)
+        if (asked_.input && asked_.input->has_own_inputs)
             read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
         Question question{std::move(asked_.request), std::move(read.operands),
                           std::move(read.notes)};

@@ -21,74 +21,40 @@ public:
                    const std::string& place, IsOperand is_operand)
         : builder_(builder), document_(document), place_(place), is_operand_(is_operand) {}
 
-    DocumentArrays read() {
-        const io::JsonMember* schema = document_.find("schema");
-        if (schema == nullptr)
-            read_request();
-        else if (document_.read_value(*schema) == schemas::result)
-            read_result();
-        else
+    void read() {
+        if (const io::JsonMember* schema = document_.find("schema"))
             throw Error(ErrorKind::input, document_.place(*schema),
                         "unknown schema; expected \"" + std::string(schemas::result) + "\"");
-        return std::move(arrays_);
-    }
-
-private:
-    const Request& request() const { return builder_.request; }
-
-    void take_id(const io::JsonMember& member) {
-        std::string id = id_in(document_, member);
-        if (!id.empty()) builder_.request.id = std::move(id);
-    }
-
-    void read_request() {
         if (document_.find("error") != nullptr)
             throw Error(ErrorKind::input, place_,
                         "a record that failed in an earlier batch; expected a request or a result");
         // First, so that no other key is rejected because of the wrong mode.
         if (const io::JsonMember* mode = document_.find("mode")) take_mode(*mode);
         check_mode();
-        for (const io::JsonMember& member : document_.members()) {
-            const bool is_operand = is_operand_(member.key, request().settings.mode);
-            const bool is_weights = member.key == "weights" && document_.holds_object(member);
-            if (member.key == "mode") continue;
-            if (request().no_files) refuse_file(member);
-            if (member.key == "inputs") {
-                store_inputs(member);
-            } else if (member.key == "id") {
-                take_id(member);
-            } else if (member.key == "tokens") {
-                builder_.apply_tokens(document_.read_value(member), document_.place(member));
-            } else if (is_weights || (is_operand && document_.holds_array(member))) {
-                if (request().keeps_flag(member.key)) continue;
-                builder_.request.operand_files.erase(member.key);
-                builder_.request.locations[member.key] = Location(member.begin);
-                arrays_.members[member.key] = &member;
-            } else {
-                builder_.apply_key(member.key, document_.read_value(member),
-                                   Location(member.key_offset, document_.text(member)));
-            }
-        }
+        for (const io::JsonMember& member : document_.members()) take_member(member);
     }
 
-    /// The context vectors of an earlier layer are the inputs of this one.
-    void read_result() {
-        check_mode();
-        if (const io::JsonMember* id = document_.find("id")) take_id(*id);
-        const io::JsonMember* vectors = document_.find("context_vectors");
-        builder_.request.locations["inputs"] = place_;
-        if (!row_of(request().settings.mode).projects) return;  // takes no inputs
-        if (vectors == nullptr)
-            throw Error(ErrorKind::input, place_,
-                        "a result without context_vectors; expected it among its arrays (--emit)");
-        arrays_.members["inputs"] = vectors;
-        builder_.request.is_next_layer = true;
-        arrays_.has_own_inputs = document_.find("inputs") != nullptr;
-        if (const io::JsonMember* tokens = document_.find("tokens")) {
-            builder_.apply_tokens(document_.read_value(*tokens), document_.place(*tokens));
-            const io::JsonMember* config = document_.find("config");
-            arrays_.one_row_of_many =
-                config != nullptr && document_.read_value(*config).contains("token");
+private:
+    const Request& request() const { return builder_.request; }
+
+    void take_member(const io::JsonMember& member) {
+        if (member.key == "mode") return;
+        const bool is_operand = is_operand_(member.key, request().settings.mode);
+        const bool is_weights = member.key == "weights" && document_.holds_object(member);
+        if (request().no_files) refuse_file(member);
+        if (member.key == "inputs") {
+            store_inputs(member);
+        } else if (member.key == "id") {
+            apply_id(builder_, document_, member);
+        } else if (member.key == "tokens") {
+            builder_.apply_tokens(document_.read_value(member), document_.place(member));
+        } else if (is_weights || (is_operand && document_.holds_array(member))) {
+            if (request().keeps_flag(member.key)) return;
+            builder_.request.operand_files.erase(member.key);
+            builder_.request.locations[member.key] = Location(member.begin);
+        } else {
+            builder_.apply_key(member.key, document_.read_value(member),
+                               Location(member.key_offset, document_.text(member)));
         }
     }
 
@@ -129,10 +95,7 @@ private:
     /// Stores a matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
         builder_.request.locations["inputs"] = Location(member.begin);
-        if (document_.holds_array(member)) {
-            arrays_.members["inputs"] = &member;
-            return;
-        }
+        if (document_.holds_array(member)) return;
         const json value = document_.read_value(member);
         const std::string path = value.is_string() ? value.get<std::string>() : "";
         if (path.empty() || path.find('\0') != std::string::npos)
@@ -146,14 +109,19 @@ private:
     const io::JsonDocument& document_;
     const std::string& place_;
     IsOperand is_operand_;
-    DocumentArrays arrays_;
 };
 
 }  // namespace
 
-DocumentArrays apply_document(RequestBuilder& builder, const io::JsonDocument& document,
-                              const std::string& place, IsOperand is_operand) {
-    return DocumentReader(builder, document, place, is_operand).read();
+void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
+                    const std::string& place, IsOperand is_operand) {
+    DocumentReader(builder, document, place, is_operand).read();
+}
+
+void apply_id(RequestBuilder& builder, const io::JsonDocument& document,
+              const io::JsonMember& member) {
+    std::string id = id_in(document, member);
+    if (!id.empty()) builder.request.id = std::move(id);
 }
 
 std::string id_in(const io::JsonDocument& document, const io::JsonMember& member) {

@@ -1,9 +1,11 @@
 // Arrays with a name and named axes, complete or computed while they are read.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,6 +33,13 @@ struct NamedArray {
     std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
     std::optional<AnyStream> stream{};   ///< instead of values, if not null
 };
+
+/// The first array with this name, or null.
+inline const NamedArray* array_named(std::string_view name, std::span<const NamedArray> arrays) {
+    const auto found = std::find_if(arrays.begin(), arrays.end(),
+                                    [&](const NamedArray& array) { return array.name == name; });
+    return found == arrays.end() ? nullptr : &*found;
+}
 
 /// Passes the elements on in pieces in row-major order, each an Array of their type: all values, or
 /// the rows of the stream, which it consumes.

@@ -142,6 +142,14 @@ private:
 
 }  // namespace
 
+std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape) {
+    std::uint64_t count = 1;
+    bool overflows = false;
+    for (std::size_t size : shape)
+        overflows |= __builtin_mul_overflow(count, std::uint64_t{size}, &count);
+    return overflows ? std::nullopt : std::optional(count);
+}
+
 std::size_t StoredArray::elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }

@@ -23,6 +23,9 @@
 
 namespace attn::io {
 
+/// The number of elements of an array; empty if it exceeds 64 bits, as a header may claim.
+std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape);
+
 /// An array in a file, not read yet.
 struct StoredArray {
     std::string name;  ///< empty in npy

@@ -32,7 +32,7 @@ public:
     void add(const CsvLine& record) {
         const std::size_t first = labelled_ ? 1 : 0;
         if (record.fields.size() != fields_)
-            throw Error(ErrorKind::input, source_.name + ":" + std::to_string(record.line),
+            throw Error(ErrorKind::input, line_place(source_, record.line),
                         count_text(record.fields.size() - first, "value") + "; expected " +
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
@@ -73,7 +73,7 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
                 const Source& source) {
     const std::vector<std::size_t>& shape = comment.shape;
     const auto fail = [&](const std::string& message) {
-        throw Error(ErrorKind::input, source.name + ":" + std::to_string(comment.line),
+        throw Error(ErrorKind::input, line_place(source, comment.line),
                     "shape " + shape_text(shape) + message);
     };
     if (shape.size() < rules.lowest_rank || shape.size() > rules.highest_rank)
@@ -93,9 +93,7 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
 void check_hash_line(const CsvLine& line, const CsvLine& first_row, bool labelled,
                      const Source& source, const CsvStyle& style) {
     if (style.comments || !line.begins_with_hash()) return;
-    const bool fits = line.fields.size() == first_row.fields.size() &&
-                      std::all_of(line.fields.begin() + 1, line.fields.end(),
-                                  [](const Field& f) { return cell_of(f) == Cell::number; });
+    const bool fits = fits_below_label(line, first_row);
     if (!labelled || !fits) refuse_hash_line(line, fits, source, style);
 }
 

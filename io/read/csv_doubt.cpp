@@ -23,10 +23,6 @@ CellCounts::CellCounts(const CsvLine& line, std::size_t first, char separator) {
     }
 }
 
-std::string line_place(const Source& source, std::size_t line) {
-    return source.name + ":" + std::to_string(line);
-}
-
 std::string not_a_number(const Field& field) {
     return "found '" + shortened(field.text) + "'; expected a number" +
            (has_decimal_comma(field.text) ? " with a decimal point, not a comma" : "");

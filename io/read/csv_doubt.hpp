@@ -29,9 +29,6 @@ struct CellCounts {
     bool are_numbers() const { return words + marks + others == 0; }
 };
 
-/// "f.csv:3".
-std::string line_place(const Source& source, std::size_t line);
-
 /// "found 'abc'; expected a number".
 std::string not_a_number(const Field& field);
 

@@ -1,11 +1,11 @@
-#include "io/read/csv_header.hpp"
-
+// Whether the first line of CSV text is a header.
 #include <algorithm>
 #include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
 #include "io/read/csv_doubt.hpp"
+#include "io/read/csv_layout.hpp"
 
 namespace attn::io {
 namespace {

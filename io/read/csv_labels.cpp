@@ -40,13 +40,6 @@ bool is_number(const Field& field) {
     return !field.quoted && cell_of(field) == Cell::number;
 }
 
-/// Whether it is a row if its first field is a label; otherwise it is an error in any case.
-bool fits(const CsvLine& line, const CsvLine& first_row) {
-    return line.fields.size() == first_row.fields.size() &&
-           std::all_of(line.fields.begin() + 1, line.fields.end(),
-                       [](const Field& field) { return cell_of(field) == Cell::number; });
-}
-
 /// A first line of words is also a header if it is the only one and numbers follow.
 [[noreturn]] void refuse_column(const FirstColumn& column, const CsvLayout& layout,
                                 const Source& source, const CsvStyle& style) {
@@ -73,16 +66,23 @@ bool fits(const CsvLine& line, const CsvLine& first_row) {
 
 }  // namespace
 
+bool fits_below_label(const CsvLine& line, const CsvLine& first_row) {
+    return line.fields.size() == first_row.fields.size() &&
+           std::all_of(line.fields.begin() + 1, line.fields.end(),
+                       [](const Field& field) { return cell_of(field) == Cell::number; });
+}
+
 bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& source,
                 const CsvStyle& style) {
     if (layout.labelled) return *layout.labelled;
     FirstColumn column;
-    if (is_number(layout.row.fields[0]) || fits(layout.row, layout.row))
+    if (is_number(layout.row.fields[0]) || fits_below_label(layout.row, layout.row))
         column.add(layout.row, rows.separator());
     for (CsvLine record; rows.next(record);) {
         // Whether a line that begins with '#' is a row depends on the others.
         const bool may_be_comment = !style.comments && record.begins_with_hash();
-        if (!may_be_comment && (is_number(record.fields[0]) || fits(record, layout.row)))
+        if (!may_be_comment &&
+            (is_number(record.fields[0]) || fits_below_label(record, layout.row)))
             column.add(record, rows.separator());
     }
     if (column.numbers.count != 0) {

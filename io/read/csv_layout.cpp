@@ -7,7 +7,6 @@
 
 #include "core/base/error.hpp"
 #include "io/read/csv_doubt.hpp"
-#include "io/read/csv_header.hpp"
 
 namespace attn::io {
 namespace {

@@ -20,6 +20,14 @@ struct CsvLayout {
 /// input if the text is ambiguous, or there is no row.
 CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyle& style);
 
+/// Whether the first line is a header, by the rules of csv.hpp for text, ignoring `style.header`;
+/// `rest` continues after the line. Errors: kind input if the text is ambiguous.
+bool looks_like_header(const CsvLine& line, const CsvLineReader& rest, const Source& source,
+                       const CsvStyle& style);
+
+/// Whether a line is a row if its first field is a label; otherwise it is an error in any case.
+bool fits_below_label(const CsvLine& line, const CsvLine& first_row);
+
 /// Whether the first column holds labels, by all of its fields; `rows` continues after the first
 /// row and is read to the end. Errors: kind input if the text is ambiguous.
 bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& source,

@@ -51,6 +51,10 @@ std::vector<std::size_t> whole_numbers(std::string_view text) {
 
 }  // namespace
 
+std::string line_place(const Source& source, std::size_t line) {
+    return source.name + ":" + std::to_string(line);
+}
+
 CsvLineReader::CsvLineReader(const Source& source, std::optional<bool> comments, char separator)
     : source_(source), text_(source.text), comments_(comments),
       separator_(separator != '\0' ? separator : find_separator()) {
@@ -68,7 +72,7 @@ bool CsvLineReader::next(CsvLine& line) {
         line.offset = at_;
         do {
             if (line.fields.size() == max_fields)
-                throw Error(ErrorKind::input, source_.name + ":" + std::to_string(line_),
+                throw Error(ErrorKind::input, line_place(source_, line_),
                             "more than " + std::to_string(max_fields) +
                                 " fields on one line; expected fewer, or another format");
             line.fields.push_back(read_field());
@@ -77,7 +81,7 @@ bool CsvLineReader::next(CsvLine& line) {
         if (is_empty(line) && empty_line_ == 0) empty_line_ = line.line;
     } while (is_empty(line));  // spreadsheets end with rows of separators
     if (!before_first_ && empty_line_ != 0)
-        throw Error(ErrorKind::input, source_.name + ":" + std::to_string(empty_line_),
+        throw Error(ErrorKind::input, line_place(source_, empty_line_),
                     "a row of empty fields between others; expected numbers, or no such line");
     line.after_blank = !before_first_ && after_blank_;
     before_first_ = after_blank_ = false;
@@ -138,7 +142,7 @@ void CsvLineReader::read_shape(std::string_view comment) {
     comment.remove_prefix(std::string_view("shape").size());
     comment.remove_prefix(std::min(comment.find_first_not_of(" \t"), comment.size()));
     if (!comment.starts_with(':')) return;
-    const std::string place = source_.name + ":" + std::to_string(line_);
+    const std::string place = line_place(source_, line_);
     if (shape_.line != 0)
         throw Error(ErrorKind::input, place,
                     "a second shape; expected one, as in line " + std::to_string(shape_.line));

@@ -25,6 +25,9 @@ struct CsvLine {
     bool begins_with_hash() const { return !fields[0].quoted && fields[0].text.starts_with('#'); }
 };
 
+/// "f.csv:3".
+std::string line_place(const Source& source, std::size_t line);
+
 /// The shape in a comment `# shape: 2, 6, 3`.
 struct ShapeComment {
     std::vector<std::size_t> shape;  // empty if there is none

@@ -51,6 +51,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 /// Labels of a matrix: one per row, one per column; or empty.
 struct MatrixLabels {
     std::vector<std::string> rows, columns;
+    std::vector<std::string> header = {};  ///< of CSV: the fields of its header line
     std::string note = {};  ///< of CSV: the line and column that are not data, or empty
 };
 

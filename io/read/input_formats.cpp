@@ -97,27 +97,23 @@ const StoredArray& the_array(const InputFile& file) {
 
 NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
     const JsonDocument& document = *file.document;
+    const JsonMember* member = file.array.empty() ? nullptr : document.find(file.array);
+    if (member != nullptr && document.holds_array(*member))
+        return document.read_array(*member, rules, workers);
     std::string list;
-    for (const JsonMember& member : document.members())
-        if (document.holds_array(member) && !is_label_key(member.key))
-            list += (list.empty() ? "" : ", ") + shortened(member.key);
+    for (const JsonMember& other : document.members())
+        if (document.holds_array(other) && !is_label_key(other.key))
+            list += (list.empty() ? "" : ", ") + shortened(other.key);
     constexpr std::size_t max_names_length = 400;
     list = shortened(list, max_names_length);
-    if (file.array.empty()) {
-        if (list.empty())
-            throw Error(ErrorKind::input, file.name,
-                        "an object without arrays; expected a matrix [[...], ...]");
-        throw Error(ErrorKind::input, file.name,
-                    "an object that holds " + list +
-                        "; expected a matrix [[...], ...], or one of " + "them, named as in " +
-                        file.name + ":NAME");
-    }
-    const JsonMember* member = document.find(file.array);
-    if (member == nullptr || !document.holds_array(*member))
-        throw Error(ErrorKind::input, file.name,
-                    "has no array \"" + shortened(file.array) + "\"; there are " +
-                        (list.empty() ? "none" : list));
-    return document.read_array(*member, rules, workers);
+    throw Error(ErrorKind::input, file.name,
+                !file.array.empty() ? "has no array \"" + shortened(file.array) + "\"; there are " +
+                                          (list.empty() ? "none" : list)
+                : list.empty()
+                    ? "an object without arrays; expected a matrix [[...], ...]"
+                    : "an object that holds " + list +
+                          "; expected a matrix [[...], ...], or one of them, named as in " +
+                          file.name + ":NAME");
 }
 
 }  // namespace
@@ -209,6 +205,7 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
         labels->note = left_out(read, *file.source, style);
         labels->columns = column_labels(read);
         labels->rows = std::move(read.labels);
+        labels->header = std::move(read.header);
     }
     return std::move(read.matrix);
 }

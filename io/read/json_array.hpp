@@ -1,4 +1,4 @@
-// Reads one JSON array of numbers, of any depth, directly into memory.
+// Reads one JSON array of numbers, of any depth, directly into memory; errors in JSON text.
 #pragma once
 
 #include <string>
@@ -9,6 +9,11 @@
 #include "io/read/number_array.hpp"
 
 namespace attn::io {
+
+/// Reports `message` at the byte at `offset`; a trailing comma is reported as such, at its own
+/// location. The text is treated as ending at `end`. Always throws, kind input.
+[[noreturn]] void fail_in_json(const Source& source, std::size_t offset, const std::string& message,
+                               std::size_t end = std::string_view::npos);
 
 /// Besides JSON's numbers it accepts Python's bare NaN, Infinity and -Infinity, and the same words
 /// as strings, as attn writes them. Errors: kind input, with file:line:column, for ragged rows,

@@ -12,7 +12,6 @@
 
 #include "core/base/error.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/json_fault.hpp"
 #include "io/read/json_rows.hpp"
 #include "io/text/decimal.hpp"
 

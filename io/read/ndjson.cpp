@@ -8,7 +8,6 @@
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/json_fault.hpp"
 #include "io/read/json_rows.hpp"
 
 namespace attn::io {
@@ -116,6 +115,16 @@ bool looks_like_ndjson(std::string_view text) {
 bool is_one_line_of_list(std::string_view text) {
     text = trimmed(text);
     return text.starts_with('[') && text.find('\n') == std::string_view::npos;
+}
+
+void for_each_line(const Source& source, FunctionRef<void(Source line)> take) {
+    std::size_t number = 1;
+    for (std::string_view rest = source.text; !rest.empty(); ++number) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        if (line.find_first_not_of(" \t\r") != std::string_view::npos)
+            take(source_of_line(source.name, line, number));
+    }
 }
 
 NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules, ThreadPool* workers,

@@ -31,6 +31,11 @@ struct ArrayRules {
     std::size_t highest_rank = 3;
     bool rounding_errors = false;  ///< read the float64 rounding errors of integers instead
     double memory_before = 0;      ///< bytes already read for the same question
+
+    /// Every number, in an array of at most this rank.
+    static constexpr ArrayRules anything(std::size_t highest_rank) {
+        return {Dtype::float64, true, true, true, 0, highest_rank};
+    }
 };
 
 struct ParsedNumber {

@@ -11,6 +11,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
 
 namespace attn::io {
 namespace {
@@ -22,31 +23,28 @@ constexpr std::array<std::string_view, 8> head_keys{
 
 constexpr std::size_t max_results = 4096;
 
-/// A member of the head of a file; null if there is none.
-json head_member(const InputFile& file, std::string_view key) {
+/// A member of the head of a file; null if there is none. An array is not part of a head.
+json head_member(const InputFile& file, const char* key) {
     if (file.arrays)
-        return file.arrays->metadata == nullptr ? json()
-                                                : member(*file.arrays->metadata, std::string(key));
-    const JsonMember* found = file.holds_object() ? file.document->find(std::string(key)) : nullptr;
-    return found == nullptr ? json() : file.document->read_value(*found);
+        return file.arrays->metadata == nullptr ? json() : member(*file.arrays->metadata, key);
+    const JsonMember* found = file.holds_object() ? file.document->find(key) : nullptr;
+    if (found == nullptr || (!is_label_key(key) && file.document->holds_array(*found))) return {};
+    return file.document->read_value(*found);
 }
 
-std::shared_ptr<const json> head_of(const InputFile& file) {
-    json head = json::object();
-    for (std::string_view key : head_keys)
-        if (json value = head_member(file, key); !value.is_null())
-            head.emplace(key, std::move(value));
-    return std::make_shared<const json>(std::move(head));
+std::shared_ptr<const json> shared_member(const InputFile& file, const char* key) {
+    return std::make_shared<const json>(head_member(file, key));
 }
 
-bool has_config(const json& head) {
-    return member(head, "config").is_object();
-}
-
-std::optional<Dtype> dtype_of(const json& head) {
-    if (!has_config(head)) return std::nullopt;
-    const bool is_wide = member(head["config"], "dtype") == "float64";
-    return is_wide ? Dtype::float64 : Dtype::float32;
+/// Nothing for any value but a list.
+std::optional<std::vector<std::string>> labels_in(const InputFile& file, const char* key) {
+    const json list = head_member(file, key);
+    if (!list.is_array()) return std::nullopt;
+    std::vector<std::string> labels;
+    labels.reserve(list.size());
+    for (const json& label : list)
+        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+    return labels;
 }
 
 std::optional<Dtype> dtype_of(const StoredArray& array) {
@@ -63,13 +61,6 @@ bool has_rows_of_keys(std::string_view name) {
     return rows == Axis::new_keys || rows == Axis::kv_len;
 }
 
-/// The label of the query of a one-query result.
-std::vector<std::string> only(const std::vector<std::string>& words, const json& config) {
-    const json token = member(config, "token");
-    if (!token.is_number_unsigned() || token.get<std::uint64_t>() >= words.size()) return {};
-    return {words[token.get<std::size_t>()]};
-}
-
 /// Whether the file has one object per line, as `attn batch` writes it; checks only the first.
 bool holds_lines(const InputFile& file) {
     if (!file.source || file.document) return false;
@@ -80,6 +71,11 @@ bool holds_lines(const InputFile& file) {
 
 }  // namespace
 
+std::string schema_of(const InputFile& file) {
+    const json schema = head_member(file, "schema");
+    return schema.is_string() ? schema.get<std::string>() : std::string();
+}
+
 bool is_head_key(std::string_view key) {
     return std::find(head_keys.begin(), head_keys.end(), key) != head_keys.end();
 }
@@ -88,74 +84,94 @@ json member(const json& object, const std::string& key) {
     return object.is_object() && object.contains(key) ? object[key] : json();
 }
 
-std::optional<std::vector<std::string>> labels_in(const json& head, const char* key) {
-    const json list = member(head, key);
-    if (!list.is_array()) return std::nullopt;
-    std::vector<std::string> labels;
-    labels.reserve(list.size());
-    for (const json& label : list)
-        labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
-    return labels;
+ResultHead::ResultHead(const InputFile& file)
+    : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
+      config(shared_member(file, "config")), shapes(shared_member(file, "shapes")),
+      layout(shared_member(file, "layout")) {
+    const json name = head_member(file, "mode"), number = head_member(file, "id");
+    if (name.is_string()) mode = name.get<std::string>();
+    if (number.is_string()) id = number.get<std::string>();
+    if (number.is_number()) id = "id " + number.dump();
+}
+
+bool ResultHead::has_config() const {
+    return config->is_object();
+}
+
+bool ResultHead::has_layout() const {
+    return !layout->is_null();
+}
+
+std::optional<std::uint64_t> ResultHead::number(const std::string& key) const {
+    const json value = member(*config, key);
+    return value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;
 }
 
 std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape) {
     if (shape.size() < 2) return {};
     const bool is_alone = file.array.empty() && file.arrays && file.arrays->arrays.size() == 1;
     const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
-    json labels = head_member(file, label_keys[of_keys ? 1 : 0]);
-    if (of_keys && labels.is_null() && head_member(file, "mode") != "cross")
-        labels = head_member(file, label_keys[0]);
-    if (!labels.is_array() ||
-        !std::all_of(labels.begin(), labels.end(), [](const auto& l) { return l.is_string(); }))
-        return {};
-    auto words = labels.get<std::vector<std::string>>();
+    const ResultHead head(file);
+    const bool has_own = of_keys && (head.context_tokens || head.mode == "cross");
+    const auto labels =
+        (has_own ? head.context_tokens : head.tokens).value_or(std::vector<std::string>{});
     const std::size_t rows = shape[shape.size() - 2];
-    if (rows == 1 && words.size() > 1 && !of_keys) words = only(words, head_member(file, "config"));
-    return words.size() == rows ? words : std::vector<std::string>{};
+    if (labels.size() == rows) return labels;
+    const auto query = head.number("token");
+    if (rows != 1 || of_keys || !query || *query >= labels.size()) return {};
+    return {labels[*query]};
 }
 
 ResultView::ResultView(InputFile file, Scope scope)
-    : file_(std::move(file)), scope_(scope), head_(head_of(file_)) {
+    : file_(std::move(file)), scope_(scope), head_(file_) {
     find_arrays();
     if (arrays_.empty())
         throw Error(ErrorKind::input, file_.place, "holds no array; expected a result or an array");
 }
 
+void ResultView::add_array(ArrayView array) {
+    places_.emplace(array.name, arrays_.size());
+    arrays_.push_back(std::move(array));
+}
+
 void ResultView::find_arrays() {
-    const bool is_result = has_config(*head_);
     const ArrayFile* const stored = file_.arrays ? &*file_.arrays : nullptr;
-    is_one_array_ = !file_.array.empty() ? scope_ == Scope::named || !is_result
+    is_one_array_ = !file_.array.empty() ? scope_ == Scope::named || !head_.has_config()
                     : stored != nullptr  ? stored->arrays.size() == 1 && stored->metadata == nullptr
                                          : !file_.holds_object();
     if (is_one_array_) {
-        ArrayView array{file_.array.empty() ? "array" : file_.array, {}, {}, {}};
+        std::string name = file_.array.empty() ? "array" : file_.array;
         if (stored != nullptr) {
             const StoredArray* found =
                 file_.array.empty() ? stored->arrays.data() : stored->find(file_.array);
             if (found != nullptr) dtype_ = dtype_of(*found);
             if (file_.array.empty() && scope_ == Scope::whole && file_.format->named)
-                array.name = found->name;
+                name = found->name;
         }
-        array.dtype = dtype_;
-        arrays_.push_back(std::move(array));
-        return;
+        return add_array({std::move(name), dtype_});
     }
-    dtype_ = dtype_of(*head_);
+    if (head_.has_config())
+        dtype_ = member(*head_.config, "dtype") == "float64" ? Dtype::float64 : Dtype::float32;
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {
             const std::optional<Dtype> own = dtype_of(array);
-            arrays_.push_back({array.name, own ? own : dtype_, &array, nullptr});
+            add_array({array.name, own ? own : dtype_, &array});
         }
         return;
     }
     for (const JsonMember& member : file_.document->members()) {
         const bool is_array = !is_label_key(member.key) && file_.document->holds_array(member);
         if (is_array)
-            arrays_.push_back({member.key, dtype_, nullptr, &member});
-        else if (find_array(member.key) && head_->contains("layout"))
+            add_array({member.key, dtype_, nullptr, &member});
+        else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.place,
                         member.key + " is not an array; expected the array of a result");
     }
+}
+
+const ArrayView* ResultView::find(std::string_view name) const {
+    const auto found = places_.find(std::string(name));
+    return found == places_.end() ? nullptr : &arrays_[found->second];
 }
 
 double ResultView::bytes() const {
@@ -189,15 +205,11 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
 
 ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style,
                                MatrixLabels* labels) const {
-    ArrayRules rules;
-    rules.dtype = Dtype::float64;
-    rules.nonfinite = rules.boolean = rules.null_is_nan = true;
-    rules.lowest_rank = 0;
-    rules.highest_rank = scope_ == Scope::named ? 4 : 5;
+    ArrayRules rules = ArrayRules::anything(scope_ == Scope::named ? 4 : 5);
     NumberArray numbers = read_by(array, rules, workers, style, labels);
     ViewedNumbers viewed{std::move(numbers.values), numbers.integers || numbers.boolean};
     // Text in a result has the dtype of its config.
-    const bool may_be_integers = viewed.integers || (is_text() && !has_config(*head_));
+    const bool may_be_integers = viewed.integers || (is_text() && !head_.has_config());
     // Integers that float64 may not hold exactly are read a second time, for their rounding errors.
     if (may_be_integers &&
         std::any_of(viewed.values.begin(), viewed.values.end(), [](double value) {
@@ -216,23 +228,18 @@ std::vector<InputFile> open_results(const std::string& path) {
         results.push_back(std::move(file));
         return results;
     }
-    std::size_t number = 1;
-    for (std::string_view rest = file.source->text; !rest.empty(); ++number) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    for_each_line(*file.source, [&](Source line) {
         if (results.size() == max_results)
             throw Error(ErrorKind::input, file.name,
                         "holds more than " + std::to_string(max_results) +
                             " results; expected fewer, as head -n takes them");
-        Source source = source_of_line(file.name, line, number);
-        source.memory = file.source->memory;
-        results.push_back(input_file_of_line(std::move(source)));
+        line.memory = file.source->memory;
+        results.push_back(input_file_of_line(std::move(line)));
         results.back().array = file.array;
         if (results.back().document->find("error") != nullptr)
             throw Error(ErrorKind::input, results.back().place,
                         "a record that failed in its batch; expected a result on every line");
-    }
+    });
     return results;
 }
 

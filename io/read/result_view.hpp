@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,14 +24,30 @@ constexpr bool is_label_key(std::string_view key) {
     return key == label_keys[0] || key == label_keys[1];
 }
 
+/// The schema that a file states, or empty.
+std::string schema_of(const InputFile& file);
+
 /// Whether a result has a member of this name besides its arrays.
 bool is_head_key(std::string_view key);
 
 /// A member of an object, or null.
 nlohmann::json member(const nlohmann::json& object, const std::string& key);
 
-/// The labels that a result's head holds under a key, or nothing.
-std::optional<std::vector<std::string>> labels_in(const nlohmann::json& head, const char* key);
+/// What a file states besides its arrays, if it is a result of attn. Any part may be missing.
+struct ResultHead {
+    std::string mode;
+    std::string id;  ///< as pictures show it: a number is "id 7"
+    std::optional<std::vector<std::string>> tokens, context_tokens;
+    /// As written; JSON's null where the file has none.
+    std::shared_ptr<const nlohmann::json> config, shapes, layout;
+
+    explicit ResultHead(const InputFile& file);
+
+    bool has_config() const;
+    bool has_layout() const;
+    /// An unsigned integer of the config.
+    std::optional<std::uint64_t> number(const std::string& key) const;
+};
 
 /// Labels of the rows of the array named in the path, or of the only one; empty if the file does
 /// not have one per row. A result of one query has labels for all tokens: then that query's.
@@ -37,8 +55,8 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
 
 /// An array of a ResultView, not read yet.
 struct ArrayView {
-    std::string name;            ///< "array" if the file does not name it
-    std::optional<Dtype> dtype;  ///< that of its numbers, if the file or its config has one
+    std::string name;                 ///< "array" if the file does not name it
+    std::optional<Dtype> dtype = {};  ///< that of its numbers, if the file or its config has one
     const StoredArray* stored = nullptr;  ///< of a binary file
     const JsonMember* member = nullptr;   ///< of a JSON object; neither: the only array of the file
 };
@@ -69,12 +87,13 @@ public:
     /// Whether elements are the shortest decimals of their dtype.
     bool is_text() const { return !file_.arrays; }
     bool is_one_array() const { return is_one_array_; }
-    /// The members of a result besides its arrays, as far as the file has them.
-    const nlohmann::json& head() const { return *head_; }
+    const ResultHead& head() const { return head_; }
     /// Of a result's config, or of the one array in a binary file.
     std::optional<Dtype> dtype() const { return dtype_; }
     /// At least one.
     const std::vector<ArrayView>& arrays() const { return arrays_; }
+    /// The first array with this name, or null.
+    const ArrayView* find(std::string_view name) const;
 
     /// The maximum number of bytes of all arrays.
     double bytes() const;
@@ -88,15 +107,17 @@ public:
 
 private:
     void find_arrays();
+    void add_array(ArrayView array);
     NumberArray read_by(const ArrayView& array, const ArrayRules& rules, ThreadPool& workers,
                         const CsvStyle& style, MatrixLabels* labels) const;
 
     InputFile file_;
     Scope scope_;
-    std::shared_ptr<const nlohmann::json> head_;
+    ResultHead head_;
     bool is_one_array_ = false;
     std::optional<Dtype> dtype_;
     std::vector<ArrayView> arrays_;  // of heap memory that moves with the file
+    std::unordered_map<std::string, std::size_t> places_;
 };
 
 /// Opens a file without reading arrays: one result, or one per line of NDJSON. Errors: kind io;

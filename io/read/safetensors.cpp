@@ -197,15 +197,11 @@ private:
         if (tensor.end > data)
             fail(name + " has data_offsets " + offsets + ", but " + std::to_string(data) +
                  " bytes follow the header; the file is cut short");
-        std::uint64_t elements = 1;
-        bool overflows = false;
-        for (std::size_t size : array.shape)
-            overflows |= __builtin_mul_overflow(elements, std::uint64_t{size}, &elements);
         const std::optional<ElementType> type = type_of_safetensors(array.type_name);
-        std::uint64_t wanted = elements;
-        if (type)
-            overflows |= __builtin_mul_overflow(elements, std::uint64_t{size_of(*type)}, &wanted);
-        if (overflows)
+        const std::optional<std::uint64_t> elements = elements_of(array.shape);
+        std::uint64_t wanted = 0;
+        if (!elements ||
+            __builtin_mul_overflow(*elements, std::uint64_t{type ? size_of(*type) : 1}, &wanted))
             fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
         // Eight-bit and smaller types are not supported; the other tensors of their files can still
         // be read.
