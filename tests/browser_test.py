@@ -46,7 +46,7 @@ def main():
             for step in (parts[-1].cut_off, parts[-1].is_quiet):
                 step()
         walk = Page(browser, sys.argv[6])
-        for step in (walk.walks, walk.one_question, walk.walks_blocked, walk.hints, walk.sizes, walk.dark, walk.narrow, walk.is_quiet):
+        for step in (walk.walks, walk.one_question, walk.walks_masked, walk.hints, walk.sizes, walk.dark, walk.narrow, walk.is_quiet):
             step()
         framed = Page(browser, sys.argv[2])
         framed.hidden_frame(os.path.abspath(sys.argv[3]))

@@ -36,10 +36,10 @@ constexpr Derivation derivations[] = {
     {"bias_0_scores", {"alibi_scores"}},
     {"masked_scores", {"scores", "mask"}},
     {"biased_scores", {"bias_0_scores", "mask"}},
-    {"softmax_shift", {"biased_scores", "mask"}},
-    {"softmax_powers", {"biased_scores", "mask"}},
-    {"softmax_total", {"biased_scores", "mask"}},
-    {"sink_power", {"biased_scores", "mask"}},
+    {"row_max", {"biased_scores", "mask"}},
+    {"exp_scores", {"biased_scores", "mask"}},
+    {"softmax_denominator", {"biased_scores", "mask"}},
+    {"exp_sink", {"biased_scores", "mask"}},
     {"logsumexp", {"biased_scores", "mask"}},
     {"unmasked_weights", {"biased_scores"}},
     {"masked_weights", {"unmasked_weights", "mask"}},
@@ -188,7 +188,7 @@ private:
         const Array<T>* stored = values_of<T>(array);
         bool is_known = follows(array);
         if (array == "mask" && stored == nullptr)
-            is_known = block_stored(values);
+            is_known = mask_stored(values);
         else if (array == "mask")
             check_mask(values, *stored);
         else if (array == "dropout_mask" && stored == nullptr)
@@ -210,7 +210,7 @@ private:
 
     /// Masks the keys that stored scores show to be masked. False if others may be masked.
     template <class T>
-    bool block_stored(Tensor4<T>& mask) const {
+    bool mask_stored(Tensor4<T>& mask) const {
         const bool has_boolean =
             plan_.operands.mask_is_boolean || plan_.operands.key_padding_mask_is_boolean;
         const Array<T>* scores = values_of<T>("masked_scores");

@@ -65,9 +65,9 @@ struct LargestWeights {
 
 /// A share that is rounded to 0 is still positive.
 double share_of_sink(const Explanation& e, std::size_t head, double total) {
-    const double share = e.arrays.has("sink_power") ? e.arrays.number("sink_power", head) /
-                                                          e.arrays.number("softmax_total", head)
-                                                    : 1 - total;
+    const double share = e.arrays.has("exp_sink") ? e.arrays.number("exp_sink", head) /
+                                                        e.arrays.number("softmax_denominator", head)
+                                                  : 1 - total;
     return std::max(share, std::numeric_limits<double>::min());
 }
 
@@ -84,8 +84,8 @@ std::string shares_text(const Explanation& e, std::size_t head) {
         text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
     if (text.empty()) {
         const Row mask = e.arrays.row("mask", head);
-        const bool blocks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
-        text = blocks_all        ? "nothing, every key is blocked"
+        const bool masks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
+        text = masks_all         ? "nothing, every key is masked"
                : e.source.digits ? "nothing, every weight is rounded to 0"
                                  : "nothing, every weight is 0";
     }

@@ -54,8 +54,8 @@ ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
     std::copy_if(shown_.begin(), shown_.end(), std::back_inserter(terms.places),
                  [&](std::size_t key) { return !only_visible || attends_to(key); });
-    const auto blocked = std::count(mask_.begin(), mask_.end(), 0.0);
-    const std::size_t all = mask_.size() - (only_visible ? static_cast<std::size_t>(blocked) : 0);
+    const auto masked = std::count(mask_.begin(), mask_.end(), 0.0);
+    const std::size_t all = mask_.size() - (only_visible ? static_cast<std::size_t>(masked) : 0);
     terms.others = all - terms.places.size();
     return terms;
 }

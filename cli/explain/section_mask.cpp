@@ -14,14 +14,14 @@ public:
     using HeadView::HeadView;
 
     void show() {
-        heading("Blocked keys");
+        heading("Masked keys");
         const std::vector<Rule> all = rules();
         std::vector<std::pair<std::string, Row>> rows;
         Row allowed(g_.kv_len, 1);  // by the known rules
         for (const Rule& rule : all) {
             rows.emplace_back(rule.allowed, row(rule.allowed));
             const Row& of_rule = rows.back().second;
-            page_.paragraph(rule.words + ". " + blocks(of_rule) + ".");
+            page_.paragraph(rule.words + ". " + masked_keys(of_rule) + ".");
             std::transform(allowed.begin(), allowed.end(), of_rule.begin(), allowed.begin(),
                            [](double one, double other) { return std::min(one, other); });
         }
@@ -31,7 +31,7 @@ public:
         if (!is_known) show_zeros(zeros);
         if (rows.empty() && attends_to_all()) {
             if (is_known)
-                page_.paragraph("No rule blocks a key: the query may see all of " +
+                page_.paragraph("No rule masks a key: the query may see all of " +
                                 sized("kv_len", g_.kv_len) + ".");
             return;
         }
@@ -53,8 +53,8 @@ private:
         if (std::count(others.begin(), others.end(), 0.0) == 0) return;
         const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
         page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
-                        std::string(is_alone ? " blocks " : " also blocks ") +
-                        counted_keys(others) + ".");
+                        std::string(is_alone ? " masks " : " also masks ") + counted_keys(others) +
+                        ".");
     }
 
     /// 0 at keys that have no weight and may or may not be masked.
@@ -69,7 +69,7 @@ private:
     void show_zeros(const Row& zeros) {
         page_.paragraph("The weight is 0 for " + counted_keys(zeros) +
                         ". The result does not have mask, so that it does not say why: a mask "
-                        "blocks such a key, " +
+                        "masks such a key, " +
                         (e_.has_only_kept() ? "dropout has dropped it, " : "") +
                         (e_.source.digits ? "its weight was rounded to 0, " : "") +
                         "or its score is too low for a weight.");
@@ -108,11 +108,11 @@ private:
         return text;
     }
 
-    std::string blocks(const Row& allowed) const {
+    std::string masked_keys(const Row& allowed) const {
         const auto count = std::count(allowed.begin(), allowed.end(), 0.0);
-        if (count == 0) return "It blocks no key";
-        if (static_cast<std::size_t>(count) == allowed.size()) return "It blocks every key";
-        return "It blocks " + counted_keys(allowed);
+        if (count == 0) return "It masks no key";
+        if (static_cast<std::size_t>(count) == allowed.size()) return "It masks every key";
+        return "It masks " + counted_keys(allowed);
     }
 
     /// "2 of 6 keys: 4 to 5".

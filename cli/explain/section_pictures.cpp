@@ -45,7 +45,7 @@ double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
 
 /// Masked cells: by the mask of all queries, or else those of weight 0 that the rules of the
 /// settings mask.
-io::IsBlocked masked_cells(const Explanation& e, const NamedArray& weights, std::size_t head) {
+io::IsMasked masked_cells(const Explanation& e, const NamedArray& weights, std::size_t head) {
     if (const NamedArray* all = e.maps.find("mask")) {
         auto mask = std::make_shared<NamedArray>(matrix_of(*all, e.batch, head, e.plan.heads));
         return [mask](std::size_t, std::size_t, std::size_t query, std::size_t key) {

@@ -31,22 +31,22 @@ private:
         const auto less = std::find_if(keys.begin(), keys.end(),
                                        [&](std::size_t key) { return powers[key] != 1; });
         const std::size_t shown = less == keys.end() ? keys.front() : *less;
-        return element("softmax_powers", shown) + " = e^(" + format_.number(scores[shown]) + " - " +
+        return element("exp_scores", shown) + " = e^(" + format_.number(scores[shown]) + " - " +
                format_.factor(shift) + ") = " + format_.number(powers[shown]);
     }
 
     /// Maximum, exponentials and denominator, which both mask methods have in common.
     void show_powers() {
-        const double shift = number("softmax_shift");
-        const double total = number("softmax_total");
-        const Row powers = row("softmax_powers"), scores = row(last_scores());
+        const double shift = number("row_max");
+        const double total = number("softmax_denominator");
+        const Row powers = row("exp_scores"), scores = row(last_scores());
         const bool is_masked = masks_before_softmax();
         std::string words =
             is_masked ? "The largest of the scores that are left" : "The largest score";
-        std::optional<double> sink_power;
+        std::optional<double> exp_sink;
         if (!s_.sink.empty()) {
             const double sink = s_.sink.size() == 1 ? s_.sink[0] : s_.sink[head_];
-            sink_power = number("sink_power");
+            exp_sink = number("exp_sink");
             words += ", the sink's logit " + setting_text(sink) + " (" + e_.source_of("sink") +
                      ") among them,";
         }
@@ -59,15 +59,16 @@ private:
             words +=
                 ". Not every score is a finite number, so the exponentials are none either: e "
                 "to the power of each";
-        words += sink_power ? ", of the sink too (" + format_.number(*sink_power) +
-                                  ", a part of the denominator without a key)"
-                            : "";
+        words += exp_sink ? ", of the sink too (" + format_.number(*exp_sink) +
+                                ", a part of the denominator without a key)"
+                          : "";
         page_.paragraph(words + ". One in full, then all:");
         page_.formula({power_in_full(scores, powers, shift)});
-        show_by_key({{name_of_last_scores(), scores}, {"softmax_powers", powers}});
+        show_by_key({{name_of_last_scores(), scores}, {"exp_scores", powers}});
         page_.paragraph("Their sum is the denominator:");
-        page_.formula({place("softmax_total") + " = " +
-                       format_.softmax_total(powers, shown_terms(is_masked), sink_power, total)});
+        page_.formula(
+            {place("softmax_denominator") + " = " +
+             format_.softmax_denominator(powers, shown_terms(is_masked), exp_sink, total)});
         const std::string log = format_.number(number("logsumexp"));
         page_.paragraph(
             "Maximum and denominator in one number: logsumexp = maximum + "
@@ -83,7 +84,7 @@ private:
         if (attends_to_nothing()) {
             page_.paragraph(
                 std::string(
-                    "Every key is blocked. The weights are 0 by definition, not 0/0, and so is the "
+                    "Every key is masked. The weights are 0 by definition, not 0/0, and so is the "
                     "context") +
                 (arrays_.has("logsumexp") ? "; logsumexp is " + format_.number(number("logsumexp"))
                                           : "") +
@@ -91,13 +92,13 @@ private:
             return show_weights();
         }
         if (!attends_to_all())
-            page_.paragraph("Blocked keys get the score -Infinity (" + e_.source_of("mask_method") +
+            page_.paragraph("Masked keys get the score -Infinity (" + e_.source_of("mask_method") +
                             "), whose exponential is 0, so that they get no weight.");
         const std::string rest =
             s_.sink.empty() ? "; together they make 1" : "; the sink keeps the rest of 1";
-        if (arrays_.has("softmax_powers")) {
+        if (arrays_.has("exp_scores")) {
             show_powers();
-            const bool is_finite = std::isfinite(number("softmax_total"));
+            const bool is_finite = std::isfinite(number("softmax_denominator"));
             page_.paragraph("Each exponential divided by the denominator is a weight" +
                             (is_finite ? rest : "") + ":");
         } else {
@@ -122,8 +123,8 @@ private:
         heading("Softmax, then mask, then renormalize");
         std::string words = "The weights are masked after the softmax (" +
                             e_.source_of("mask_method") +
-                            "): first a softmax over all keys, blocked ones too.";
-        const bool has_steps = arrays_.has("softmax_powers");
+                            "): first a softmax over all keys, masked ones too.";
+        const bool has_steps = arrays_.has("exp_scores");
         if (!has_steps)
             words += " The result does not have the scores that the weights are made of.";
         page_.paragraph(words);
@@ -136,13 +137,13 @@ private:
         }
         if (has_steps) show_powers();
         if (!has_steps) return show_weights();
-        page_.paragraph("Each exponential divided by the denominator, then 0 for blocked keys:");
+        page_.paragraph("Each exponential divided by the denominator, then 0 for masked keys:");
         show_by_key({{"unmasked_weights", row("unmasked_weights")},
                      {"masked_weights", row("masked_weights")}});
         const double total = number("masked_total");
         const double least = row_of(s_.dtype).least;
         if (attends_to_nothing())
-            page_.paragraph("Every key is blocked: the weights stay 0.");
+            page_.paragraph("Every key is masked: the weights stay 0.");
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
             page_.formula({place("masked_total") + " = " +
@@ -193,7 +194,7 @@ private:
         const Row weights = row("attention_weights"), context = row("head_outputs");
         page_.paragraph("Every value (" + sized("d_v", g_.d_v) +
                         ") is multiplied with its key's weight (attention_weights), and the "
-                        "products are added; blocked keys take no part.");
+                        "products are added; masked keys take no part.");
         show_vectors("attention_weights", weights, e_.values_name(), values,
                      "(" + sized("d_v", g_.d_v) + ")");
         ShownTerms terms = shown_terms(true);

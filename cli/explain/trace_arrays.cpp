@@ -27,10 +27,10 @@ double added_up(const SumOfProducts& sum) {
 }
 
 template <class T>
-double softmax_total_of(const Row& powers, std::optional<double> sink_power) {
+double softmax_denominator_of(const Row& powers, std::optional<double> exp_sink) {
     const std::vector<T> row(powers.begin(), powers.end());
     T total = softmax_sum(row.data(), row.size());
-    if (sink_power) total += static_cast<T>(*sink_power);
+    if (exp_sink) total += static_cast<T>(*exp_sink);
     return static_cast<double>(total);
 }
 
@@ -213,13 +213,14 @@ std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::stri
     return text + " = " + number(result);
 }
 
-std::string NumberFormat::softmax_total(const Row& powers, const ShownTerms& shown,
-                                        std::optional<double> sink_power, double result) const {
-    require_same(
-        for_dtype(dtype_,
-                  [&]<class T>(T) -> double { return softmax_total_of<T>(powers, sink_power); }),
-        result);
-    return total(powers, shown, sink_power, result);
+std::string NumberFormat::softmax_denominator(const Row& powers, const ShownTerms& shown,
+                                              std::optional<double> exp_sink, double result) const {
+    require_same(for_dtype(dtype_,
+                           [&]<class T>(T) -> double {
+                               return softmax_denominator_of<T>(powers, exp_sink);
+                           }),
+                 result);
+    return total(powers, shown, exp_sink, result);
 }
 
 std::string NumberFormat::masked_total(const Row& weights, const ShownTerms& shown,

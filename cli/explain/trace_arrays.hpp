@@ -95,8 +95,8 @@ public:
 
     /// "1.0000 + 0.5000 = 1.5000", with the sink's exponential added last. Throws std::logic_error
     /// if a computed number is not that sum.
-    std::string softmax_total(const Row& powers, const ShownTerms& shown,
-                              std::optional<double> sink_power, double result) const;
+    std::string softmax_denominator(const Row& powers, const ShownTerms& shown,
+                                    std::optional<double> exp_sink, double result) const;
 
     /// The same for the weights that remain after a mask.
     std::string masked_total(const Row& weights, const ShownTerms& shown, double result) const;

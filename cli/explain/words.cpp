@@ -43,7 +43,7 @@ std::string alibi_words(const ScoreRow& row, std::size_t, const PageQuotes& quot
 
 std::string bias_words(const ScoreRow&, std::size_t index, const PageQuotes& quotes) {
     return quotes.additive_mask_source(index) +
-           " is added to the scores. Where it is -Infinity it blocks the key.";
+           " is added to the scores. Where it is -Infinity it masks the key.";
 }
 
 constexpr StepWords step_words[] = {{"scale", "Scale", scale_words},
@@ -55,7 +55,7 @@ static_assert(same_keys(step_words, score_step_keys));
 template <const char* key>
 std::string boolean_words(const Plan& plan, std::size_t, const PageQuotes& quotes) {
     return "boolean mask (" + quotes.operand_source(key) + "): where it is true a key " +
-           (plan.keeps_true ? "may be seen (" : "is blocked (") + quotes.source("mask_true") + ")";
+           (plan.keeps_true ? "may be seen (" : "is masked (") + quotes.source("mask_true") + ")";
 }
 
 std::string causal_words(const Plan&, std::size_t, const PageQuotes& quotes) {
@@ -76,7 +76,7 @@ std::string window_words(const Plan& plan, std::size_t, const PageQuotes& quotes
 }
 
 std::string lengths_words(const Plan& plan, std::size_t batch, const PageQuotes& quotes) {
-    return "real keys (" + quotes.source("kv_lengths") + "): the first " +
+    return "valid keys (" + quotes.source("kv_lengths") + "): the first " +
            std::to_string(plan.kv_lengths[batch]) + " of this batch entry";
 }
 

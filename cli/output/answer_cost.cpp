@@ -34,7 +34,7 @@ double visible_fraction(const Plan& plan, const Cost& cost) {
 }
 
 /// Bytes of the text of a masked element, with its comma.
-std::size_t blocked_length(const Request& request, io::ArrayColors colors, std::size_t visible) {
+std::size_t masked_length(const Request& request, io::ArrayColors colors, std::size_t visible) {
     if (colors == io::ArrayColors::from_zero)
         return request.precision ? visible : std::string_view("0.0,").size();
     if (colors != io::ArrayColors::diverging_masked) return visible;
@@ -63,8 +63,8 @@ TextSize text_size(const Request& request, const Plan& plan, ArrayId array, doub
     const std::size_t digits = request.precision.value_or(row_of(plan.dtype).digits);
     const std::size_t visible =
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
-    const double blocked = static_cast<double>(blocked_length(request, colors, visible));
-    const double a_number = seen * static_cast<double>(visible) + (1 - seen) * blocked +
+    const double masked = static_cast<double>(masked_length(request, colors, visible));
+    const double a_number = seen * static_cast<double>(visible) + (1 - seen) * masked +
                             2 / columns_of(plan, array);  // a row's brackets
     return {a_number * plan.numbers<double>(array), a_number};
 }

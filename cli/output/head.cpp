@@ -16,7 +16,7 @@ void append_weight(std::string& text, const std::string& name, const ProjectionS
 std::string axes_json(const Plan& plan) {
     std::string text = "{";
     plan.emit.for_each([&](ArrayId array) {
-        if (array.row().from != From::walk && plan.has(array.row()))
+        if (array.row().from != From::trace && plan.has(array.row()))
             io::append_member(text, array.row().name, plan.axes_of(array));
     });
     return text += '}';

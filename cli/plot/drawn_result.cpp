@@ -164,8 +164,8 @@ LayerRules rules_of(const std::optional<Plan>& plan) {
     return {std::make_shared<const Mask>(settings_mask(*plan)), plan->batch};
 }
 
-io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
-                            const std::string& place) {
+io::IsMasked is_masked_in(const io::Report& report, std::vector<LayerRules> layers,
+                          const std::string& place) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);

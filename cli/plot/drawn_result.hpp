@@ -27,7 +27,7 @@ std::optional<Plan> layout_plan(const io::ResultView& result);
 io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
                        const Naming& given, ThreadPool& workers, std::vector<std::string>& notes);
 
-/// What the settings of a result block, in each of its batch entries; null for plain arrays.
+/// What the settings of a result mask, in each of its batch entries; null for plain arrays.
 struct LayerRules {
     std::shared_ptr<const Mask> rules;
     std::size_t batch = 1;
@@ -37,7 +37,7 @@ LayerRules rules_of(const std::optional<Plan>& plan);
 /// Which cells are masked: by the report's own mask, or else by the rules of its layers. `layers`
 /// has one entry per layer if the first axis is "layer", otherwise one entry. The report must stay
 /// at its address. Errors: kind input if the mask has other queries and keys than another array.
-io::IsBlocked is_blocked_in(const io::Report& report, std::vector<LayerRules> layers,
-                            const std::string& place);
+io::IsMasked is_masked_in(const io::Report& report, std::vector<LayerRules> layers,
+                          const std::string& place);
 
 }  // namespace attn::cli

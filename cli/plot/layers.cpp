@@ -167,7 +167,7 @@ public:
                     std::max(paths.size(), files.size()));
         }
         if (stack_) drawing_.report.layer_labels = names_.chosen();
-        drawing_.is_blocked = is_blocked_in(drawing_.report, std::move(rules_), drawing_.place);
+        drawing_.is_masked = is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
         return std::move(drawing_);
     }
 

@@ -13,7 +13,7 @@ namespace attn::cli {
 /// What `attn plot` draws.
 struct Drawing {
     io::Report report;  ///< of several results: their arrays, stacked along a new axis "layer"
-    io::IsBlocked is_blocked;
+    io::IsMasked is_masked;
     std::string place;               ///< of the first result
     std::string named;               ///< the array that its path names, or empty
     std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels

@@ -156,10 +156,10 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     report.heading = request.title;
     if (!to_file)
         return io::show(
-            terminal_text(report, arrays, drawing.is_blocked, request.scale, STDOUT_FILENO));
+            terminal_text(report, arrays, drawing.is_masked, request.scale, STDOUT_FILENO));
     io::OutputFile out(request.output);
     out.fill([&](io::Output& to) {
-        write_plot(to, report, arrays, drawing.is_blocked, request.scale, *format);
+        write_plot(to, report, arrays, drawing.is_masked, request.scale, *format);
     });
     out.commit();
 }

@@ -9,7 +9,7 @@ enum class StepKind {
     scale,    ///< score * number / divisor
     softcap,  ///< number * tanh(score / number)
     alibi,    ///< score + number * (key - position)
-    bias      ///< score + row[key * key_step]; -Infinity blocks
+    bias      ///< score + row[key * key_step]; -Infinity masks
 };
 
 }  // namespace attn

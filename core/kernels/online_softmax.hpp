@@ -18,11 +18,11 @@ constexpr double highest_rise = 11, lowest_fall = 13.862943611198906;
 template <class V>
 inline V next_shift(V shift, V peak, V sum) {
     using T = typename V::Scalar;
-    const V floor = V::where_above(sum, V::set(0), V::set(blocked_score<T>),
+    const V floor = V::where_above(sum, V::set(0), V::set(masked_score<T>),
                                    V::sub(shift, V::set(T(lowest_fall))));
     const V raised = V::where_above(peak, V::add(shift, V::set(T(highest_rise))), peak, shift);
     const V moved = V::where_above(floor, peak, peak, raised);
-    return V::where_above(peak, V::set(blocked_score<T>), moved, shift);
+    return V::where_above(peak, V::set(masked_score<T>), moved, shift);
 }
 
 /// A lane's sum is relative to its shift, e^(score - shift). Lanes are independent: each depends
@@ -55,7 +55,7 @@ public:
     T* block_sum(std::size_t key) const { return block_sum_ + key % partial_sums * L; }
 
     void start_block() {
-        for (std::size_t l = 0; l < L; l += W) V::set(blocked_score<T>).store(peak_ + l);
+        for (std::size_t l = 0; l < L; l += W) V::set(masked_score<T>).store(peak_ + l);
         for (std::size_t l = 0; l < partial_sums * L; l += W) V::set(0).store(block_sum_ + l);
     }
 

@@ -23,7 +23,7 @@ public:
     /// Writes context, weights, shift and sum.
     // A separate function: inlined, it slows the fast paths.
     [[gnu::noinline, gnu::cold]] void run() {
-        T peak = t_.has_sink ? t_.sink[lane_] : blocked_score<T>;
+        T peak = t_.has_sink ? t_.sink[lane_] : masked_score<T>;
         bool sees = false;
         each_key([&](std::size_t, T score) {
             peak = score > peak ? score : peak;
@@ -59,7 +59,7 @@ private:
         if (s.visible != nullptr && (s.visible[k] >> lane_ & 1) == 0) return false;
         for (std::size_t i = 0; i < t_.step_count; ++i)
             if (t_.steps[i].kind == StepKind::bias &&
-                bias_of(t_.steps[i], lane_, s.first_key + k) == blocked_score<T>)
+                bias_of(t_.steps[i], lane_, s.first_key + k) == masked_score<T>)
                 return false;
         return true;
     }

@@ -57,7 +57,7 @@ private:
         load_query(row, t_.query_factor);
         for (std::size_t c = 0; c < t_.d_v; ++c) t_.context[row][c] = 0;
         if (keeps_weights())
-            for (std::size_t k = 0; k < t_.kv_len; ++k) t_.weights[row][k] = blocked_score<T>;
+            for (std::size_t k = 0; k < t_.kv_len; ++k) t_.weights[row][k] = masked_score<T>;
         shift_ = sum_ = 0;
         for (std::size_t i = 0; i < t_.strip_count; ++i) {
             const Strip& s = t_.strips[i];
@@ -141,7 +141,7 @@ private:
     }
 
     static T peak_of(const T* scores, std::size_t keys) {
-        V peak = V::set(blocked_score<T>);
+        V peak = V::set(masked_score<T>);
         for (std::size_t k = 0; k < keys; k += W) peak = V::max(V::load(scores + k), peak);
         T lanes[W];
         peak.store(lanes);

@@ -11,9 +11,9 @@ namespace attn::kernels {
 namespace {
 
 template <class T>
-constexpr T blocked_score = T(-__builtin_huge_val());
+constexpr T masked_score = T(-__builtin_huge_val());
 
-/// The least of the scores above `blocked_score`.
+/// The least of the scores above `masked_score`.
 template <class T>
 constexpr T min_score = sizeof(T) == 4 ? T(-__FLT_MAX__) : T(-__DBL_MAX__);
 
@@ -38,8 +38,7 @@ inline V capped(V score, V cap) {
 template <class V>
 inline V with_bias(V score, V bias) {
     using T = typename V::Scalar;
-    return V::where_above(V::set(min_score<T>), bias, V::set(blocked_score<T>),
-                          V::add(score, bias));
+    return V::where_above(V::set(min_score<T>), bias, V::set(masked_score<T>), V::add(score, bias));
 }
 
 /// The scores of one vector of lanes: the strip's keys run down the column, at a distance of a
@@ -113,7 +112,7 @@ inline void modify_column(const Tile<T>& t, const Strip& s, const Column<V>& col
         apply_to_column(t.steps[i], t, s, column);
     if (s.visible != nullptr)
         column.each([&](std::size_t k, V x) {
-            return V::where(s.visible[k] >> column.lane, x, V::set(blocked_score<T>));
+            return V::where(s.visible[k] >> column.lane, x, V::set(masked_score<T>));
         });
 }
 
@@ -156,8 +155,8 @@ inline void modify_row(const Tile<T>& t, const Strip& s, std::size_t row, T* sco
         apply_to_row<V>(t.steps[i], t, s, row, scores);
     if (s.visible != nullptr)
         for (std::size_t k = 0; k < s.keys; ++k)
-            if ((s.visible[k] >> row & 1) == 0) scores[k] = blocked_score<T>;
-    for (std::size_t k = s.keys; k % V::lanes != 0; ++k) scores[k] = blocked_score<T>;
+            if ((s.visible[k] >> row & 1) == 0) scores[k] = masked_score<T>;
+    for (std::size_t k = s.keys; k % V::lanes != 0; ++k) scores[k] = masked_score<T>;
 }
 
 template <class T>

@@ -26,7 +26,7 @@ template <class V>
 class Attention {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
-    static constexpr T blocked = blocked_score<T>;
+    static constexpr T minus_infinity = masked_score<T>;
     /// Rows of the product for the scores: the queries of so many stay in the first-level cache.
     static constexpr std::size_t steps_at_once = (std::size_t{32} << 10) / (L * sizeof(T));
 
@@ -184,7 +184,7 @@ private:
             for (std::size_t r = 0; r < R; ++r) {
                 V score = V::load(column + r * L);
                 if (masked && strip.visible != nullptr)
-                    score = V::where(strip.visible[row + r] >> lane, score, V::set(blocked));
+                    score = V::where(strip.visible[row + r] >> lane, score, V::set(minus_infinity));
                 peak = V::max(score, peak);
                 V weight = exponential(V::sub(score, shift));
                 sum[r % sums] = V::add(sum[r % sums], weight);

@@ -17,7 +17,7 @@ struct Operands;
 /// The masks of a question.
 struct Masks {
     Mask rules;                     ///< all boolean masks
-    std::vector<Broadcast> biases;  ///< additive masks; -Infinity blocks
+    std::vector<Broadcast> biases;  ///< additive masks; -Infinity masks
 };
 
 struct MaskRow {

@@ -55,7 +55,7 @@ enum Need : unsigned {
 
 /// Which backends write an array: all, only the reference, or the reference only for explanations;
 /// settings cannot name the latter.
-enum class From { any, reference, walk };
+enum class From { any, reference, trace };
 
 struct ArrayRow {
     std::string_view name;
@@ -115,33 +115,33 @@ inline constexpr ArrayRow rows[] = {
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
     // Before the rotary embedding.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, walk},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, walk},
+    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, trace},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, trace},
     // After alibi, and after each of at most two additive masks.
-    {"alibi_scores", per_key, nothing, walk},
-    {"bias_0_scores", per_key, nothing, walk},
-    {"bias_1_scores", per_key, nothing, walk},
+    {"alibi_scores", per_key, nothing, trace},
+    {"bias_0_scores", per_key, nothing, trace},
+    {"bias_1_scores", per_key, nothing, trace},
     // 1 where this rule alone allows the key.
-    {"allowed_by_bias_0", per_key, nothing, walk},
-    {"allowed_by_bias_1", per_key, nothing, walk},
-    {"allowed_by_mask", per_key, nothing, walk},
-    {"allowed_by_key_padding_mask", per_key, nothing, walk},
-    {"allowed_by_causal", per_key, nothing, walk},
-    {"allowed_by_window", per_key, nothing, walk},
-    {"allowed_by_kv_lengths", per_key, nothing, walk},
+    {"allowed_by_bias_0", per_key, nothing, trace},
+    {"allowed_by_bias_1", per_key, nothing, trace},
+    {"allowed_by_mask", per_key, nothing, trace},
+    {"allowed_by_key_padding_mask", per_key, nothing, trace},
+    {"allowed_by_causal", per_key, nothing, trace},
+    {"allowed_by_window", per_key, nothing, trace},
+    {"allowed_by_kv_lengths", per_key, nothing, trace},
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
-    {"softmax_shift", per_query, nothing, walk},
-    {"softmax_powers", per_key, nothing, walk},
-    {"sink_power", per_query, nothing, walk},
-    {"softmax_total", per_query, nothing, walk},
+    {"row_max", per_query, nothing, trace},
+    {"exp_scores", per_key, nothing, trace},
+    {"exp_sink", per_query, nothing, trace},
+    {"softmax_denominator", per_query, nothing, trace},
     // The mask after the softmax: the softmax over all keys, and the sum of its unmasked weights.
-    {"unmasked_weights", per_key, nothing, walk},
-    {"masked_total", per_query, nothing, walk},
+    {"unmasked_weights", per_key, nothing, trace},
+    {"masked_total", per_query, nothing, trace},
 };
 
 constexpr std::size_t count_emitted() {
     std::size_t count = 0;
-    while (rows[count].from != walk) ++count;
+    while (rows[count].from != trace) ++count;
     return count;
 }
 

@@ -22,7 +22,7 @@ struct AttentionCall : ScoreSettings {
     Tensor4<T> key;    ///< (batch, kv_heads, kv_len, d_k); query head h uses h / (heads / kv_heads)
     Tensor4<T> value;  ///< (batch, kv_heads, kv_len, d_v)
     double scale = 1;
-    std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity blocks
+    std::vector<Broadcast> biases;  ///< additive masks, rounded to T; -Infinity masks
     Mask mask;                      ///< all other masks
     MaskMethod mask_method = MaskMethod::neg_inf;
     std::vector<double> sink;     ///< a logit in the denominator, see sink_of; empty: none

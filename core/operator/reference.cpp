@@ -199,7 +199,7 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
 
 template <class T>
 Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder) {
-    const T blocked = -std::numeric_limits<T>::infinity();
+    const T masked = -std::numeric_limits<T>::infinity();
     recorder.step("scores", scores);
     Tensor4<T> modified = scores;
     modify(modified, call, recorder);
@@ -214,26 +214,26 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     };
     keep_rules(call, scores, recorder);
     if (recorder.records("masked_scores")) {
-        Tensor4<T> masked_scores = where_allowed(scores, blocked);
+        Tensor4<T> masked_scores = where_allowed(scores, masked);
         recorder.step("masked_scores", masked_scores);
     }
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
-        Tensor4<T> biased = where_allowed(std::move(modified), blocked);
+        Tensor4<T> biased = where_allowed(std::move(modified), masked);
         recorder.step("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
         recorder.step("logsumexp", logsumexp);
         weights = std::move(softmaxed);
     } else {
         recorder.step("biased_scores", modified);
-        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), blocked)));
+        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
         auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
         recorder.step("unmasked_weights", softmaxed);
         recorder.step("logsumexp", logsumexp);
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
         recorder.step("masked_weights", masked_weights);
-        const Tensor4<T> allowed = where_allowed(modified, blocked);
+        const Tensor4<T> allowed = where_allowed(modified, masked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
     }
     recorder.step("weights_before_dropout", weights);

@@ -15,34 +15,33 @@ template <class T>
 class SoftmaxSteps {
 public:
     SoftmaxSteps(const Tensor4<T>& scores, Recorder* recorder)
-        : recorder_(recorder != nullptr && recorder->records("softmax_powers") ? recorder
-                                                                               : nullptr) {
+        : recorder_(recorder != nullptr && recorder->records("exp_scores") ? recorder : nullptr) {
         if (recorder_ == nullptr) return;
         powers_ = Tensor4<T>::from_shape(scores.shape());
-        shift_ = sink_power_ = total_ =
+        shift_ = exp_sink_ = total_ =
             Tensor4<T>::from_shape({scores.shape(0), scores.shape(1), scores.shape(2), 1});
     }
 
-    void note(std::size_t row, T shift, const T* powers, T sink_power, T total) {
+    void note(std::size_t row, T shift, const T* powers, T exp_sink, T total) {
         if (recorder_ == nullptr) return;
         shift_.data()[row] = shift;
         const std::size_t keys = powers_.shape(3);
         std::copy_n(powers, keys, powers_.data() + row * keys);
-        sink_power_.data()[row] = sink_power;
+        exp_sink_.data()[row] = exp_sink;
         total_.data()[row] = total;
     }
 
     void record(bool has_sink) const {
         if (recorder_ == nullptr) return;
-        recorder_->record("softmax_shift", shift_);
-        recorder_->record("softmax_powers", powers_);
-        recorder_->record("softmax_total", total_);
-        if (has_sink) recorder_->record("sink_power", sink_power_);
+        recorder_->record("row_max", shift_);
+        recorder_->record("exp_scores", powers_);
+        recorder_->record("softmax_denominator", total_);
+        if (has_sink) recorder_->record("exp_sink", exp_sink_);
     }
 
 private:
     Recorder* recorder_;
-    Tensor4<T> shift_, powers_, sink_power_, total_;
+    Tensor4<T> shift_, powers_, exp_sink_, total_;
 };
 
 }  // namespace
@@ -71,9 +70,9 @@ Softmax<T> softmax(const Tensor4<T>& scores, const Tensor4<T>& mask,
         if (has_sink) shift = std::max(shift, sink_logit);
         exponentials(score, keys, shift, weight);
         T total = softmax_sum(weight, keys);
-        const T sink_power = has_sink ? torch_exp(sink_logit - shift) : T{0};
-        if (has_sink) total += sink_power;
-        steps.note(row, shift, weight, sink_power, total);
+        const T exp_sink = has_sink ? torch_exp(sink_logit - shift) : T{0};
+        if (has_sink) total += exp_sink;
+        steps.note(row, shift, weight, exp_sink, total);
         const T reciprocal = T{1} / total;
         for (std::size_t k = 0; k < keys; ++k) weight[k] *= reciprocal;
         logsumexp.data()[row] = shift + std::log(total);

@@ -96,7 +96,7 @@ std::string missing_array(const std::string& name, const ArraySet& available) {
 /// Sorts the names of arrays, without repetitions, and replaces `all` by all of them.
 ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan) {
     const ArraySet available =
-        ArraySet::of([&](const ArrayRow& row) { return row.from != From::walk && plan.has(row); });
+        ArraySet::of([&](const ArrayRow& row) { return row.from != From::trace && plan.has(row); });
     ArraySet wanted;
     for (const std::string& name : emit) {
         const auto id = find_array(name);
@@ -216,7 +216,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.sink = s.sink;
     if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};
     if (options.trace)
-        plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::walk; }));
+        plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::trace; }));
     plan.config = std::move(s);
     plan.operands = operands;
     return plan;

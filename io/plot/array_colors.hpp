@@ -13,7 +13,7 @@ constexpr ArrayColors colors_of(ArrayId array) {
     constexpr ArraySet from_zero{"mask", "masked_weights", "weights_before_dropout", "dropout_mask",
                                  "attention_weights"};
     constexpr ArraySet masked{"biased_scores", "masked_scores"};
-    if (array.row().from == From::walk || array == "token_ids") return ArrayColors::none;
+    if (array.row().from == From::trace || array == "token_ids") return ArrayColors::none;
     if (from_zero.has(array)) return ArrayColors::from_zero;
     return masked.has(array) ? ArrayColors::diverging_masked : ArrayColors::diverging;
 }

@@ -29,8 +29,8 @@ Color color_at(double position, bool is_diverging);
 /// Black or white, whichever has more contrast on `ground`.
 Color ink_on(const Color& ground);
 
-/// The colours of blocked cells and of cells without a number.
-inline constexpr Color blocked_ground{0xf0, 0xf0, 0xf0};
+/// The colours of masked cells and of cells without a number.
+inline constexpr Color masked_ground{0xf0, 0xf0, 0xf0};
 inline constexpr Color no_number{0xff, 0x00, 0xff};
 
 /// "#1f9e89".

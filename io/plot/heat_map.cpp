@@ -54,11 +54,11 @@ std::string subject_of(const std::string& array, bool is_weights, bool of_words)
 
 class Builder {
 public:
-    Builder(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+    Builder(const Report& report, const NamedArray& array, const IsMasked& is_masked,
             const HeatMapLimits& limits)
-        : report_(report), array_(array), is_blocked_(is_blocked), limits_(limits),
+        : report_(report), array_(array), is_masked_(is_masked), limits_(limits),
           shape_(shape_of(array)), colors_(colors_of_array(array)),
-          asks_mask_(is_blocked && counts_queries_and_keys(array) && array.name != "mask") {}
+          asks_mask_(is_masked && counts_queries_and_keys(array) && array.name != "mask") {}
 
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
@@ -187,9 +187,9 @@ private:
         return {panel / heads, of_heads ? panel % heads : every_head};
     }
 
-    bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
+    bool is_masked(std::size_t panel, std::size_t row, std::size_t column) const {
         const auto [batch, head] = place_of(panel);
-        return is_blocked_(batch, head, report_.first_query + row, column);
+        return is_masked_(batch, head, report_.first_query + row, column);
     }
 
     template <class T>
@@ -198,8 +198,8 @@ private:
         panel.title = panel_title(number);
         panel.values.assign(map_.rows * map_.columns, 0);
         panel.row_peak.assign(map_.rows, 0);
-        std::vector<std::uint8_t> blocked(map_.rows * map_.columns, 0);
-        bool any_blocked = false;
+        std::vector<std::uint8_t> masked(map_.rows * map_.columns, 0);
+        bool any_masked = false;
         std::vector<double> seen;
         magnitudes_.begin_matrix();
         for (std::size_t row = 0; row < map_.rows; ++row) {
@@ -208,8 +208,8 @@ private:
                 const std::size_t cell = row * map_.columns + column;
                 const auto [value, is_empty] = cell_of(values, number, row, column);
                 panel.values[cell] = value;
-                blocked[cell] = is_empty ? 1 : 0;
-                any_blocked = any_blocked || is_empty;
+                masked[cell] = is_empty ? 1 : 0;
+                any_masked = any_masked || is_empty;
                 if (is_empty) continue;
                 if (std::isfinite(value))
                     seen.push_back(std::abs(value));
@@ -219,12 +219,12 @@ private:
             magnitudes_.add_row(seen, map_.columns == 1);
             if (!seen.empty()) panel.row_peak[row] = *std::max_element(seen.begin(), seen.end());
         }
-        if (any_blocked) panel.blocked = std::move(blocked);
-        map_.has_blocked = map_.has_blocked || any_blocked;
+        if (any_masked) panel.masked = std::move(masked);
+        map_.has_masked = map_.has_masked || any_masked;
         map_.panels.push_back(std::move(panel));
     }
 
-    /// The element of largest magnitude among a cell's unblocked elements, NaN if one of them is;
+    /// The element of largest magnitude among a cell's unmasked elements, NaN if one of them is;
     /// whether there are none.
     template <class T>
     std::pair<double, bool> cell_of(const T* values, std::size_t panel, std::size_t row,
@@ -238,7 +238,7 @@ private:
     bool is_unseen(double value, std::size_t panel, std::size_t row, std::size_t column) const {
         const bool is_marked = colors_ == ArrayColors::diverging_masked &&
                                value == -std::numeric_limits<double>::infinity();
-        return is_marked || (asks_mask_ && is_blocked(panel, row, column));
+        return is_marked || (asks_mask_ && is_masked(panel, row, column));
     }
 
     template <class T>
@@ -261,7 +261,7 @@ private:
 
     const Report& report_;
     const NamedArray& array_;
-    const IsBlocked& is_blocked_;
+    const IsMasked& is_masked_;
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
     ArrayColors colors_;
@@ -348,9 +348,9 @@ std::string HeatMap::number_text(double value) const {
     return text;
 }
 
-HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsMasked& is_masked,
                       ColorScale scale, const HeatMapLimits& limits) {
-    return Builder(report, array, is_blocked, limits).build(scale);
+    return Builder(report, array, is_masked, limits).build(scale);
 }
 
 }  // namespace attn::io

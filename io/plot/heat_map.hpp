@@ -15,10 +15,10 @@ namespace attn::io {
 
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
-    std::string title;                  ///< "batch 0, head 3"; empty if there is one panel
-    std::vector<double> values;         ///< NaN if there is no number
-    std::vector<std::uint8_t> blocked;  ///< 1 where the query may not attend; empty: nowhere
-    std::vector<double> row_peak;       ///< largest magnitude of each row, without blocked cells
+    std::string title;                 ///< "batch 0, head 3"; empty if there is one panel
+    std::vector<double> values;        ///< NaN if there is no number
+    std::vector<std::uint8_t> masked;  ///< 1 where the query may not attend; empty: nowhere
+    std::vector<double> row_peak;      ///< largest magnitude of each row, without masked cells
 };
 
 /// "layer", "batch" or "head", and how many.
@@ -51,10 +51,10 @@ struct HeatMap {
 
     bool is_diverging = false;  ///< colours diverge from 0; otherwise they go from 0 up
     ColorScale asked = ColorScale::automatic;
-    ColorScale automatic = ColorScale::robust;        ///< or row: the resolved automatic scale
-    bool has_blocked = false, has_no_number = false;  ///< cells
-    double peak = 0;                                  ///< largest magnitude of all drawn cells
-    double robust = 1;                                ///< a value above 0 that few of them exceed
+    ColorScale automatic = ColorScale::robust;       ///< or row: the resolved automatic scale
+    bool has_masked = false, has_no_number = false;  ///< cells
+    double peak = 0;                                 ///< largest magnitude of all drawn cells
+    double robust = 1;                               ///< a value above 0 that few of them exceed
 
     /// The scale of the picture; never automatic.
     ColorScale scale() const { return resolved(asked); }
@@ -68,9 +68,9 @@ struct HeatMap {
     double value(std::size_t panel, std::size_t row, std::size_t column) const {
         return panels[panel].values[row * columns + column];
     }
-    bool is_blocked(std::size_t panel, std::size_t row, std::size_t column) const {
-        const std::vector<std::uint8_t>& blocked = panels[panel].blocked;
-        return !blocked.empty() && blocked[row * columns + column] != 0;
+    bool is_masked(std::size_t panel, std::size_t row, std::size_t column) const {
+        const std::vector<std::uint8_t>& masked = panels[panel].masked;
+        return !masked.empty() && masked[row * columns + column] != 0;
     }
 
     /// Positions of a row's cells on the colour scale: 0 to 1, or -1 to 1 if the map is diverging.
@@ -101,19 +101,19 @@ struct HeatMap {
     std::string number_text(double value) const;
 };
 
-/// The elements of (batch, heads, q_len, kv_len) that the mask blocks; null: none known. With
-/// layers, batch entries are counted through all of them. With `every_head`, an element is blocked
-/// if it is blocked in every head.
+/// The elements of (batch, heads, q_len, kv_len) that the mask excludes; null: none known. With
+/// layers, batch entries are counted through all of them. With `every_head`, an element is masked
+/// if it is masked in every head.
 inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
-using IsBlocked =
+using IsMasked =
     std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
 
-/// Whether `is_blocked` is true for the head, or for each of this many heads.
+/// Whether `is_masked` is true for the head, or for each of this many heads.
 template <class OfHead>
-bool in_heads(std::size_t head, std::size_t heads, OfHead is_blocked) {
-    if (head != every_head) return is_blocked(head);
+bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
+    if (head != every_head) return is_masked(head);
     for (std::size_t h = 0; h < heads; ++h)
-        if (!is_blocked(h)) return false;
+        if (!is_masked(h)) return false;
     return true;
 }
 
@@ -129,10 +129,10 @@ struct HeatMapLimits {
 };
 
 /// The heat map of one array of rank 2 or more. Larger matrices are pooled in blocks of equal size.
-/// A cell holds its unblocked element of largest magnitude; it is NaN if one of them is, and
-/// blocked if all of its elements are. Errors: kind usage for arrays of rank 1, and of rank above 4
+/// A cell holds its unmasked element of largest magnitude; it is NaN if one of them is, and
+/// masked if all of its elements are. Errors: kind usage for arrays of rank 1, and of rank above 4
 /// or, with layers, above 5; kind unsupported for more than 4096 matrices.
-HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsBlocked& is_blocked,
+HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsMasked& is_masked,
                       ColorScale scale, const HeatMapLimits& limits);
 
 }  // namespace attn::io

@@ -5,7 +5,7 @@
 //
 //   contents   the data of the whole page, as JSON: its arrays, scales and colours
 //   map-I      one array, as JSON: axes, labels, scales, `masks`, and for each matrix its title and
-//              `mask`, the index of its mask of blocked cells (null: none), and
+//              `mask`, the index of its mask of masked cells (null: none), and
 //                values   in pages of few cells: a list, null for no number; masks are
 //                         lists of 0 and 1
 //                mantissa_bits   else those of the matrix's text; masks are packed_flags
@@ -90,10 +90,10 @@ Masks masks_of(const HeatMap& map) {
         std::size_t place = masks.different.size();
         // Only the last few are compared: batch entries differ, heads of one do not.
         for (std::size_t i = place; i-- > 0 && i + 4 > masks.different.size();)
-            if (*masks.different[i] == panel.blocked) place = i;
-        masks.of_panels.push_back(panel.blocked.empty() ? "null" : std::to_string(place));
-        if (!panel.blocked.empty() && place == masks.different.size())
-            masks.different.push_back(&panel.blocked);
+            if (*masks.different[i] == panel.masked) place = i;
+        masks.of_panels.push_back(panel.masked.empty() ? "null" : std::to_string(place));
+        if (!panel.masked.empty() && place == masks.different.size())
+            masks.different.push_back(&panel.masked);
     }
     return masks;
 }

@@ -117,7 +117,7 @@ void set_numbers(Layout& layout, const HeatMap& map) {
         for (std::size_t panel = 0; panel < map.panels.size(); ++panel)
             for (std::size_t row = 0; row < map.rows; ++row)
                 for (std::size_t column = 0; column < map.columns; ++column)
-                    if (!map.is_blocked(panel, row, column))
+                    if (!map.is_masked(panel, row, column))
                         width = std::max(
                             width,
                             text_width(cell_text(map, map.value(panel, row, column), is_short), 1));

@@ -65,7 +65,7 @@ public:
     Planes(const HeatPanel& panel, unsigned mantissa_bits) : dropped_(mantissa - mantissa_bits) {
         words_.reserve(panel.values.size());
         for (std::size_t cell = 0; cell < panel.values.size(); ++cell)
-            if (panel.blocked.empty() || panel.blocked[cell] == 0)
+            if (panel.masked.empty() || panel.masked[cell] == 0)
                 words_.push_back(rounded(panel.values[cell]));
     }
 

@@ -29,7 +29,7 @@ std::vector<unsigned> fitting_mantissas(const std::vector<PlaneCost>& costs, dou
 /// Bytes of text.
 double plane_bytes(const std::vector<PlaneCost>& costs, const std::vector<unsigned>& bits);
 
-/// The numbers of a matrix without its blocked cells, row by row: two zlib streams in base64, a
+/// The numbers of a matrix without its masked cells, row by row: two zlib streams in base64, a
 /// blank between them. The first holds the sign and exponent of each number, which are the high
 /// bits of the type: the low byte of each, then the high byte of each. The second holds
 /// `mantissa_bits` of each mantissa, highest first, without gaps.

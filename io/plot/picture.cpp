@@ -25,7 +25,7 @@ struct Swatch {
 
 std::vector<Swatch> swatches_of(const HeatMap& map) {
     std::vector<Swatch> swatches;
-    if (map.has_blocked) swatches.push_back({"blocked", blocked_ground});
+    if (map.has_masked) swatches.push_back({"masked", masked_ground});
     if (map.has_no_number) swatches.push_back({"no number", no_number});
     return swatches;
 }
@@ -93,7 +93,7 @@ void draw_numbers(Canvas& canvas, const HeatMap& map, std::size_t panel, const L
     for (std::size_t row = 0; row < map.rows; ++row) {
         for (std::size_t column = 0; column < map.columns; ++column) {
             const double value = map.value(panel, row, column);
-            if (map.is_blocked(panel, row, column) || !std::isfinite(value)) continue;
+            if (map.is_masked(panel, row, column) || !std::isfinite(value)) continue;
             canvas.text(box.x + pixels(column, wide) + (wide - layout.gap) / 2,
                         box.y + pixels(row, high) + (high - layout.gap) / 2,
                         cell_text(map, value, layout.short_numbers),
@@ -195,7 +195,7 @@ RowColors::RowColors(const HeatMap& map, std::size_t panel, std::size_t row)
     : map_(map), panel_(panel), row_(row), scale_(map.row_scale(panel, row)) {}
 
 Color RowColors::of(std::size_t column) const {
-    if (map_.is_blocked(panel_, row_, column)) return blocked_ground;
+    if (map_.is_masked(panel_, row_, column)) return masked_ground;
     const double value = map_.value(panel_, row_, column);
     if (!std::isfinite(value)) return no_number;
     return color_at(scale_.position(value), map_.is_diverging);

@@ -32,7 +32,7 @@ std::string panel_title_of(const HeatPanel& panel);
 /// without the 0 before the point.
 std::string cell_text(const HeatMap& map, double value, bool is_short);
 
-/// The size of the line that explains the colours of blocked cells and of cells without a number;
+/// The size of the line that explains the colours of masked cells and of cells without a number;
 /// 0: none.
 double swatches_width(const HeatMap& map, const PictureStyle& style);
 

@@ -150,11 +150,11 @@ private:
         const RowColors colors(map, panel, row);
         std::string text;
         for (std::size_t column = 0, end = 0; column < map.columns; column = end) {
-            const bool blocked = map.is_blocked(panel, row, column);
+            const bool masked = map.is_masked(panel, row, column);
             const double value = map.value(panel, row, column);
             const auto is_same = [&](std::size_t other) {
-                if (blocked || map.is_blocked(panel, row, other))
-                    return blocked && map.is_blocked(panel, row, other);
+                if (masked || map.is_masked(panel, row, other))
+                    return masked && map.is_masked(panel, row, other);
                 const double x = map.value(panel, row, other);
                 return x == value || (!std::isfinite(x) && !std::isfinite(value));
             };
@@ -168,7 +168,7 @@ private:
                                 static_cast<int>(step) * cell.width - gap, cell.height - gap);
             text += attribute("d", data);
             text += "><title>" + name + columns.of(column, end - 1) + ": ";
-            text += blocked ? "blocked" : cell_text(map, value);
+            text += masked ? "masked" : cell_text(map, value);
             text += "</title></path>\n";
         }
         out_ << text;
@@ -178,7 +178,7 @@ private:
         return (map.is_diverging ? "largest by magnitude " : "largest ") + map.number_text(value);
     }
 
-    /// Of a cell that is not blocked.
+    /// Of a cell that is not masked.
     static std::string cell_text(const HeatMap& map, double value) {
         const bool is_pooled = map.row_step * map.column_step > 1 && std::isfinite(value);
         return is_pooled ? largest_text(map, value) : map.number_text(value);
@@ -186,8 +186,7 @@ private:
 
     static bool has_cell_without_number(const HeatMap& map, std::size_t panel, std::size_t row) {
         for (std::size_t column = 0; column < map.columns; ++column)
-            if (!map.is_blocked(panel, row, column) &&
-                !std::isfinite(map.value(panel, row, column)))
+            if (!map.is_masked(panel, row, column) && !std::isfinite(map.value(panel, row, column)))
                 return true;
         return false;
     }
@@ -197,14 +196,14 @@ private:
                         const CellNames& rows, const CellNames& columns) {
         std::size_t largest = map.columns;
         for (std::size_t column = 0; column < map.columns; ++column) {
-            if (map.is_blocked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
+            if (map.is_masked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
                 continue;
             if (largest == map.columns ||
                 std::abs(map.value(panel, row, column)) > std::abs(map.value(panel, row, largest)))
                 largest = column;
         }
         const bool lacks_number = has_cell_without_number(map, panel, row);
-        std::string text = lacks_number ? "no number" : "blocked";
+        std::string text = lacks_number ? "no number" : "masked";
         if (largest != map.columns)
             text = largest_text(map, map.value(panel, row, largest)) + " at " +
                    columns.of(largest) + (lacks_number ? "; other cells have no number" : "");
@@ -217,7 +216,7 @@ private:
 
     /// The panel at one pixel per cell.
     void image(const HeatMap& map, std::size_t panel, const Box& box) {
-        Pixels pixels(map.columns, map.rows, blocked_ground);
+        Pixels pixels(map.columns, map.rows, masked_ground);
         for (std::size_t row = 0; row < map.rows; ++row) {
             const RowColors colors(map, panel, row);
             for (std::size_t column = 0; column < map.columns; ++column)

@@ -132,7 +132,7 @@ private:
 
     void write_cell(std::size_t panel, std::size_t row, std::size_t column) {
         const std::size_t width = view_.cell;
-        if (map_.is_blocked(panel, row, column)) {
+        if (map_.is_masked(panel, row, column)) {
             write_blank(width);
             return;
         }
@@ -151,7 +151,7 @@ private:
         out_ << std::string(left, ' ') << text << std::string(width - left - text.size(), ' ');
     }
 
-    /// A blocked cell: the terminal's background.
+    /// A masked cell: the terminal's background.
     void write_blank(std::size_t width) {
         end_colors();
         out_ << std::string(width, ' ');
@@ -184,8 +184,8 @@ private:
 
     /// Two rows per line: one is the foreground of a half block, the other its background.
     void write_halves(std::size_t panel, std::size_t row, std::size_t column) {
-        const bool has_upper = !map_.is_blocked(panel, row, column);
-        const bool has_lower = row + 1 < map_.rows && !map_.is_blocked(panel, row + 1, column);
+        const bool has_upper = !map_.is_masked(panel, row, column);
+        const bool has_lower = row + 1 < map_.rows && !map_.is_masked(panel, row + 1, column);
         if (has_upper && has_lower)
             set_colors(color_of(panel, row, column), color_of(panel, row + 1, column));
         else if (has_upper || has_lower)
@@ -256,7 +256,7 @@ private:
         if (view_.is_numbered)
             words += "; numbers: hundredths" +
                      (map_.is_diverging ? " of " + rounded_text(unit()) : std::string());
-        if (map_.has_blocked) words += "; blank: blocked";
+        if (map_.has_masked) words += "; blank: masked";
         write_words(words);
     }
 

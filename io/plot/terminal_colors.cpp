@@ -43,7 +43,7 @@ Color palette_color(std::size_t index) {
 constexpr std::array<std::size_t, 5> rising{4, 12, 6, 10, 11};
 constexpr std::array<std::size_t, 7> blue_to_red{4, 12, 14, 7, 11, 9, 1};
 
-/// Never blank, unlike blocked cells.
+/// Never blank, unlike masked cells.
 constexpr std::array<std::string_view, 7> shades{"·", ":", "+", "░", "▒", "▓", "█"};
 constexpr std::array<std::string_view, 5> shades_above{"·", "░", "▒", "▓", "█"};
 constexpr std::array<std::string_view, 5> shades_below{"·", "-", "=", "#", "@"};

@@ -18,12 +18,12 @@ def torch_job(job):
     operands = random_operands(job)
     q, k, v = (torch.from_numpy(x[None]) for x in operands)
     if causal:
-        blocked = torch.full((job["queries"], job["keys"]), float("-inf")).triu_(1)
+        masked = torch.full((job["queries"], job["keys"]), float("-inf")).triu_(1)
 
     def matmul_and_softmax():
         scores = (q * job["width"] ** -0.5) @ k.transpose(-2, -1)
         if causal:
-            scores += blocked
+            scores += masked
         return torch.softmax(scores, -1) @ v
 
     def scaled_dot_product_attention():

@@ -154,10 +154,9 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
                   "keep", "--emit", "mask"})["mask"] == json({{1, 0}, {1, 1}}));
 }
 
-TEST_CASE(
-    "operator: renormalize agrees with neg-inf where a blocked key outweighs all, or is NaN") {
-    for (const char* blocked : {"200", "NaN", "Infinity"}) {
-        const std::string request = R"({"query": [[1]], "key": [[0], [)" + std::string(blocked) +
+TEST_CASE("operator: renormalize agrees with neg-inf where a masked key outweighs all, or is NaN") {
+    for (const char* masked : {"200", "NaN", "Infinity"}) {
+        const std::string request = R"({"query": [[1]], "key": [[0], [)" + std::string(masked) +
                                     R"(]], "value": [[5], [7]], "scale": 1, "mask": [true, false],
                                     "mask_true": "keep"})";
         const json result = answer({"sdpa", "-", "--mask-method", "renormalize"}, request);
@@ -181,7 +180,7 @@ TEST_CASE(
     CHECK(added["logsumexp"] == json({"-Infinity"}));
 }
 
-TEST_CASE("operator: NaN in keys and values is read, and hidden where blocked") {
+TEST_CASE("operator: NaN in keys and values is read, and hidden where masked") {
     const json result = answer({"sdpa", "-", "--kv-lengths", "2"},
                                R"({"query": [[1,0]], "key": [[1,2],[0,1],[NaN,0]],
                                    "value": [[1],[2],[Infinity]]})");

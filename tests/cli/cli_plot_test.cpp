@@ -33,7 +33,7 @@ TEST_CASE("heatmap: on standard error with JSON, on standard output if that is o
     CHECK(beside.code == 0);
     CHECK(beside.out == with({}).out);
     CHECK(contains(beside.err, "causal  attention_weights (6, 6)  seed 789\n"));
-    CHECK(contains(beside.err, "blank: blocked"));
+    CHECK(contains(beside.err, "blank: masked"));
     const Outcome alone = with({"--heatmap", "--format", "none"});
     CHECK(alone.out == beside.err);
     CHECK(alone.err == "");
@@ -64,7 +64,7 @@ TEST_CASE("plot: a result without weights or mask has the cells that its setting
                 REQUIRE(run_attn(words).code == 0);
                 REQUIRE(run_attn({"plot", result, "-o", "b.svg"}).code == 0);
                 CHECK(read_text("a.svg") == read_text("b.svg"));
-                CHECK(contains(read_text("a.svg"), "blocked"));
+                CHECK(contains(read_text("a.svg"), "masked"));
             }
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --arr
     const std::string json = run_attn(words).out;
     const std::string drawn = run_attn({"plot", "r.npz", "--array", "scores"}).out;
     CHECK(contains(drawn, "head 2\n"));
-    CHECK(contains(drawn, "blank: blocked"));
+    CHECK(contains(drawn, "blank: masked"));
     CHECK(run_attn({"plot", "r.npz:scores"}).out == drawn);
     CHECK(run_attn({"plot", "-:scores"}, json).out == drawn);
     CHECK(run_attn({"plot", "--", "r.npz:scores"}).out == drawn);
@@ -126,7 +126,7 @@ TEST_CASE("plot: the axes of every array are those of its question") {
         CHECK(run_attn(all).code == 0);
         CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
         CHECK((read_text("asked.html") == read_text("read.html")));
-        // Without the mask, what is blocked follows from the config.
+        // Without the mask, what is masked follows from the config.
         Words weights = words;
         weights.insert(weights.end(), {"--plot", "asked.svg", "-o", "r.json"});
         CHECK(run_attn(weights).code == 0);
@@ -141,7 +141,7 @@ TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
     const std::string nulls =
         run_attn({"causal", input, "--emit", "all", "--nonfinite", "null"}).out;
     CHECK(contains(nulls, "null"));
-    CHECK(contains(run_attn({"plot"}, nulls).out, "blank: blocked"));
+    CHECK(contains(run_attn({"plot"}, nulls).out, "blank: masked"));
     write_text("wide.json", "[[1e200, 1e-60], [2e-60, -1e100]]");
     CHECK(run_attn({"plot", "wide.json", "-o", "wide.svg"}).code == 0);
     for (const char* number : {": 1e+200<", ": 1e-60<", ": 2e-60<", ": -1e+100<"})

@@ -31,7 +31,7 @@ TEST_CASE("explain: a query in the middle, the first batch entry and few heads b
           good({"explain", "self", "--example", "journey", "--token", "1"}));
 }
 
-TEST_CASE("explain: a causal mask blocks a key of the query that is shown by default") {
+TEST_CASE("explain: a causal mask excludes a key of the query that is shown by default") {
     scratch_folder();
     for (std::size_t queries = 1; queries <= 9; ++queries)
         for (std::size_t keys = 1; keys <= 9; ++keys)

@@ -137,7 +137,7 @@ Words maps_of(const std::string& page) {
     return maps;
 }
 
-TEST_CASE("explain html: a result's weights are drawn as its question's are, blocked keys too") {
+TEST_CASE("explain html: a result's weights are drawn as its question's are, masked keys too") {
     scratch_folder();
     for (const Words& ask : std::vector<Words>{
              {"self", "--example", "journey"},

@@ -253,7 +253,7 @@ TEST_CASE("explain page: --full leaves nothing out, and pages that are too long 
                  {"...,", "smallest product", "other key", "Tables show", "] of 20"})
                 CHECK(page.find(cut) == std::string::npos);
             if (columns == 60) continue;
-            for (const char* name : {"scores", "softmax_powers", "attention_weights"})
+            for (const char* name : {"scores", "exp_scores", "attention_weights"})
                 CHECK(table_row(page, name).size() == 40);
             for (std::size_t key = 0; key < 40; ++key)
                 CHECK(key_row(page, "keys", key).size() == 20);
@@ -280,7 +280,7 @@ TEST_CASE("explain page: sums over keys have the keys of the tables") {
             const std::string page = good({"explain", mode, "--text", text, "--embed-dim", "6",
                                            "--token", token, "--precision", "6"});
             const std::vector<double> weights = table_row(page, "attention_weights"),
-                                      powers = table_row(page, "softmax_powers");
+                                      powers = table_row(page, "exp_scores");
             const auto first_terms = [&](const std::string& name) {
                 const std::size_t at = page.find("    " + name + "[" + token + "]");
                 const std::string line = page.substr(at, page.find('\n', at) - at);
@@ -298,7 +298,7 @@ TEST_CASE("explain page: sums over keys have the keys of the tables") {
                 return numbers;
             };
             CHECK(first_terms("head_outputs") == seen(weights));
-            CHECK(first_terms("softmax_total") == seen(powers));
+            CHECK(first_terms("softmax_denominator") == seen(powers));
         }
 }
 
@@ -311,7 +311,7 @@ TEST_CASE("explain page: tiny, huge and non-finite numbers are shown as they are
     // A sink may take all of a row, and next to nothing.
     std::string page = self({"--sink", "1000"}, four);
     CHECK(says(page, "looks at: nothing, every weight is 0; the sink keeps 100 %."));
-    CHECK(says(page, "No rule blocks a key"));
+    CHECK(says(page, "No rule masks a key"));
     for (const char* sink : {"-20", "-60", "-1000"})
         CHECK(says(self({"--sink", sink}, four), "the sink keeps under 1 %."));
     // The largest key takes the rest to under a last digit.
@@ -333,9 +333,9 @@ TEST_CASE("explain page: tiny, huge and non-finite numbers are shown as they are
     CHECK(says(page, "Not every score is a finite number"));
     CHECK(!says(page, "together they make 1"));
     CHECK(!says(page, "which changes no weight"));
-    const std::string blocked = R"([[1,2],[3,4]], "mask": [["-Infinity","-Infinity"]],
+    const std::string masked = R"([[1,2],[3,4]], "mask": [["-Infinity","-Infinity"]],
                                    "mask_method": "renormalize")";
-    page = self({}, blocked);
+    page = self({}, masked);
     CHECK(says(page, "Every score is -Infinity. The weights are 0 by definition"));
     CHECK(!says(page, "logsumexp"));
     page = in_one_line(good({"explain", "multihead", "-", "--heads", "2", "--d-out", "4"},

@@ -43,7 +43,7 @@ Words numbers_of(const std::string& page) {
 Words rules_in(const std::string& page) {
     Words rules;
     for (std::string line : lines_of(page)) {
-        const std::size_t ends = line.find(". It blocks ");
+        const std::size_t ends = line.find(". It masks ");
         if (ends == std::string::npos || line.starts_with("boolean") || line.starts_with("-Inf"))
             continue;
         for (std::size_t open; (open = line.find(" (")) != std::string::npos;)
@@ -73,7 +73,7 @@ struct Compared {
 void check_numbers(const Compared& c) {
     for (std::size_t head = 0; head < c.heads; ++head)
         for (const char* name :
-             {"scores", "scaled_scores", "capped_scores", "alibi_scores", "softmax_powers",
+             {"scores", "scaled_scores", "capped_scores", "alibi_scores", "exp_scores",
               "allowed_by_causal", "allowed_by_window", "attention_weights", "mask",
               "unmasked_weights", "masked_weights", "weights_before_dropout", "dropout_mask"}) {
             const auto shown = table_row(head_part(c.explained, head), name),
@@ -93,9 +93,9 @@ void check_words(const Compared& c) {
     const auto says = [](const std::string& page, const char* words) {
         return page.find(words) != std::string::npos;
     };
-    if (says(c.explained, "every key is blocked")) CHECK(says(c.own, "every key is blocked"));
-    if (says(c.explained, "No rule blocks a key"))
-        CHECK((says(c.own, "No rule blocks a key") || says(c.own, "It blocks no key")));
+    if (says(c.explained, "every key is masked")) CHECK(says(c.own, "every key is masked"));
+    if (says(c.explained, "No rule masks a key"))
+        CHECK((says(c.own, "No rule masks a key") || says(c.own, "It masks no key")));
     if (knows_all && says(c.explained, "is added to the score of key j"))
         CHECK(says(c.own, "is added to the score of key j"));
 }
@@ -150,8 +150,8 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
         // Zeros that rounding makes are not taken for masked keys.
         const std::string rounded = good(Words{"explain", "-", "--token", token},
                                          good(run + Words{"--precision", i % 16 == 0 ? "0" : "2"}));
-        if (rounded.find("every key is blocked") != std::string::npos)
-            CHECK(c.own.find("every key is blocked") != std::string::npos);
+        if (rounded.find("every key is masked") != std::string::npos)
+            CHECK(c.own.find("every key is masked") != std::string::npos);
     }
     CHECK(count >= cases(70));
 }
@@ -186,7 +186,7 @@ TEST_CASE("explain result: numbers that contradict each other are refused") {
                 json changed = whole;
                 const json weight = whole["weights_before_dropout"][2][1];
                 json& place = changed[item.key()][2][1];
-                // Scores of blocked keys, and an additive mask of any value, contradict nothing.
+                // Scores of masked keys, and an additive mask of any value, contradict nothing.
                 if (item.key() == "biased_scores" || whole["mask"][2][1] == 0) continue;
                 place = value;
                 if (item.key() == "dropout_mask" && weight == 0) continue;

@@ -102,12 +102,12 @@ void check_head(const std::string& page, const Written& written, bool single) {
     for (const char* name : {"present_key", "present_value"})
         for (std::size_t key = 0; key < written.size("kv_len"); ++key)
             check_same(key_row(part, name, key), written.rows(name, true)[key], single);
-    const std::vector<double> powers = table_row(part, "softmax_powers");
+    const std::vector<double> powers = table_row(part, "exp_scores");
     const std::vector<double> weights = table_row(part, "unmasked_weights").empty()
                                             ? table_row(part, "weights_before_dropout")
                                             : table_row(part, "unmasked_weights");
     if (powers.empty()) return;
-    const std::size_t total = part.find("softmax_total[");
+    const std::size_t total = part.find("softmax_denominator[");
     REQUIRE(total != std::string::npos);
     const std::string line = part.substr(total, part.find('\n', total) - total);
     const double denominator = numbers_in(line.substr(line.rfind('='))).at(0);
@@ -250,12 +250,12 @@ TEST_CASE("explain: names the rule that masks a key, or that none does") {
     CHECK(table_row(page, "allowed_by_window") == Row{0, 1, 1, 1, 1, 1});
     CHECK(table_row(page, "allowed_by_kv_lengths") == Row{1, 1, 1, 1, 1, 0});
     CHECK(table_row(page, "mask") == Row{0, 1, 1, 0, 0, 0});
-    CHECK(good({"explain", "self", "--example", "journey"}).find("No rule blocks a key") !=
+    CHECK(good({"explain", "self", "--example", "journey"}).find("No rule masks a key") !=
           std::string::npos);
     const std::string none = good(ask + Words{"--kv-lengths", "0"});
-    CHECK(none.find("It blocks every key.") != std::string::npos);
-    CHECK(none.find("Every key is blocked.") != std::string::npos);
-    CHECK(none.find("softmax_total") == std::string::npos);
+    CHECK(none.find("It masks every key.") != std::string::npos);
+    CHECK(none.find("Every key is masked.") != std::string::npos);
+    CHECK(none.find("softmax_denominator") == std::string::npos);
 }
 
 TEST_CASE("explain: Markdown with labels of every kind keeps its tables and headings") {

@@ -111,10 +111,10 @@ void check_steps(const Walked& w) {
 
 void check_masks(const Walked& w) {
     const auto mask = w.of("mask");
-    const std::size_t blocked = counted(mask, 0);
-    if (blocked == 0) {
-        CHECK(!says(w.page, "It blocks every key"));
-        CHECK(!says(w.page, "Blocked keys get the score"));
+    const std::size_t masked = counted(mask, 0);
+    if (masked == 0) {
+        CHECK(!says(w.page, "It masks every key"));
+        CHECK(!says(w.page, "Masked keys get the score"));
     }
     if (w.config().value("causal", false)) {
         const std::size_t from = w.page.find("key j is seen where j <= p");
@@ -152,7 +152,7 @@ void check_softmax(const Walked& w) {
         CHECK(first_behind(w.page, "the sink's logit ") == doctest::Approx(sink));
         CHECK(is_near(first_behind(w.page, "of the sink too ("), total));
     }
-    const auto powers = table_row(w.page, "softmax_powers");
+    const auto powers = table_row(w.page, "exp_scores");
     for (std::size_t key = 0; key < scores.size(); ++key) {
         const double power = after || mask[key] != 0 ? std::exp(scores[key] - largest) : 0;
         CHECK(is_near(powers.at(key), power));
@@ -161,9 +161,9 @@ void check_softmax(const Walked& w) {
     const double said_log = first_behind(w.page, "logsumexp = maximum + log(denominator) = ");
     CHECK(is_near(said_log, largest + std::log(total)));
     CHECK(is_near(said_log, w.number("logsumexp")));
-    CHECK(is_near(behind(w.page, "    softmax_total[").back(), total));
+    CHECK(is_near(behind(w.page, "    softmax_denominator[").back(), total));
     // One exponential in full: of a key that is seen, and not the largest where there is another.
-    const std::vector<double> power = behind(w.page, "    softmax_powers[");
+    const std::vector<double> power = behind(w.page, "    exp_scores[");
     const auto key = static_cast<std::size_t>(power.at(power.size() - 4));
     CHECK(is_near(power.at(power.size() - 3), scores.at(key)));
     CHECK(is_near(std::abs(power.at(power.size() - 2)), std::abs(largest)));
@@ -173,8 +173,8 @@ void check_softmax(const Walked& w) {
     bool any_less = false;
     for (std::size_t i = 0; i < powers.size(); ++i) any_less = any_less || is_less(i);
     CHECK(is_less(key) == any_less);
-    // The row above it is what the softmax sees: blocked keys are out of it.
-    auto seen = table_row(w.page, leaves_some ? "scores_left" : "softmax_powers");
+    // The row above it is what the softmax sees: masked keys are out of it.
+    auto seen = table_row(w.page, leaves_some ? "scores_left" : "exp_scores");
     if (seen.empty()) seen = table_row(w.page, "biased_scores");
     REQUIRE(!seen.empty());
     for (std::size_t i = 0; leaves_some && i < seen.size(); ++i)
@@ -192,7 +192,7 @@ void check_answer(const Walked& w) {
     const std::size_t from = w.page.find(start, at) + start.size();
     std::string answer = w.page.substr(from, w.page.find('\n', from) - from);
     if (total == 0) {
-        CHECK(answer.starts_with("nothing, every key is blocked"));
+        CHECK(answer.starts_with("nothing, every key is masked"));
         return;
     }
     std::vector<double> sorted = weights;

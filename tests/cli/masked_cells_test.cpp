@@ -1,4 +1,4 @@
-// Which cells pictures show as blocked: those that every head which is drawn blocks, and no others.
+// Which cells pictures show as masked: those that every head which is drawn blocks, and no others.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ namespace {
 struct Question {
     std::size_t batch, heads, q_len, kv_len;
     std::vector<std::string> words;
-    std::vector<bool> by_rules, blocked;  // (batch, heads, q_len, kv_len)
+    std::vector<bool> by_rules, masked;  // (batch, heads, q_len, kv_len)
 
     std::size_t at(std::size_t b, std::size_t h, std::size_t q, std::size_t k) const {
         return ((b * heads + h) * q_len + q) * kv_len + k;
@@ -36,7 +36,7 @@ std::ptrdiff_t signed_of(std::size_t n) {
 using Maps = std::vector<std::vector<bool>>;  // one for each matrix, row by row
 
 /// The matrices that are drawn: of each head, or of all heads of an entry together.
-Maps expected_maps(const Question& question, const std::vector<bool>& blocked, bool average) {
+Maps expected_maps(const Question& question, const std::vector<bool>& masked, bool average) {
     Maps maps;
     for (std::size_t b = 0; b < question.batch; ++b)
         for (std::size_t first = 0; first < question.heads; ++first) {
@@ -44,10 +44,10 @@ Maps expected_maps(const Question& question, const std::vector<bool>& blocked, b
             maps.emplace_back();
             for (std::size_t q = 0; q < question.q_len; ++q)
                 for (std::size_t k = 0; k < question.kv_len; ++k) {
-                    bool is_blocked = true;
+                    bool is_masked = true;
                     for (std::size_t h = first; h < (average ? question.heads : first + 1); ++h)
-                        is_blocked = is_blocked && blocked[question.at(b, h, q, k)];
-                    maps.back().push_back(is_blocked);
+                        is_masked = is_masked && masked[question.at(b, h, q, k)];
+                    maps.back().push_back(is_masked);
                 }
         }
     return maps;
@@ -80,7 +80,7 @@ public:
         }
         made.by_rules.assign(made.batch * made.heads * made.q_len * made.kv_len, false);
         add_rules(made, has_batch);
-        made.blocked = made.by_rules;
+        made.masked = made.by_rules;
         if (chance(80)) add_mask(made, has_batch);
         return made;
     }
@@ -101,12 +101,12 @@ private:
     }
 
     template <class Blocks>
-    void block(const Question& made, std::vector<bool>& blocked, Blocks blocks) {
+    void block(const Question& made, std::vector<bool>& masked, Blocks blocks) {
         for (std::size_t b = 0; b < made.batch; ++b)
             for (std::size_t h = 0; h < made.heads; ++h)
                 for (std::size_t q = 0; q < made.q_len; ++q)
                     for (std::size_t k = 0; k < made.kv_len; ++k)
-                        if (blocks(b, h, q, k)) blocked[made.at(b, h, q, k)] = true;
+                        if (blocks(b, h, q, k)) masked[made.at(b, h, q, k)] = true;
     }
 
     void add_rules(Question& made, bool has_batch) {
@@ -149,7 +149,7 @@ private:
     /// Of each head, or of all of them; boolean or additive.
     void add_mask(Question& made, bool has_batch) {
         const bool is_additive = chance(40), keeps = chance(50), shares = chance(20);
-        std::vector<bool> random(made.blocked.size());
+        std::vector<bool> random(made.masked.size());
         for (auto bit : random) bit = chance(45);
         json mask = json::array();
         for (std::size_t b = 0; b < made.batch; ++b) {
@@ -173,7 +173,7 @@ private:
         made.words.insert(made.words.end(), {"--mask", "mask.json"});
         if (!is_additive)
             made.words.insert(made.words.end(), {"--mask-true", keeps ? "keep" : "drop"});
-        block(made, made.blocked, [&](auto b, auto h, auto q, auto k) {
+        block(made, made.masked, [&](auto b, auto h, auto q, auto k) {
             return random[made.at(b, shares ? 0 : h, q, k)];
         });
     }
@@ -199,7 +199,7 @@ Maps maps_of_svg(const std::string& svg, std::size_t rows, std::size_t columns) 
         const auto [first, last] = ends_of(text.substr(comma + 2, colon - comma - 2));
         if (cells++, maps.empty() || (row == 0 && first == 0))
             maps.emplace_back(rows * columns, false);
-        if (text.substr(colon + 2) != "blocked") continue;
+        if (text.substr(colon + 2) != "masked") continue;
         for (std::size_t column = first; column <= last; ++column)
             maps.back()[row * columns + column] = true;
     }
@@ -232,7 +232,7 @@ Maps maps_of_terminal(const std::string& text, std::size_t rows, std::size_t col
             letters += attn::io::take_character(rest);
         const bool is_keys =
             line.starts_with("  ") && line.find_first_not_of(" 0123456789") == std::string::npos;
-        // A row of blocked cells is its label alone.
+        // A row of masked cells is its label alone.
         const bool is_row = !line.empty() && line[0] >= '0' && line[0] <= '9' &&
                             (line.size() == 1 || line[1] == ' ');
         if (is_keys) {
@@ -258,17 +258,17 @@ Maps maps_of_terminal(const std::string& text, std::size_t rows, std::size_t col
     return maps;
 }
 
-bool is_zero_where_blocked(const json& weights, const std::vector<bool>& blocked) {
+bool is_zero_where_masked(const json& weights, const std::vector<bool>& masked) {
     const std::vector<double> numbers = flat(weights);
-    REQUIRE(numbers.size() == blocked.size());
+    REQUIRE(numbers.size() == masked.size());
     for (std::size_t i = 0; i < numbers.size(); ++i)
-        if (blocked[i] && numbers[i] != 0) return false;
+        if (masked[i] && numbers[i] != 0) return false;
     return true;
 }
 
 }  // namespace
 
-TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
+TEST_CASE("pictures: masked cells are those that every head drawn masks") {
     scratch_folder();
     std::size_t pictures = 0, partly = 0;
     for (unsigned seed = 0; seed < cases(150); ++seed) {
@@ -279,7 +279,7 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
             for (const bool emits_mask : {false, true}) {
                 CAPTURE(average);
                 CAPTURE(emits_mask);
-                Maps expected = expected_maps(question, question.blocked, average);
+                Maps expected = expected_maps(question, question.masked, average);
                 std::vector<std::string> words = question.words;
                 if (average) words.emplace_back("--average-heads");
                 words.insert(words.end(), {"--emit", emits_mask ? "attention_weights,mask"
@@ -301,10 +301,10 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
                 REQUIRE(maps_of_page(read_text("map.html")) == expected);
                 REQUIRE((maps_of_terminal(run({"--heatmap", "--format", "none"}), question.q_len,
                                           question.kv_len) == expected));
-                for (std::size_t i = 0; average && i < question.blocked.size(); ++i) {
+                for (std::size_t i = 0; average && i < question.masked.size(); ++i) {
                     const std::size_t cells = question.q_len * question.kv_len;
                     const bool in_all = expected[i / cells / question.heads][i % cells];
-                    partly += question.blocked[i] && !in_all ? 1U : 0U;
+                    partly += question.masked[i] && !in_all ? 1U : 0U;
                 }
                 // A picture of a result without its mask does not claim more than the result
                 // records.
@@ -312,7 +312,7 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
                 const json weights = json::parse(read_text("result.json"))["attention_weights"];
                 std::vector<bool> all;
                 for (const auto& map : expected) all.insert(all.end(), map.begin(), map.end());
-                REQUIRE(is_zero_where_blocked(weights, all));
+                REQUIRE(is_zero_where_masked(weights, all));
                 for (const char* result : {"result.json", "result.npz"}) {
                     CAPTURE(std::string(result));
                     REQUIRE(run_attn({"plot", result, "-o", "map.svg"}).code == 0);
@@ -334,10 +334,10 @@ TEST_CASE("pictures: blocked cells are those that every head drawn blocks") {
             }
     }
     CHECK(pictures == 40 * cases(150));
-    CHECK(partly > cases(150));  // blocked by one head, and not by another
+    CHECK(partly > cases(150));  // masked by one head, and not by another
 }
 
-TEST_CASE("pictures: in layers each result blocks its own cells") {
+TEST_CASE("pictures: in layers each result masks its own cells") {
     scratch_folder();
     std::size_t different = 0;
     for (unsigned seed = 0; seed < cases(100); ++seed) {
@@ -369,7 +369,7 @@ TEST_CASE("pictures: in layers each result blocks its own cells") {
             static constexpr const char* suffixes[] = {".json", ".npz", ".safetensors"};
             plot.push_back(name + suffixes[generator.below(3)]);
             const Maps maps =
-                expected_maps(question, emits_mask ? question.blocked : question.by_rules, average);
+                expected_maps(question, emits_mask ? question.masked : question.by_rules, average);
             different +=
                 !expected.empty() && !std::equal(maps.begin(), maps.end(), expected.begin());
             expected.insert(expected.end(), maps.begin(), maps.end());

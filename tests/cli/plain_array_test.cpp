@@ -97,8 +97,8 @@ TEST_CASE("plot: axes of plain arrays are rows and columns, or as given, in ever
                         CHECK(!contains(outcome.out, "What each query attends to"));
                     }
                     const Outcome outcome = run_attn({"plot", "a.json"});
-                    // Zeros of another program are numbers, not blocked cells.
-                    CHECK(!contains(outcome.out, "blank: blocked"));
+                    // Zeros of another program are numbers, not masked cells.
+                    CHECK(!contains(outcome.out, "blank: masked"));
                     CHECK(contains(outcome.err, ", row 4, column " + std::to_string(columns)) ==
                           (rank > 2));
                     CHECK(contains(outcome.err, "row 4, column " + std::to_string(columns)));

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t heads = 2, queries = 3, keys = 4, width = 2;
 
 /// What a row of a table is asked with, and the score of head h, query q and key k after it; a
-/// score of -Infinity is a blocked key.
+/// score of -Infinity is a masked key.
 struct Case {
     std::string key;
     json value;
@@ -32,7 +32,7 @@ struct Case {
     std::string words;
 };
 
-double blocked_unless(bool seen, double score) {
+double masked_unless(bool seen, double score) {
     return seen ? score : -std::numeric_limits<double>::infinity();
 }
 
@@ -58,22 +58,22 @@ const std::vector<Case> step_cases{
 const std::vector<Case> mask_cases{
     {"mask", kept,
      [](double x, std::size_t, std::size_t q, std::size_t k) {
-         return blocked_unless(kept[q][k], x);
+         return masked_unless(kept[q][k], x);
      },
      "boolean mask (\"mask\" of the request)"},
     {"key_padding_mask", is_key,
-     [](double x, std::size_t, std::size_t, std::size_t k) { return blocked_unless(is_key[k], x); },
+     [](double x, std::size_t, std::size_t, std::size_t k) { return masked_unless(is_key[k], x); },
      "boolean mask (\"key_padding_mask\" of the request)"},
     {"causal", true,
-     [](double x, std::size_t, std::size_t q, std::size_t k) { return blocked_unless(k <= q, x); },
+     [](double x, std::size_t, std::size_t q, std::size_t k) { return masked_unless(k <= q, x); },
      "key j is seen where j <= p"},
     {"window", json{1, 0},
      [](double x, std::size_t, std::size_t q, std::size_t k) {
-         return blocked_unless(k <= q && q <= k + 1, x);
+         return masked_unless(k <= q && q <= k + 1, x);
      },
      "key j is seen where p - 1 <= j <= p"},
     {"kv_lengths", json{3},
-     [](double x, std::size_t, std::size_t, std::size_t k) { return blocked_unless(k < 3, x); },
+     [](double x, std::size_t, std::size_t, std::size_t k) { return masked_unless(k < 3, x); },
      "the first 3 of this batch entry"}};
 
 json tensor(std::size_t rows, double seed) {

@@ -86,7 +86,7 @@ void check(const Question& question, std::string_view kernel) {
 
 }  // namespace
 
-TEST_CASE("alignment: causal, windows and alibi for all lengths, caches, real keys and kernels") {
+TEST_CASE("alignment: causal, windows and alibi for all lengths, caches, valid keys and kernels") {
     for (std::size_t q_len : {1u, 2u, 3u, 6u})
         for (std::size_t past : {0u, 2u})
             for (std::size_t kv_len : {3u, 5u})

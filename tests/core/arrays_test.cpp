@@ -124,7 +124,7 @@ TEST_CASE("arrays: the manual names each that can be emitted, and no step of a w
     for (const ArrayRow& row : all_arrays) {
         INFO(row.name);
         const std::string name = "`" + std::string(row.name) + "`";
-        CHECK((manual.find(name) != std::string::npos) == (row.from != From::walk));
+        CHECK((manual.find(name) != std::string::npos) == (row.from != From::trace));
     }
 }
 

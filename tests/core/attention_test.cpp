@@ -30,7 +30,7 @@ AttentionCall<T> random_call(std::size_t q_len, std::size_t kv_len, std::size_t 
 
 template <class T>
 std::map<std::string, Array<T>> steps_of(const AttentionCall<T>& call) {
-    const auto every = [](const ArrayRow& row) { return row.from != From::walk; };
+    const auto every = [](const ArrayRow& row) { return row.from != From::trace; };
     Recorder recorder(ArraySet::of(every), {});
     std::map<std::string, Array<T>> steps;
     attend(call, recorder);

@@ -69,7 +69,7 @@ void check_call(const AttentionCall<float>& call) {
             CHECK(distance(fused(*kernel, call, false).context, got.context) == 0);
         for (std::size_t i = 0; i < got.weights.size(); ++i)
             if (exact.weights.data()[i] == 0 && got.weights.data()[i] != 0)
-                FAIL_CHECK("a blocked or dropped weight is ", got.weights.data()[i]);
+                FAIL_CHECK("a masked or dropped weight is ", got.weights.data()[i]);
 
         const AttentionCall<double> wide = test::widened(call);
         const Answer<double> got64 = fused(*kernel, wide);
@@ -93,15 +93,15 @@ std::uint64_t fingerprint(const Tensor4<T>& tensor) {
     return hash;
 }
 
-Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, double blocked,
+Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, double masked,
                           bool additive) {
     Array<double> mask = Array<double>::from_shape(shape);
     TorchGenerator generator(seed);
     for (double& value : mask) {
-        const bool is_blocked = generator.uniform01<double>() < blocked;
+        const bool is_masked = generator.uniform01<double>() < masked;
         const double bias = generator.uniform<double>(-3, 3);
-        value = additive ? (is_blocked ? -infinity : static_cast<double>(static_cast<float>(bias)))
-                         : (is_blocked ? 0 : 1);
+        value = additive ? (is_masked ? -infinity : static_cast<double>(static_cast<float>(bias)))
+                         : (is_masked ? 0 : 1);
     }
     return mask;
 }
@@ -126,9 +126,9 @@ TEST_CASE("kernels: widths of heads from 1 to 1024, also with separate d_v and d
         }
 }
 
-TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all blocked") {
+TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all masked") {
     test::Sample sample;
-    for (double blocked : {0.1, 0.5, 0.97, 1.0})
+    for (double masked : {0.1, 0.5, 0.97, 1.0})
         for (bool additive : {false, true})
             for (const std::vector<std::size_t>& shape : {std::vector<std::size_t>{150},
                                                           {70, 150},
@@ -137,11 +137,11 @@ TEST_CASE("kernels: boolean and additive masks of every shape, rows that are alm
                                                           {2, 1, 1, 150},
                                                           {2, 4, 70, 150}}) {
                 if (!sample.takes()) continue;
-                CAPTURE(blocked);
+                CAPTURE(masked);
                 CAPTURE(additive);
                 CAPTURE(shape.size());
                 auto call = plain_call<float>({2, 4, 2, 70, 150, 16, 16}, 2, 5);
-                const Array<double> mask = random_mask(shape, 11, blocked, additive);
+                const Array<double> mask = random_mask(shape, 11, masked, additive);
                 if (additive)
                     call.biases.emplace_back(mask, 0);
                 else
@@ -189,7 +189,7 @@ TEST_CASE("kernels: dropout drops what the reference drops, on both streams and 
                 }
 }
 
-TEST_CASE("kernels: what is not finite in blocked keys and values does not reach the result") {
+TEST_CASE("kernels: what is not finite in masked keys and values does not reach the result") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     auto clean = plain_call<float>({1, 1, 1, 100, 200, 16, 16}, 2, 3);
     clean.mask.add(BandRule(-1, 0, 0));

@@ -92,7 +92,7 @@ TEST_CASE("boolean masks: both polarities, every broadcast shape") {
     const Array<double> padding = test::array_of({{{{1, 0}}}, {{{0, 1}}}});
     CHECK(allows(padding, true, 0, 3, 4, 0));
     CHECK_FALSE(allows(padding, true, 1, 3, 4, 0));
-    // A mask may stop after the real keys; those beyond are blocked whatever true means.
+    // A mask may stop after the valid keys; those beyond are masked whatever true means.
     CHECK_FALSE(allows(keys, true, 0, 0, 0, 3));
     CHECK_FALSE(allows(keys, false, 0, 0, 0, 3));
 }

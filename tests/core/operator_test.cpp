@@ -75,7 +75,7 @@ test::Answered answer(const Settings& settings, const Operands& operands) {
 }
 
 /// Checks weights, context and logsumexp of `result` against scores that `score(b, h, q, k)` gives,
-/// -Infinity where blocked, one sink a head where there are any.
+/// -Infinity where masked, one sink a head where there are any.
 template <class Score>
 void check(const test::Answered& result, const Operands& operands, Score score,
            const std::vector<double>& sink = {}) {

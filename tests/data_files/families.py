@@ -295,7 +295,7 @@ def make_mha():
 def make_notebook():
     """State dicts of the classes that the notebooks build, and two of them as .npz and .json."""
     d_in, d_out, tokens = 3, 2, 6
-    mask = np.triu(np.ones((tokens, tokens)), 1)  # their buffer: 1 where a key is blocked
+    mask = np.triu(np.ones((tokens, tokens)), 1)  # their buffer: 1 where a key is masked
     x = hidden_states(111, tokens, d_in)
     names = ("W_query", "W_key", "W_value")
 

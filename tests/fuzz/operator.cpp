@@ -8,7 +8,7 @@
 namespace attn::fuzz {
 namespace {
 
-/// What no question of finite numbers has. What a blocked key holds has no effect; rows that see
+/// What no question of finite numbers has. What a masked key holds has no effect; rows that see
 /// such a number are held to be the same by all wide kernels, and no more.
 template <class T>
 void put_awkward(Draw& draw, Tensor4<T>& tensor) {

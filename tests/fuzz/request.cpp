@@ -1,6 +1,7 @@
 // Requests, command lines, files of flags and models' settings, up to the answer. What is asked
 // for stays small: a question may rightly take all of a machine.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -145,6 +146,8 @@ void require_same_as_file(const Args& args) {
         } else {
             const json value = value_of(*given.option, given.text);
             if (value.is_string() && io::find_invalid_utf8(given.text) != std::string::npos) return;
+            // JSON has no such numbers.
+            if (value.is_number_float() && !std::isfinite(value.get<double>())) return;
             flags[given.option->key] = value;
             from_line.push_back(flag + "=" + given.text);
         }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// A matrix of weights or scores, and whether its future is blocked.
+/// A matrix of weights or scores, and whether its future is masked.
 struct Kind {
     const char* name;
     const char* array;
@@ -83,10 +83,10 @@ const std::vector<std::pair<std::size_t, std::size_t>> sizes{{1, 1}, {1, 24},  {
 HeatMap map_of(const Kind& kind, std::size_t rows, std::size_t columns,
                ColorScale scale = ColorScale::automatic, const HeatMapLimits& limits = {}) {
     const NamedArray array{kind.array, values_of(kind, rows, columns), {"q_len", "kv_len"}};
-    const IsBlocked is_future = [](auto, auto, std::size_t query, std::size_t key) {
+    const IsMasked is_future = [](auto, auto, std::size_t query, std::size_t key) {
         return key > query;
     };
-    return make_heat_map({}, array, kind.is_causal ? is_future : IsBlocked(), scale, limits);
+    return make_heat_map({}, array, kind.is_causal ? is_future : IsMasked(), scale, limits);
 }
 
 template <class Check>
@@ -102,7 +102,7 @@ void for_all_maps(Check check) {
 }
 
 bool is_shown(const HeatMap& map, std::size_t row, std::size_t column) {
-    return !map.is_blocked(0, row, column) && std::isfinite(map.value(0, row, column));
+    return !map.is_masked(0, row, column) && std::isfinite(map.value(0, row, column));
 }
 
 }  // namespace
@@ -264,7 +264,7 @@ TEST_CASE("heat map: a cell of many elements holds the one of largest magnitude"
         for (const HeatMapLimits& limits : {HeatMapLimits{3, 4}, HeatMapLimits{50, 7}}) {
             Array<double> values = values_of(scores, tokens, tokens);
             values(tokens - 1, 1) = std::numeric_limits<double>::quiet_NaN();
-            const IsBlocked is_future = [](auto, auto, std::size_t query, std::size_t key) {
+            const IsMasked is_future = [](auto, auto, std::size_t query, std::size_t key) {
                 return key > query;
             };
             const HeatMap map = make_heat_map({}, {"scores", values, {"q_len", "kv_len"}},
@@ -282,7 +282,7 @@ TEST_CASE("heat map: a cell of many elements holds the one of largest magnitude"
                             if (std::abs(values(r, c)) > std::abs(largest)) largest = values(r, c);
                         }
                     const double found = map.value(0, row, column);
-                    is_right = is_right && any != map.is_blocked(0, row, column) &&
+                    is_right = is_right && any != map.is_masked(0, row, column) &&
                                (!any || (is_number ? found == largest : std::isnan(found)));
                 }
             CHECK(is_right);

@@ -58,7 +58,7 @@ std::vector<double> unpacked(const std::string& planes, const HeatPanel& panel, 
     std::size_t at = 0, number = 0;
     std::vector<double> values;
     for (std::size_t cell = 0; cell < panel.values.size(); ++cell) {
-        if (!panel.blocked.empty() && panel.blocked[cell] != 0) {
+        if (!panel.masked.empty() && panel.masked[cell] != 0) {
             values.push_back(panel.values[cell]);
             continue;
         }
@@ -129,8 +129,8 @@ HeatPanel generated_panel(std::size_t cells, std::mt19937_64& random) {
     }
     if (random() % 2 == 0)
         for (std::size_t i = 0; i < cells; ++i) {
-            panel.blocked.push_back(random() % 3 == 0 ? 1 : 0);
-            if (panel.blocked.back() != 0) panel.values[i] = 0;
+            panel.masked.push_back(random() % 3 == 0 ? 1 : 0);
+            if (panel.masked.back() != 0) panel.values[i] = 0;
         }
     return panel;
 }

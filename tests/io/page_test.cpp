@@ -13,7 +13,7 @@ using namespace attn::io;
 
 namespace {
 
-const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
 };
 
@@ -135,6 +135,6 @@ TEST_CASE("page: several arrays, nothing from elsewhere") {
     for (const char* part : {"http:", "https:", "://", "\"//", "'//", "url(", "@import",
                              " src=", " href=", "fetch(", "XMLHttpRequest", "innerHTML", "unsafe"})
         CHECK_MESSAGE(count_of(page, part) == 0, part);
-    // The ground of blocked cells in the style is that of the other formats.
-    CHECK(count_of(page, "--blocked: " + hex_text(blocked_ground)) == 1);
+    // The ground of masked cells in the style is that of the other formats.
+    CHECK(count_of(page, "--masked: " + hex_text(masked_ground)) == 1);
 }

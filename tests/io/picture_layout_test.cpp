@@ -146,8 +146,8 @@ TEST_CASE("pictures: at any size nothing is cut off and texts do not overlap") {
 TEST_CASE("pictures: large ones keep to a palette, whatever is lettered") {
     HeatMap map = map_of(2, 64, 64, "wörter", false);
     map.panels[0].values[70] = std::nan("");
-    map.panels[0].blocked.assign(64 * 64, 0);
-    map.panels[0].blocked[63] = 1;
+    map.panels[0].masked.assign(64 * 64, 0);
+    map.panels[0].masked[63] = 1;
     const std::string png = test::written([&](Output& out) { write_png(out, {map}); });
     constexpr std::size_t color_type = 25;
     constexpr char palette = 3;

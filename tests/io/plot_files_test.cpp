@@ -136,7 +136,7 @@ TEST_CASE("svg: title, panels, labels, axes and legend") {
     CHECK(count(svg, ">journey</text>") == 3);  // a row, and a column of each panel
     CHECK(test::contains(svg, ">query</text>"));
     CHECK(test::contains(svg, ">key</text>"));
-    CHECK(test::contains(svg, ">blocked</text>"));
+    CHECK(test::contains(svg, ">masked</text>"));
     CHECK(!test::contains(svg, ">no number</text>"));
 }
 
@@ -214,10 +214,10 @@ TEST_CASE("png: maps below each other, with more colours than a palette holds") 
     CHECK(holds_map(pixels, maps[1], static_cast<std::size_t>(pixel_layout(maps[0]).height)));
 }
 
-TEST_CASE("png: blocked cells have a colour of their own") {
+TEST_CASE("png: masked cells have a colour of their own") {
     for (bool is_diverging : {false, true})
         for (const Color& color : cell_colors(is_diverging)) {
-            CHECK(!(color == blocked_ground));
+            CHECK(!(color == masked_ground));
             CHECK(!(color == no_number));
         }
 }

@@ -17,7 +17,7 @@ using attn::test::lines_of;
 
 namespace {
 
-const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
 };
 
@@ -46,8 +46,8 @@ Report large_report(std::size_t tokens) {
 }
 
 std::string drawn(const Report& report, const Terminal& terminal,
-                  const IsBlocked& is_blocked = is_future, ColorScale scale = ColorScale::fixed) {
-    const HeatMap map = make_heat_map(report, report.arrays[0], is_blocked, scale,
+                  const IsMasked& is_masked = is_future, ColorScale scale = ColorScale::fixed) {
+    const HeatMap map = make_heat_map(report, report.arrays[0], is_masked, scale,
                                       limits_of(terminal, report.arrays[0]));
     return test::written([&](Output& out) { write_terminal(out, map, terminal); });
 }
@@ -89,15 +89,15 @@ TEST_CASE("terminal: each number of colours has its own codes for the same pictu
         CHECK(plain(row(depth)) == "way   25   75  ");
 }
 
-TEST_CASE("terminal: a blocked cell is not a cell of 0") {
+TEST_CASE("terminal: a masked cell is not a cell of 0") {
     for (ColorDepth depth :
          {ColorDepth::none, ColorDepth::ansi16, ColorDepth::ansi256, ColorDepth::rgb}) {
-        const std::string blocked = drawn(small_report(), {depth, 80});
+        const std::string masked = drawn(small_report(), {depth, 80});
         const std::string zero = drawn(small_report(), {depth, 80}, nullptr);
-        CHECK(lines_of(blocked)[2] != lines_of(zero)[2]);
-        CHECK(plain(blocked).find("; blank: blocked") != std::string::npos);
-        CHECK(blocked.find("blocked") != std::string::npos);
-        CHECK(zero.find("blocked") == std::string::npos);
+        CHECK(lines_of(masked)[2] != lines_of(zero)[2]);
+        CHECK(plain(masked).find("; blank: masked") != std::string::npos);
+        CHECK(masked.find("masked") != std::string::npos);
+        CHECK(zero.find("masked") == std::string::npos);
     }
 }
 

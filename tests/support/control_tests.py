@@ -50,8 +50,8 @@ class ControlTests(PageTest):
         text = self.browser.evaluate("saved[0].text()")
         tree = ElementTree.fromstring(text)
         words = [e.text for e in tree.iter("{http://www.w3.org/2000/svg}text")]
-        self.check("labels, numbers, blocked", all(
-            word in words for word in ("journey", SCRIPT, "</script><!-- &", "(empty)", "0.23", "blocked")), True)
+        self.check("labels, numbers, masked", all(
+            word in words for word in ("journey", SCRIPT, "</script><!-- &", "(empty)", "0.23", "masked")), True)
         self.check("title and settings", [word for word in words if "multihead" in word],
                    ["What each word attends to: multihead, head 1", "head 1 · multihead  attention_weights (3, 6, 6)"])
         self.check("a PNG as large", self.browser.evaluate(
@@ -83,7 +83,7 @@ class ControlTests(PageTest):
         self.browser.press("Enter", 13, "\r")
         self.check("Enter shows the row", self.text("bars-title"), "query 1 “journey”")
         self.browser.press("End", 35)
-        self.check_says("the end of the row", "query 1 “journey”, key 5 “step”: blocked")
+        self.check_says("the end of the row", "query 1 “journey”, key 5 “step”: masked")
 
     def dark(self):
         def light_of():

@@ -89,7 +89,7 @@ void fill_with_scores(GeneratedQuestion<T>& question, std::size_t d_k, Dice& dic
           << " lever " << lever << " noise " << noise;
 }
 
-/// An additive mask: some keys blocked, some pushed far down by a finite number, as programs pad.
+/// An additive mask: some keys masked, some pushed far down by a finite number, as programs pad.
 template <class T>
 Array<double> draw_bias(std::size_t q_len, std::size_t kv_len, Dice& dice, std::ostream& words) {
     Array<double> bias = Array<double>::from_shape({q_len, kv_len});
@@ -143,10 +143,10 @@ void draw_masks(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words)
     }
     if (dice.one_in(4)) {
         question.keep = Array<double>::from_shape({q_len, kv_len});
-        const std::size_t blocked_of_8 = dice.size(0, 8);
-        for (double& kept : *question.keep) kept = dice.size(1, 8) > blocked_of_8 ? 1 : 0;
+        const std::size_t masked_of_8 = dice.size(0, 8);
+        for (double& kept : *question.keep) kept = dice.size(1, 8) > masked_of_8 ? 1 : 0;
         call.mask.add(BooleanRule(*question.keep, true));
-        words << " boolean " << blocked_of_8 << "/8";
+        words << " boolean " << masked_of_8 << "/8";
     }
     for (std::size_t i = dice.one_in(3) ? dice.size(1, 2) : 0; i != 0; --i)
         question.biases.push_back(draw_bias<T>(q_len, kv_len, dice, words));

@@ -14,7 +14,7 @@ using namespace attn::io;
 
 namespace {
 
-const IsBlocked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
+const IsMasked is_future = [](std::size_t, std::size_t, std::size_t query, std::size_t key) {
     return key > query;
 };
 
@@ -58,7 +58,7 @@ std::vector<HeatMap> large_maps() {
 
 /// Every shape and every kind of number that a page may meet.
 std::vector<HeatMap> odd_maps() {
-    const IsBlocked everything = [](auto...) { return true; }, nothing;
+    const IsMasked everything = [](auto...) { return true; }, nothing;
     const auto nan = std::numeric_limits<float>::quiet_NaN(),
                infinity = std::numeric_limits<float>::infinity();
     std::vector<HeatMap> maps;
@@ -89,7 +89,7 @@ std::vector<HeatMap> odd_maps() {
 
 /// More cells than are listed, of any bits, in both types; browser_test.py recomputes them.
 template <class Float, class Word>
-HeatMap map_of_any_bits(const IsBlocked& is_blocked) {
+HeatMap map_of_any_bits(const IsMasked& is_masked) {
     constexpr std::size_t tokens = 330;
     constexpr unsigned shift = 8 * (sizeof(Word) - 4);
     constexpr std::array<std::uint32_t, 8> edges{0x80000000, 1,          0x007fffff, 0x00800000,
@@ -104,7 +104,7 @@ HeatMap map_of_any_bits(const IsBlocked& is_blocked) {
             static_cast<Word>(high) << shift | (shift > 0 ? place * 2246822519u : 0u)));
     }
     report.arrays = {{"scores", values, {"heads", "q_len", "kv_len"}}};
-    return make_heat_map(report, report.arrays[0], is_blocked, ColorScale::automatic, {});
+    return make_heat_map(report, report.arrays[0], is_masked, ColorScale::automatic, {});
 }
 
 std::vector<HeatMap> packed_maps() {

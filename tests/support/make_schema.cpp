@@ -36,7 +36,7 @@ json names_of_modes() {
 json names_of_arrays() {
     json names = json::array();
     for (const ArrayRow& row : all_arrays)
-        if (row.from != From::walk) names.push_back(row.name);
+        if (row.from != From::trace) names.push_back(row.name);
     return names;
 }
 

@@ -18,7 +18,7 @@ class MapTests(PageTest):
         self.point_at(3, 1)
         self.check_says("cell (3, 1) of head 0", "query 3 “(empty)”, key 1 “journey”: 0.131")
         self.point_at(1, 4)
-        self.check_says("a blocked cell", "query 1 “journey”, key 4 “</script><!-- &”: blocked")
+        self.check_says("a masked cell", "query 1 “journey”, key 4 “</script><!-- &”: masked")
         self.point_at(5, 2)
         self.check_says("a token that looks like a script",
                         f"query 5 “step”, key 2 “{SCRIPT}”: 0.152")
@@ -114,7 +114,7 @@ class MapTests(PageTest):
             "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)"),
             ["0.12", "0.121", "0.122"])
         self.check("what they mean", self.text("bars-note"),
-                   "A full bar is 0.12, the largest here. 3 blocked.")
+                   "A full bar is 0.12, the largest here. 3 masked.")
         self.check("the longest fills its track", self.browser.evaluate(
             "document.querySelectorAll('#bar-list .bar')[2].style.width"), "100%")
         x, y = self.place_of(4, 0)
@@ -190,9 +190,9 @@ class MapTests(PageTest):
         self.browser.press("ArrowDown", 40)
         self.check_says("a cell of many elements", "query 2, key 0: largest 1.5")
         self.browser.press("ArrowRight", 39)
-        self.check_says("only half of it is blocked", "query 2, key 2: largest 1.5")
+        self.check_says("only half of it is masked", "query 2, key 2: largest 1.5")
         self.browser.press("End", 35)
-        self.check_says("all of it is blocked", "query 2, key 1028: blocked")
+        self.check_says("all of it is masked", "query 2, key 1028: masked")
         self.check("the note", self.text("note"), "each cell is the largest of 2 x 2 elements")
         self.check("the end of the scale", self.browser.evaluate(
             "element('ticks').lastChild.textContent"), "1")
@@ -202,7 +202,7 @@ class MapTests(PageTest):
         self.check("larger cells", self.browser.evaluate("layout.cellWidth") > 5 * before, True)
         x, y = self.place_of(1, 514)
         self.browser.point(x - 3, y - 3)
-        self.check_says("the pointer, where the map is scrolled", "query 2, key 1028: blocked")
+        self.check_says("the pointer, where the map is scrolled", "query 2, key 1028: masked")
 
     def windows(self):
         """Of lists too long for the lines: what is near, and what is heaviest."""
@@ -216,7 +216,7 @@ class MapTests(PageTest):
             "element('key-tokens').lastChild.textContent"), "475 others, 300 at most")
         self.check("bars of the largest", self.browser.evaluate(
             "[element('bar-list').children.length, element('bars-note').textContent]"),
-            [100, "A full bar is 300, the largest here. The 100 largest of 301. 214 blocked."])
+            [100, "A full bar is 300, the largest here. The 100 largest of 301. 214 masked."])
         self.browser.evaluate("buttonOf('row', 300).focus()")
         for _ in range(3):
             self.browser.press("ArrowDown", 40)
@@ -265,10 +265,10 @@ class MapTests(PageTest):
                     const row = Math.floor(i / 330), column = i % 330;
                     word.setUint32(0, edges[column] ?? Math.imul(i, 2654435761));
                     word.setUint32(4, Math.imul(i, 2246822519));
-                    const isBlocked = array === 0 && column > row;
+                    const isMasked = array === 0 && column > row;
                     let value = array === 0 ? word.getFloat32(0) : word.getFloat64(0);
                     if (!Number.isFinite(value)) value = NaN;
-                    if (isBlocked ? !flags[i] : flags[i] || !Object.is(numbers[i], value)) wrong.push([array, i]);
+                    if (isMasked ? !flags[i] : flags[i] || !Object.is(numbers[i], value)) wrong.push([array, i]);
                 }
                 if (numbers.length !== 330 * 330) wrong.push(numbers.length);
             }
@@ -291,7 +291,7 @@ class MapTests(PageTest):
         self.browser.settle()
         self.check("the grid has a legend", self.browser.evaluate(
             "element('overview').contains(element('legend')) && element('legend').clientHeight > 20"
-            " && element('ticks').children.length > 1 && !element('blocked-key').hidden"), True)
+            " && element('ticks').children.length > 1 && !element('masked-key').hidden"), True)
         self.check("its ends, where each picture has its own", self.browser.evaluate(
             "(element('pooled').hidden = false, [ticksOf(), showLegend(), element('ticks').textContent][2])"),
             "0strongest")

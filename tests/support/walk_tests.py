@@ -15,7 +15,7 @@ class WalkTests(PageTest):
         self.check("largest weights first", self.browser.evaluate(
             keys + ".map((key) => (800 + key) % 7)"), [6, 6, 6, 5, 5, 5, 4, 4])
         self.check("what is not shown", self.text("walk-rest").split(" of the weight. ")[1],
-                   "19 blocked keys: weight 0.")
+                   "19 masked keys: weight 0.")
         self.click_on("element('walk-more')")
         self.check("all on request", self.browser.evaluate(keys + ".length"), 21)
         for bad in ("row=99", "%00", "array=__proto__", "column=999999999"):
@@ -84,7 +84,7 @@ class WalkTests(PageTest):
                 self.check(f"pointing {j} says so after choice {i}", self.text("lines-say").startswith("Pointed at: "),
                            self.browser.evaluate("isElsewhere()"))
 
-    def walks_blocked(self):
+    def walks_masked(self):
         self.browser.evaluate("choose({row: 4, by: 'row', panel: 0})")
         self.browser.settle()
         for column in (5, 20, 39):
@@ -93,8 +93,8 @@ class WalkTests(PageTest):
             score = self.browser.evaluate(
                 f"walk.queries.row(4).reduce((sum, x, i) => sum + x * walk.keys.row({column})[i], 0)")
             number = said.split(" ≈ ")[1].split(". B")[0].replace("−", "-")
-            self.check(f"the score of blocked key {column}", abs(float(number) - score) <= 0.005 * abs(score), True)
-            self.check("and what becomes of it", said[-19:], ". Blocked: weight 0")
+            self.check(f"the score of masked key {column}", abs(float(number) - score) <= 0.005 * abs(score), True)
+            self.check("and what becomes of it", said[-19:], ". Masked: weight 0")
         self.check("which scale", self.browser.evaluate(
             "[...element('walk-head').querySelectorAll('small')].map((e) => e.textContent)[1]").split(" ")[0], "times")
         self.check("of the root of d_k", self.browser.evaluate("""(() => {

@@ -65,6 +65,6 @@ function showBars() {
     const notes = [];
     if (full > 0) notes.push(`A full bar is ${briefText(full)}, the largest here.`);
     if (isCut) notes.push(`The ${mostBars} largest of ${open.length}.`);
-    if (open.length < all.length) notes.push(`${all.length - open.length} blocked.`);
+    if (open.length < all.length) notes.push(`${all.length - open.length} masked.`);
     element('bars-note').textContent = notes.join(' ');
 }

@@ -84,18 +84,18 @@ const axisLabel = (axis, index) => axis.labels?.[index] ?? `${axis.name} ${index
 
 let lastMean = {};
 
-/// The mean of at least one matrix; blocked if all of them are. A weight that is blocked in some
-/// counts as 0 there, as in --average-heads; a blocked score does not count.
+/// The mean of at least one matrix; masked if all of them are. A weight that is masked in some
+/// counts as 0 there, as in --average-heads; a masked score does not count.
 async function meanOf(of, panels) {
     const key = panels.join();
     if (lastMean.of === of && lastMean.key === key) return lastMean.mean;
     let mean = null, counts;
     for (const panel of panels) {
-        const {numbers, flags, hasBlocked} = await numbersOf(of, panel);
+        const {numbers, flags, hasMasked} = await numbersOf(of, panel);
         mean ??= {numbers: new Float64Array(numbers.length), flags: new Uint8Array(numbers.length),
-                  hasBlocked: false, meanOf: panels.length};
+                  hasMasked: false, meanOf: panels.length};
         counts ??= new Uint16Array(numbers.length);
-        mean.hasBlocked ||= hasBlocked;
+        mean.hasMasked ||= hasMasked;
         for (let i = 0; i < numbers.length; ++i) {
             if (flags[i]) continue;
             mean.numbers[i] += numbers[i];

@@ -39,7 +39,7 @@ function colorAt(of, position) {
     return colors[stepAt(of, position, colors.length - 1)];
 }
 
-/// For width x height pixels, each the strongest of its cells; NaN: blocked, Infinity: no number.
+/// For width x height pixels, each the strongest of its cells; NaN: masked, Infinity: no number.
 /// Within a row positions are monotonic in magnitude, so only the largest number is placed on the
 /// scale.
 function positionsOf(of, part, width = of.columns.size, height = of.rows.size) {
@@ -77,7 +77,7 @@ function dimmed(positions) {
     return most > 1 ? positions.map((position) => position / most) : positions;
 }
 
-/// One pixel per cell, or at most `width` x `height`. Blocked cells are transparent.
+/// One pixel per cell, or at most `width` x `height`. Masked cells are transparent.
 function drawRaster(target, of, part, width, height, isOverview = false) {
     target.width = Math.max(1, Math.min(of.columns.size, Math.round(width)));
     target.height = Math.max(1, Math.min(of.rows.size, Math.round(height)));

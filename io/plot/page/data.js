@@ -26,7 +26,7 @@ async function inflated(text) {
     return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/// Reads numbers that are not blocked, each with `kept` bits of its mantissa.
+/// Reads numbers that are not masked, each with `kept` bits of its mantissa.
 async function unpack(text, kept, flags, numbers) {
     const [high, low] = await Promise.all(text.split(' ').map(inflated));
     let at = 0, bits = 0, held = 0;  // bits read but not used: the lowest `held`
@@ -91,10 +91,10 @@ async function decode(of, part, size) {
     if (text?.nextElementSibling) await unpack(text.textContent, part.mantissa_bits, flags, numbers);
     else if (!part.values) numbers.fill(NaN);  // the file is truncated
     part.lacksNumber = lacksNumber(numbers, flags);  // as far as it is known
-    return {numbers, flags, hasBlocked: part.mask !== null, lacksNumber: part.lacksNumber};
+    return {numbers, flags, hasMasked: part.mask !== null, lacksNumber: part.lacksNumber};
 }
 
-/// A promise of the numbers of a matrix of an array, row by row, and which are blocked. Packed text
+/// A promise of the numbers of a matrix of an array, row by row, and which are masked. Packed text
 /// is decoded again after it is evicted; callers may keep the result.
 function numbersOf(of, index) {
     const part = of.panels[index], size = of.rows.size * of.columns.size;

@@ -47,8 +47,8 @@ async function drawThumbnail(button) {
     target.width = width;
     target.height = height;
     const context = target.getContext('2d');
-    if (part.hasBlocked) {
-        context.fillStyle = cssColor('--blocked');
+    if (part.hasMasked) {
+        context.fillStyle = cssColor('--masked');
         context.fillRect(0, 0, width, height);
     }
     context.imageSmoothingEnabled = false;

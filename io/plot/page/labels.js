@@ -32,7 +32,7 @@ const spokenName = (side, index) => nameOf(side, index).map((part) => part.textC
 
 /// The number of a cell on the page. Numbers computed here have at most six digits.
 function numberText(index) {
-    if (shown.flags[index]) return 'blocked';
+    if (shown.flags[index]) return 'masked';
     const value = shown.numbers[index];
     if (!Number.isFinite(value)) return 'no number';
     return shown.meanOf ? String(Number(value.toPrecision(6))) : shortest(value);

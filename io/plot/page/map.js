@@ -130,8 +130,8 @@ function drawMap() {
     pen.beginPath();
     pen.rect(left, top, width - left, height - top);
     pen.clip();
-    if (shown.hasBlocked) {
-        pen.fillStyle = cssColor('--blocked');
+    if (shown.hasMasked) {
+        pen.fillStyle = cssColor('--masked');
         pen.fillRect(leftOf(0), topOf(0), columns * cellWidth, rows * cellHeight);
     }
     pen.imageSmoothingEnabled = cellWidth * devicePixelRatio < leastWhole;  // cells of uneven sizes
@@ -311,13 +311,13 @@ function say() {
         return;
     }
     const number = made('span', 'number', numberText(cursor.row * map.columns.size + cursor.column));
-    const isBlocked = number.textContent === 'blocked';
-    const hasNumber = !isBlocked && number.textContent !== 'no number';
+    const isMasked = number.textContent === 'masked';
+    const hasNumber = !isMasked && number.textContent !== 'no number';
     const isPooled = map.rows.step * map.columns.step > 1 && hasNumber;
     element('value').replaceChildren(...nameOf(map.rows, cursor.row), ', ',
                                      ...nameOf(map.columns, cursor.column),
                                      isPooled ? map.diverging ? ': largest by magnitude ' : ': largest ' : ': ', number,
-                                     shown.meanOf && !isBlocked ? `, ${headCount(shown.meanOf)}` : '');
+                                     shown.meanOf && !isMasked ? `, ${headCount(shown.meanOf)}` : '');
 }
 
 function moveTo(row, column) {

@@ -50,7 +50,7 @@ function showLegend() {
     }
     context.putImageData(image, 0, 0);
     const isGrid = chosen.view === 'grid';
-    element('blocked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasBlocked;
+    element('masked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasMasked;
     element('no-number-key').hidden = isGrid ? !map.panels.some((part) => part.lacksNumber)
                                              : !shown.lacksNumber;
 }

@@ -1,7 +1,7 @@
 
 // ---- The picture as a file: what is shown, on white, as SVG or PNG
 
-const paper = {ink: '#1c2024', muted: '#5f6871', blocked: '#f0f0f0', ground: '#ffffff'};
+const paper = {ink: '#1c2024', muted: '#5f6871', masked: '#f0f0f0', ground: '#ffffff'};
 const savedFont = (size, isBold) => `${isBold ? '600 ' : ''}${size}px system-ui, "DejaVu Sans", sans-serif`;
 const barLength = 240;   // of the legend
 const mostRects = 4096;  // cells; more are an image in the SVG
@@ -80,7 +80,7 @@ function planPicture() {
 
 function paintCells(to, {cell, left, top}) {
     const rows = map.rows.size, columns = map.columns.size;
-    if (shown.hasBlocked) to.rect(left, top, columns * cell, rows * cell, paper.blocked);
+    if (shown.hasMasked) to.rect(left, top, columns * cell, rows * cell, paper.masked);
     if (rows * columns > mostRects) {
         const image = document.createElement('canvas');
         drawRaster(image, map, shown, columns, rows);
@@ -123,7 +123,7 @@ function paintLegend(to, {left, bottom}) {
     for (const {share, text} of ticksOf())
         to.text(left + share * length, y + 26, text, {...small, anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle'});
     to.text(left, y + 44, element('scale-words').textContent, small);
-    const keys = [[shown.hasBlocked, paper.blocked, 'blocked'], [shown.lacksNumber, `rgb(${noNumber})`, 'no number']];
+    const keys = [[shown.hasMasked, paper.masked, 'masked'], [shown.lacksNumber, `rgb(${noNumber})`, 'no number']];
     for (const [i, [, color, text]] of keys.filter(([isThere]) => isThere).entries()) {
         to.rect(left + length + 24, y + 20 * i, 18, 12, color);
         to.text(left + length + 48, y + 20 * i + 10, text, small);

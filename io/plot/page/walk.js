@@ -48,7 +48,7 @@ async function walkArray(names, rows, columns) {
         return {
             name, of, width,
             row: (index) => numbers.subarray(index * width, (index + 1) * width),
-            isBlocked: (row, column) => flags[row * width + column] === 1,
+            isMasked: (row, column) => flags[row * width + column] === 1,
         };
     }
     return null;
@@ -157,16 +157,16 @@ const walkCell = (className, ...content) => made('td', className, ...content);
 
 function numberCell(array, row, column) {
     const value = array.row(row)[column];
-    const isBlocked = array.isBlocked(row, column);
-    const cell = walkCell('number', isBlocked ? 'blocked' : Number.isFinite(value) ? briefSigned(value) : 'no number');
-    if (!isBlocked && Number.isFinite(value)) cell.title = shortest(value, array.of);
+    const isMasked = array.isMasked(row, column);
+    const cell = walkCell('number', isMasked ? 'masked' : Number.isFinite(value) ? briefSigned(value) : 'no number');
+    if (!isMasked && Number.isFinite(value)) cell.title = shortest(value, array.of);
     return cell;
 }
 
-const isWalkBlocked = (column) => {
+const isStepMasked = (column) => {
     const {row} = chosen;
     if (walk.mask) return walk.mask.row(row)[column] === 0;
-    return walk.weights.isBlocked(row, column) || walk.steps.some(({array}) => array.isBlocked(row, column));
+    return walk.weights.isMasked(row, column) || walk.steps.some(({array}) => array.isMasked(row, column));
 };
 
 /// A step that changed no shown key's number is left out.
@@ -225,12 +225,12 @@ function sumOf(column) {
     const bracketed = (value) => value < 0 ? `(${briefSigned(value)})` : briefSigned(value);
     const texts = terms.slice(0, mostTerms).map((i) => `${bracketed(query[i])}·${bracketed(key[i])}`);
     const rest = terms.length > mostTerms ? ` + ${terms.length - mostTerms} smaller products` : '';
-    // A page has no scores of blocked keys.
-    const isBlocked = scores.isBlocked(row, column);
-    const score = isBlocked ? briefSigned(query.reduce((sum, value, i) => sum + value * key[i], 0))
+    // A page has no scores of masked keys.
+    const isMasked = scores.isMasked(row, column);
+    const score = isMasked ? briefSigned(query.reduce((sum, value, i) => sum + value * key[i], 0))
                             : shortest(scores.row(row)[column], scores.of).replaceAll('-', '−');
     return `scores[${placeOf(map.rows, row)}][${placeOf(map.columns, column)}] = ${texts.join(' + ')}${rest} ≈ ${score}`
-        + (isBlocked ? '. Blocked: weight 0' : '');
+        + (isMasked ? '. Masked: weight 0' : '');
 }
 
 /// `e^(0.1 − 1.2) / 2.05 ≈ 0.16`: the computation of the weight, if only the shown keys took part
@@ -255,10 +255,10 @@ const percentOf = (share) => `${Number((100 * share).toPrecision(3))} %`;
 function drawWalk() {
     const {row} = chosen, {queries, keys, values, weights, out} = walk;
     const columns = Array.from({length: map.columns.size}, (_, column) => column);
-    const open = columns.filter((column) => !isWalkBlocked(column)), row_ = weights.row(row);
+    const open = columns.filter((column) => !isStepMasked(column)), row_ = weights.row(row);
     const order = open.sort((a, b) => Math.abs(row_[b]) - Math.abs(row_[a]) || a - b);
     walk.open = order;
-    const listed = order.slice(0, walkShown), blocked = columns.length - order.length;
+    const listed = order.slice(0, walkShown), masked = columns.length - order.length;
     if (chosen.by === 'column' && order.indexOf(chosen.column) >= walkShown) listed.push(chosen.column);
     const steps = walk.steps.filter((step) => hasChanged(step, order));
     const query = queries?.row(row), fulls = {
@@ -292,7 +292,7 @@ function drawWalk() {
     const cut = order.length - listed.length;
     element('walk-rest').textContent = [
         cut > 0 ? `${cut} more keys share the other ${percentOf(1 - shownShare)} of the weight.` : '',
-        blocked > 0 ? `${blocked} blocked key${blocked === 1 ? '' : 's'}: weight 0.` : '',
+        masked > 0 ? `${masked} masked key${masked === 1 ? '' : 's'}: weight 0.` : '',
     ].filter(Boolean).join(' ');
     element('walk-more').hidden = cut === 0;
     element('walk-more').textContent = `${Math.min(cut, moreKeys)} more keys`;
