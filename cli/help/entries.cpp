@@ -14,10 +14,11 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t indent = 4;
+constexpr std::size_t entry_indent = 4;
 
 std::string paragraph(std::string_view text, std::size_t columns) {
-    return std::string(indent, ' ') + io::wrapped(text, columns, indent, indent) + '\n';
+    return std::string(entry_indent, ' ') + io::wrapped(text, columns, entry_indent, entry_indent) +
+           '\n';
 }
 
 /// Whether `cell` holds the word as code.

@@ -180,8 +180,9 @@ Request ModelSource::with_model(Request asked) {
             &io::read_model_config(store, *file_, layer_, config_path,
                                    *files_.config(config_path, access_to(request, "model_config")));
     else if (request.model_config && *request.model_config != "none")
-        throw Error(ErrorKind::usage, location_of(request, "model_config"),
-                    "family " + std::string(family.name) + " has no config; expected --model-config none");
+        throw Error(
+            ErrorKind::usage, location_of(request, "model_config"),
+            "family " + std::string(family.name) + " has no config; expected --model-config none");
     if (type_ != nullptr && type_->has_padding_positions && !wants_offset)
         padding_id_ = *request.position_offset - 1;
     apply_saved_config(builder, file_->config(), file_->name);

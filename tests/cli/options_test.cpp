@@ -135,8 +135,7 @@ TEST_CASE("commands: every one has a help page with its summary, its words and i
             CAPTURE(std::string(option.key));
             CHECK(shows(page, spelling_of(option) + " " + part(help_of(option))));
         }
-        for (const HelpOverride& flag : command->shown_flags)
-            CHECK(shows(page, flag.help));
+        for (const HelpOverride& flag : command->shown_flags) CHECK(shows(page, flag.help));
         const char* help[] = {"attn", command->name.data(), "--help"};
         CHECK(unwrapped(parse(3, help, attn_program()).message) == page);
     }
