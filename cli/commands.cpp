@@ -31,6 +31,9 @@ constexpr HelpOverride common_flags[] = {
     {"heads", "number of heads (default 1)"},
     {"kv_heads", "heads of keys and values (default as many)"},
     {"causal", "see no later tokens, or see all"},
+    {"rule", "update of the state (default as decay and beta)"},
+    {"decay", "log of the state's decay: a file or constants"},
+    {"beta", "rate of the delta rule: a file or constants"},
     {"mask", "file of a boolean or additive mask"},
     {"seed", "the generator's, as torch.manual_seed (default 0)"},
     {"weights", "parameters from a model's file or folder"},
@@ -49,7 +52,7 @@ constexpr CommandRow of_mode(Mode mode, const char* summary, const char* example
     return {.name = row.name,
             .summary = summary,
             .examples = examples,
-            .input = row.projects ? input_of_layer : input_of_operator,
+            .input = row.source == Source::operands ? input_of_operator : input_of_layer,
             .common_flags = common_flags,
             .mode = &row,
             .takes = as_flag,
@@ -81,10 +84,16 @@ constexpr CommandRow sdpa_command = of_mode(
     "  attn sdpa --query q.json --key k.json --value v.json --causal --window 1 --softcap 30\n"
     "  echo '{\"query\": [[1]], \"key\": [[0.1], [0.5]], \"value\": [[0], [1]]}' | attn sdpa\n");
 
-constexpr const CommandRow* commands[] = {&self_command,    &causal_command,  &multihead_command,
-                                          &cross_command,   &sdpa_command,    &batch_command,
-                                          &explain_command, &compare_command, &plot_command,
-                                          &inspect_command, &help_command,    &completion_command};
+constexpr CommandRow linear_command = of_mode(
+    Mode::linear, "attention without a softmax: linear, gated or delta rule",
+    "  attn linear --example journey --d-out 2 --decay -0.1\n"
+    "  attn linear --query q.npy --key k.npy --value v.npy --decay g.npy --beta b.npy --qk-norm\n"
+    "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
+
+constexpr const CommandRow* commands[] = {
+    &self_command,    &causal_command, &multihead_command, &cross_command,   &sdpa_command,
+    &linear_command,  &batch_command,  &explain_command,   &compare_command, &plot_command,
+    &inspect_command, &help_command,   &completion_command};
 
 }  // namespace
 

@@ -65,7 +65,7 @@ complain() {
 
 names=$(attn help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
 commands=$(attn help | sed -n '/^Topics/q;s/^  \([a-z-]*\) .*/\1/p')
-modes='self causal multihead cross sdpa'
+modes='self causal multihead cross sdpa linear'
 at_least 'attn ' "$commands"
 expect 'attn help ' "$names"
 expect 'attn explain ' "$(tr ' ' '\n' <<<"$modes")"

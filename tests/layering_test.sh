@@ -5,7 +5,7 @@ set -eu
 cd "${1:-$(dirname "$0")/..}"
 modules='core/base
 core/operator core/kernels
-core/fused
+core/fused core/linear
 core/plan
 core/layer
 io/text

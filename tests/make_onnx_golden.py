@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes data/golden/onnx_attention.{json,npz}: the Attention cases of ONNX's own conformance suite.
+"""Writes data/golden/onnx_attention.{json,npz} and onnx_linear.{json,npz}: the Attention and LinearAttention
+cases of ONNX's own conformance suite.
 
-    pip install onnx==1.23.2 && python3 tests/make_onnx_golden.py
+    pip install onnx==1.23.2 && python3 tests/make_onnx_golden.py [attention] [linear]
 
 One record a case: its name, the request that asks attn the same, and which of attn's arrays must equal
 which expected one. Arrays are in the npz as NAME.query and so on; half precision is widened to float32,
@@ -9,6 +10,7 @@ and `rtol` is the tolerance for the case's own rounding."""
 
 import json
 import pathlib
+import sys
 import warnings
 
 import numpy as np
@@ -70,18 +72,48 @@ def record_of(case, arrays):
     return {"request": request, "expected": expected, "rtol": RTOL[np.asarray(inputs[0]).dtype.name]}
 
 
-def main():
-    warnings.filterwarnings("ignore")
+def linear_record_of(case, arrays):
+    node = case.model.graph.node[0]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    inputs, outputs = case.data_sets[0]
+    names = [n for n in node.input if n]
+    name = case.name.removeprefix("test_linear_attention_")
+    request = {"id": name, "mode": "linear", "heads": attributes["q_num_heads"],
+               "kv_heads": attributes["kv_num_heads"],
+               "rule": attributes.get("update_rule", b"gated_delta").decode()}
+    for key in names:
+        arrays[f"{name}.{key}"] = widened(inputs[names.index(key)])
+        request[key] = f"{name}.{key}"
+    if attributes.get("scale"):
+        request["scale"] = attributes["scale"]
+    expected = {}
+    for array, output in zip(["context_vectors", "present_state"], outputs):
+        arrays[f"{name}.expected.{array}"] = widened(output)
+        expected[array] = f"{name}.expected.{array}"
+    request["emit"] = sorted(expected)
+    return {"request": request, "expected": expected, "rtol": RTOL[np.asarray(inputs[0]).dtype.name]}
+
+
+def write(file, op_type, record):
     cases = [c for c in collect_testcases(None)
-             if [n.op_type for n in c.model.graph.node] == ["Attention"]]
+             if [n.op_type for n in c.model.graph.node] == [op_type]]
     arrays, records = {}, []
     for case in cases:
-        records.append(record_of(case, arrays))
-    np.savez_compressed(DATA / "onnx_attention.npz", **arrays)
+        records.append(record(case, arrays))
+    np.savez_compressed(DATA / f"{file}.npz", **arrays)
     lines = ",\n".join(json.dumps(r) for r in records)
-    (DATA / "onnx_attention.json").write_text(
-        f'{{"source": "onnx {onnx.__version__}, its Attention node tests", "cases": [\n{lines}\n]}}\n')
+    (DATA / f"{file}.json").write_text(
+        f'{{"source": "onnx {onnx.__version__}, its {op_type} node tests", "cases": [\n{lines}\n]}}\n')
     print(len(records), "cases,", len(arrays), "arrays")
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    wanted = sys.argv[1:] or ["attention", "linear"]
+    if "attention" in wanted:
+        write("onnx_attention", "Attention", record_of)
+    if "linear" in wanted:
+        write("onnx_linear", "LinearAttention", linear_record_of)
 
 
 if __name__ == "__main__":

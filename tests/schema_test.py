@@ -31,6 +31,7 @@ MODES = {
     "multihead": [JOURNEY, "--heads", "3", "--alibi", "--softcap", "30", "--sink", "0.5"],
     "cross": [JOURNEY, "--context", str(ROOT / "data" / "journey.csv"), "--rope", "half", "--rope-dims", "2"],
     "sdpa": ["operator.json", "--causal", "--causal-align", "top-left"],
+    "linear": [JOURNEY, "--heads", "3", "--decay", "-0.1,-0.2,0", "--beta", "0.5"],
 }
 # Places whose members may have any name, or any value.
 OPEN = {("weights", ()), ("inspection", ("members",)), ("inspection", ("lines", "kinds"))}
@@ -83,7 +84,7 @@ def metadata(path):
 
 def results():
     for mode, words in MODES.items():
-        emits = [[], ["--emit", "all"], ["--emit", "masked_scores"]]
+        emits = [[], ["--emit", "all"], ["--emit", "states" if mode == "linear" else "masked_scores"]]
         for emit, nonfinite in itertools.product(emits, ("string", "null", "literal")):
             asked = [mode, *words, *emit, "--nonfinite", nonfinite]
             yield "result", attn(*asked)

@@ -52,10 +52,12 @@ enum class FieldKind {
     word,      ///< a string that a command reads from its flags itself
     no_value,  ///< the same, for a flag without a value
     choice,    ///< one of several names
-    operand,   ///< an array: the path of a file, or a request's member
-    boolean,   ///< --NAME and --no-NAME
-    integer,   ///< from 0
-    seed,      ///< an integer from -2^63 to 2^64-1
+    /// An array: the path of a file, or a request's member. One that `set` takes may also be
+    /// constants: numbers in a flag's list or a request's flat array.
+    operand,
+    boolean,  ///< --NAME and --no-NAME
+    integer,  ///< from 0
+    seed,     ///< an integer from -2^63 to 2^64-1
     number,
     string,
     strings,

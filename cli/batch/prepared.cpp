@@ -88,7 +88,7 @@ bool Prepared::hold(const io::InputFile& line) const {
         switch (a.part) {
             case Part::id: break;
             case Part::seed: return document.is_short_whole(b);
-            case Part::array: return document.holds_array(b);
+            case Part::array: return holds_elements(document, b);
             case Part::setting: return a.text == document.text(b);
         }
         return true;

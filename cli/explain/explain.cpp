@@ -70,7 +70,9 @@ Result computed_maps(const PlannedQuestion& planned, const Runtime& runtime) {
     if (plan.batch * plan.heads * plan.q_len * plan.kv_len > max_numbers) return {};
     Question all = planned.question;
     all.request.settings.token.reset();
-    return answer(std::move(all), {.emit = {{"mask", "attention_weights"}}}, runtime).result;
+    std::vector<std::string> emit{"attention_weights"};
+    if (plan.has(ArrayId("mask").row())) emit.emplace_back("mask");
+    return answer(std::move(all), {.emit = std::move(emit)}, runtime).result;
 }
 
 /// Refuses a full page that is too long. It counts all keys of each head with their columns; the

@@ -144,7 +144,8 @@ constexpr CommandRow explain_command{
         "  attn causal tokens.csv --emit all | attn explain --token 3 -o explained.html\n"
         "  attn explain sdpa --query q.json --key k.json --value v.json --causal\n",
     .usage =
-        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross or sdpa; INPUT and every flag are "
+        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross, sdpa or linear; INPUT and every "
+        "flag are "
         "the mode's own: see\nattn MODE --help. A result as INPUT is the input of a next layer, as "
         "it is for the mode; alone,\nwithout a MODE, it is explained as it is. Flags that "
         "shape arrays are not accepted: --emit,\n--format of arrays, --nonfinite, --pretty, "

@@ -64,7 +64,7 @@ std::string Explanation::left_out_words(std::size_t head) const {
 }
 
 bool Explanation::draws_parameters() const {
-    const bool has_some = row_of(settings().mode).projects && settings().init != Init::none;
+    const bool has_some = plan.projects && settings().init != Init::none;
     // A config does not show parameters that a request gave as numbers.
     return has_some && !request.has("weights") && (!is_result() || request.has("init"));
 }

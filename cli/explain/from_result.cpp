@@ -89,7 +89,7 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
         for_dtype(source.plan.dtype,
                   [&]<class T>(T) { read_arrays<T>(source, view, query, workers); });
         source.plan.first_query = query;
-        recompute(source);
+        if (!source.plan.rule) recompute(source);
         request.settings = source.plan.config;
         request.settings.token = query;
     });

@@ -71,8 +71,29 @@ double share_of_sink(const Explanation& e, std::size_t head, double total) {
     return std::max(share, std::numeric_limits<double>::min());
 }
 
+/// "0.3142 of the value of garden, -0.2 of it": the weights need not sum to 1.
+std::string amounts_text(const Explanation& e, std::size_t head) {
+    const Row weights = e.shares(head);
+    std::vector<std::size_t> order(weights.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return std::abs(weights[a]) > std::abs(weights[b]);
+    });
+    std::string text;
+    std::size_t named = 0;
+    for (std::size_t key : order) {
+        if (weights[key] == 0) continue;
+        if (++named > max_named) continue;
+        text += (text.empty() ? "" : ", ") + e.format.number(weights[key]) +
+                (named == 1 ? " of the value of " : " of ") + shown_name(e, key);
+    }
+    if (named > max_named) text += " and less of " + std::to_string(named - max_named) + " more";
+    return text.empty() ? "nothing, every weight is 0" : text;
+}
+
 /// "garden 86 %, it 5 % and 3 more 9 %".
 std::string shares_text(const Explanation& e, std::size_t head) {
+    if (e.plan.rule) return amounts_text(e, head);
     const Row weights = e.shares(head);
     const LargestWeights largest(weights);
     if (std::isnan(largest.total)) return "no key that can be named: its weights are nan";
@@ -100,6 +121,9 @@ std::string shares_text(const Explanation& e, std::size_t head) {
 /// "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
 std::string mixed_of(const Explanation& e) {
     if (e.plan.dropout.p != 0) return "the values times the weights that dropout leaves";
+    if (e.plan.rule)
+        return "the state after its step, read by its query" +
+               std::string(e.plan.operands.past_state.empty() ? "" : ", what came before included");
     const Row weights = e.shares(0);
     const LargestWeights largest(weights);
     std::string text;
@@ -130,7 +154,7 @@ void write_answer(Explanation& e) {
     const std::string when = g.dropout.p == 0    ? ""
                              : e.has_only_kept() ? ", before dropout, of the keys that it kept"
                                                  : ", before dropout";
-    const std::string start = who + " looks at" + when + ":";
+    const std::string start = who + (g.rule ? " takes" : " looks at") + when + ":";
     if (g.heads == 1) return e.page->paragraph(start + " " + shares_text(e, 0) + ".");
     const bool all = g.heads <= max_heads_listed;
     std::vector<std::string> items;
@@ -142,7 +166,7 @@ void write_answer(Explanation& e) {
 
 std::string ending_words(const Explanation& e) {
     const Plan& g = e.plan;
-    const bool is_concatenated = row_of(g.mode).projects || g.packed;
+    const bool is_concatenated = g.projects || g.packed;
     const std::string heads = std::to_string(g.heads) + " heads";
     const std::string made = g.heads == 1      ? mixed_of(e)
                              : is_concatenated ? "what its " + heads + " have made, side by side"

@@ -25,7 +25,8 @@ io::Cells transposed(const io::Cells& cells) {
 
 HeadView::HeadView(Explanation& e, std::size_t head)
     : e_(e), arrays_(e.arrays), format_(e.format), page_(*e.page), s_(e.settings()), g_(e.plan),
-      head_(head), mask_(row("mask")), shown_(e.shown_keys(head)) {}
+      head_(head), mask_(arrays_.has("mask") ? row("mask") : Row(g_.kv_len, 1)),
+      shown_(e.shown_keys(head)) {}
 
 std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores unchanged.
@@ -97,9 +98,9 @@ void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& ro
     double largest = 0;
     for (std::size_t key : shown_)
         if (std::isfinite(rows.back().second[key]))
-            largest = std::max(largest, rows.back().second[key]);
+            largest = std::max(largest, std::abs(rows.back().second[key]));
     for (std::size_t key : shown_)
-        table.bars.push_back(largest == 0 ? 0 : rows.back().second[key] / largest);
+        table.bars.push_back(largest == 0 ? 0 : std::abs(rows.back().second[key]) / largest);
     table.bar_header = "of the largest";
     page_.table(table);
 }
@@ -134,6 +135,7 @@ void write_head(Explanation& e, std::size_t head) {
                           sized("kv_heads", g.kv_heads) + ".");
     const std::string left_out = e.left_out_words(head);
     if (!left_out.empty()) e.page->paragraph(left_out);
+    if (g.rule) return write_step(e, head);
     write_scores(e, head);
     write_mask(e, head);
     write_weights(e, head);

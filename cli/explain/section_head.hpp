@@ -81,6 +81,7 @@ private:
 void write_scores(Explanation& e,
                   std::size_t head);  ///< the query vector, its scores, their modifiers
 void write_mask(Explanation& e, std::size_t head);  ///< which keys are masked, and by which rules
+void write_step(Explanation& e, std::size_t head);  ///< of linear attention, in place of these
 void write_weights(Explanation& e, std::size_t head);  ///< softmax, dropout, sum of the values
 
 }  // namespace attn::cli

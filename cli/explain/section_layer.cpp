@@ -16,9 +16,9 @@ void show_question(Explanation& e) {
         const std::string what = !e.draws_inputs()      ? "The parameters are"
                                  : e.draws_parameters() ? "The parameters and the words' rows are"
                                                         : "The words' rows are";
-        e.page->paragraph(what +
-                          " random numbers, not learned: the percentages show how attention is "
-                          "computed, not what a trained model looks at.");
+        e.page->paragraph(what + " random numbers, not learned: the " +
+                          (e.plan.rule ? "weights" : "percentages") +
+                          " show how attention is computed, not what a trained model looks at.");
     }
     const bool is_given = e.request.has("token"), is_alone = e.source.has_one_query;
     std::string words = "This is query " + e.query_label() + " of " + std::to_string(g.q_len) +
@@ -108,7 +108,7 @@ std::string embedding_words(const Explanation& e) {
 
 void show_input(Explanation& e) {
     const TraceArrays& arrays = e.arrays;
-    if (!row_of(e.settings().mode).projects) {
+    if (!e.plan.projects) {
         e.page->heading(2, "Input");
         std::string words =
             "The bare operator has no projections: query, key and value are given (--query, --key, "
@@ -190,7 +190,7 @@ void show_parameters(Explanation& e) {
 }
 
 void show_projections(Explanation& e) {
-    if (!row_of(e.settings().mode).projects) return;
+    if (!e.plan.projects) return;
     const TraceArrays& arrays = e.arrays;
     e.page->heading(2, "Projections");
     const bool is_cross = row_of(e.settings().mode).context;
@@ -338,7 +338,8 @@ void show_check(Explanation& e, bool is_concatenated) {
             "rounded, "
             "and kernels add in another order.");
     const bool concatenates = is_concatenated && e.plan.heads > 1;
-    e.page->paragraph(std::string("Check: the weighted sums of the values") +
+    e.page->paragraph(std::string(e.plan.rule ? "Check: what the queries read"
+                                              : "Check: the weighted sums of the values") +
                       (e.arrays.has("W_out") ? ", concatenated and projected,"
                        : concatenates        ? ", concatenated,"
                                              : "") +
@@ -352,7 +353,7 @@ void show_check(Explanation& e, bool is_concatenated) {
 }  // namespace
 
 void write_after_heads(Explanation& e) {
-    const bool is_concatenated = row_of(e.settings().mode).projects || e.plan.packed;
+    const bool is_concatenated = e.plan.projects || e.plan.packed;
     if (e.arrays.has("context_vectors")) {
         const bool has_heads = e.arrays.has("head_outputs");
         if (has_heads) show_concatenated(e, is_concatenated);

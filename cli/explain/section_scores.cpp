@@ -40,7 +40,7 @@ private:
                             (has_only_rotated ? ", turned by the rotary embedding:" : ":"));
             page_.formula({query_line(query)});
         } else {
-            const bool is_input = row_of(s_.mode).projects;
+            const bool is_input = g_.projects;
             page_.paragraph(
                 std::string(is_input ? "The query is the input row itself" : "The query is given") +
                 (g_.heads > 1 ? ", this head's part of it:" : ":"));

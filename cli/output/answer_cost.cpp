@@ -48,7 +48,7 @@ std::size_t masked_length(const Request& request, io::ArrayColors colors, std::s
 
 /// Columns of the written rows: the size of the last axis that is shown.
 double columns_of(const Plan& plan, ArrayId array) {
-    for (std::size_t place = 4; place-- > 0;)
+    for (std::size_t place = array.row().axes.size(); place-- > 0;)
         if (plan.shown.shows(array, place)) return plan.size_of<double>(array.row().axes[place]);
     return 1;
 }

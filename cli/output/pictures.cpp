@@ -55,7 +55,7 @@ bool has_free_output(const Request& request) {
 bool can_be_drawn(const NamedArray& array) {
     const std::size_t rank = io::shape_of(array).size();
     const bool has_layers = rank != 0 && array.axes.front() == "layer";
-    return rank >= 2 && rank <= (has_layers ? 5 : 4);
+    return rank >= 2 && rank <= (has_layers ? 6 : 5);
 }
 
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where) {
@@ -97,7 +97,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     };
     if (list.empty())
         throw Error(ErrorKind::usage, where,
-                    "there is no array of rank 2 to 4; expected one among those that are emitted");
+                    "there is no array of rank 2 to 5; expected one among those that are emitted");
     for (const std::string& name : named) {
         if (name == "all" && named.size() == 1) return drawable;
         if (find(name) == drawable.end())

@@ -16,7 +16,7 @@ namespace attn::cli {
 /// The format that the path's suffix specifies. Errors: kind usage at `where`.
 const io::PictureFormat& picture_format(const std::string& path, const std::string& where);
 
-/// Whether the array has rank 2 to 4, or 5 with layers.
+/// Whether the array has rank 2 to 5, or 6 with layers.
 bool can_be_drawn(const NamedArray& array);
 
 /// Errors: kind usage for settings that would have no effect, and for a plot without a known

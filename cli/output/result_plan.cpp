@@ -36,12 +36,12 @@ public:
 
     OperandShapes read(Mode mode) const {
         OperandShapes shapes;
-        const bool projects = row_of(mode).projects;
+        const bool projects = row_of(mode).projects(find("query", 2, 4).has_value());
         if (projects) shapes.inputs = required("inputs", 2, 3);
         for (const OperandSpec& rule : operand_rules()) {
             if ((rule.modes & in(mode)) == 0) continue;
             Shape& shape = shapes.*shape_of(rule.key);
-            shape = rule.required
+            shape = rule.is_required(projects)
                         ? required(rule.key, rule.lowest_rank, rule.highest_rank)
                         : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
         }
@@ -190,7 +190,7 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
         fail(location, std::string(name) + " has " + std::to_string(count) + " labels; expected " +
                            std::to_string(expected) + ", one per token");
     };
-    const bool may_label_keys = !row_of(plan.mode).projects && labels == new_keys;
+    const bool may_label_keys = !plan.projects && labels == new_keys;
     if (labels != 0 && labels != plan.q_len && !may_label_keys)
         expect("tokens", labels, plan.q_len);
     if (key_labels != 0 && key_labels != new_keys) expect("context_tokens", key_labels, new_keys);
@@ -198,7 +198,7 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
 
 void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location) {
     Shape expected;
-    for (std::size_t place = 0; place < 4; ++place)
+    for (std::size_t place = 0; place < array.row().axes.size(); ++place)
         if (plan.shown.shows(array, place))
             expected.push_back(plan.size_of<std::uint64_t>(array.row().axes[place]));
     if (plan.is_transposed(array))

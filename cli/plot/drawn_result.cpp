@@ -56,11 +56,13 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
                     std::to_string(labels_given.size()) + " " + key + " for " +
                         std::to_string(things) + " " + name + "; expected a token for each");
     };
-    const bool may_be_of_keys = (mode == nullptr || !mode->projects) && !labels.keys.empty();
+    const bool may_be_of_keys =
+        (mode == nullptr || mode->source == Source::operands) && !labels.keys.empty();
     if (q_len != 0 && !tokens.empty() && labels.queries.empty() && !may_be_of_keys)
         refuse(tokens, "tokens", q_len, "queries");
     // Fewer labels than keys leave the first keys to a cache, if there may be one.
-    const bool may_be_cached = given.context_tokens.empty() || (mode != nullptr && !mode->projects);
+    const bool may_be_cached =
+        given.context_tokens.empty() || (mode != nullptr && mode->source == Source::operands);
     const bool are_too_few = context_tokens.size() != kv_len && !may_be_cached;
     if (kv_len != 0 && !context_tokens.empty() && (labels.keys.empty() || are_too_few))
         refuse(context_tokens, "context_tokens", kv_len, "keys");

@@ -133,7 +133,7 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         check_axes(report, request, axes);
         if (std::none_of(report.arrays.begin(), report.arrays.end(), can_be_drawn))
             throw Error(ErrorKind::input, drawing.place,
-                        "holds no array of rank 2 to 4; expected one that can be drawn");
+                        "holds no array of rank 2 to 5; expected one that can be drawn");
         std::vector<std::string> names = request.arrays;
         if (names.empty() && !drawing.named.empty()) names = {drawing.named};
         return arrays_to_draw(report, names, to_file && format->holds_all, where);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/operand_specs.hpp"
+#include "cli/request/document.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -93,9 +94,10 @@ void take_arrays(RequestBuilder& builder, Input& input) {
         if (const io::JsonMember* id = file.document->find("id"))
             apply_id(builder, *file.document, *id);
     const ModeRow& mode = row_of(request.settings.mode);
-    if (mode.projects || !file.arrays) {
+    const bool holds_queries = !is_earlier && file.array.empty() && holds(file, "query");
+    if (mode.projects(holds_queries) || !file.arrays) {
         request.locations["inputs"] = file.place;
-        if (mode.projects && is_earlier) take_result(request, input);
+        if (mode.projects(false) && is_earlier) take_result(request, input);
         return;
     }
     for (const io::StoredArray& array : file.arrays->arrays)
@@ -109,13 +111,14 @@ void take_arrays(RequestBuilder& builder, Input& input) {
 }  // namespace
 
 bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member) {
-    return document.holds_array(member) && (member.key == "inputs" || is_operand(member.key, mode));
+    return holds_elements(document, member) &&
+           (member.key == "inputs" || is_operand(member.key, mode));
 }
 
 const io::JsonMember* Input::member(const std::string& key) const {
     const io::JsonMember* const found =
         holds_operands && file.document ? file.document->find(key) : nullptr;
-    const bool is_there = found != nullptr && (file.document->holds_array(*found) ||
+    const bool is_there = found != nullptr && (holds_elements(*file.document, *found) ||
                                                file.document->holds_object(*found));
     return is_there ? found : nullptr;
 }
@@ -158,9 +161,11 @@ void check_sources(const RequestWithInput& asked) {
                         "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
-    if (!mode.projects && request.has("inputs"))
-        throw Error(ErrorKind::usage, location_of(request, "inputs"),
-                    about_operator_input(*asked.input));
+    if (!request.projects() && source != nullptr)
+        throw Error(ErrorKind::usage, location_of(request, source),
+                    mode.source == Source::operands
+                        ? about_operator_input(*asked.input)
+                        : "conflicts with query, key and value; expected inputs or these three");
     const bool reads_tokens = reads_input(request) || mode.context;
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)

@@ -7,7 +7,8 @@ AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& toke
     AxisLabels labels;
     if (tokens.size() == lengths.queries) labels.queries = tokens;
     const bool is_named = !context_tokens.empty();
-    if (!is_named && mode != nullptr && mode->context && mode->projects) return labels;
+    if (!is_named && mode != nullptr && mode->context && mode->source == Source::inputs)
+        return labels;
     const std::vector<std::string>& source = is_named ? context_tokens : tokens;
     // Only their number shows whether `tokens` also name the keys.
     const bool must_be_all = !is_named && (mode == nullptr || mode->context);

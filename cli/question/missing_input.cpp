@@ -14,15 +14,17 @@ void refuse_keyboard(const std::string& command, const std::string& missing) {
 void require_input(const Request& request, const std::string& command) {
     if (request.names_input()) return;
     const ModeRow& mode = row_of(request.settings.mode);
-    if (!mode.projects)
+    if (mode.source == Source::operands)
         return refuse_keyboard(command,
                                "no query, key and value; expected --query FILE --key FILE --value "
                                "FILE, or a request that holds them, as a file or piped in");
     const bool lacks_context = mode.context && !request.has_file("context");
-    refuse_keyboard(command,
-                    "no input; expected a file, '-' with data piped in, or --example "
-                    "journey" +
-                        std::string(lacks_context ? ", and --context FILE" : ""));
+    refuse_keyboard(
+        command,
+        "no input; expected a file, '-' with data piped in, or --example "
+        "journey" +
+            std::string(lacks_context ? ", and --context FILE" : "") +
+            (mode.source == Source::either ? ", or --query FILE --key FILE --value FILE" : ""));
 }
 
 }  // namespace attn::cli

@@ -9,16 +9,22 @@ namespace {
 constexpr MaskFields mask_fields{&Operands::mask, &Operands::mask_is_boolean},
     key_padding_fields{&Operands::key_padding_mask, &Operands::key_padding_mask_is_boolean};
 
-constexpr Modes anywhere = ~Modes{0};
+constexpr Modes given = in(Mode::sdpa) | in(Mode::linear), linear = in(Mode::linear),
+                softmax = every_mode & ~linear;
 constexpr OperandSpec rules_of_operands[] = {
-    {"query", in(Mode::sdpa), true, &Operands::query, nullptr, 2, 4, false, LabelsOf::queries},
-    {"key", in(Mode::sdpa), true, &Operands::key, nullptr, 2, 4, true, LabelsOf::keys},
-    {"value", in(Mode::sdpa), true, &Operands::value, nullptr, 2, 4, true},
+    {"query", given, true, &Operands::query, nullptr, 2, 4, false, LabelsOf::queries},
+    {"key", given, true, &Operands::key, nullptr, 2, 4, true, LabelsOf::keys},
+    {"value", given, true, &Operands::value, nullptr, 2, 4, true},
     {"context", in(Mode::cross), true, &Operands::context, nullptr, 2, 3, false, LabelsOf::keys},
-    {"past_key", anywhere, false, &Operands::past_key, nullptr, 2, 4, true},
-    {"past_value", anywhere, false, &Operands::past_value, nullptr, 2, 4, true},
-    {"mask", anywhere, false, nullptr, &mask_fields, 1, 4, true},
-    {"key_padding_mask", anywhere, false, nullptr, &key_padding_fields, 1, 2, true},
+    {"past_key", softmax, false, &Operands::past_key, nullptr, 2, 4, true},
+    {"past_value", softmax, false, &Operands::past_value, nullptr, 2, 4, true},
+    {"past_state", linear, false, &Operands::past_state, nullptr, 2, 4, true},
+    {"decay", linear, false, &Operands::decay, nullptr, 1, 4, true, LabelsOf::none,
+     &LinearSettings::decay},
+    {"beta", linear, false, &Operands::beta, nullptr, 1, 4, true, LabelsOf::none,
+     &LinearSettings::beta},
+    {"mask", softmax, false, nullptr, &mask_fields, 1, 4, true},
+    {"key_padding_mask", softmax, false, nullptr, &key_padding_fields, 1, 2, true},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "cli/args/option.hpp"
 #include "core/layer/operands.hpp"
@@ -23,12 +24,18 @@ enum class LabelsOf { none, queries, keys };
 struct OperandSpec {
     const char* key;
     Modes modes;
-    bool required;
+    bool required;  ///< in a mode that starts from inputs or operands: without inputs
     RealArray Operands::*reals;
     const MaskFields* mask;  ///< instead of `reals`
     std::size_t lowest_rank, highest_rank;
     bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
     LabelsOf labels = LabelsOf::none;
+    std::vector<double> LinearSettings::*constants = nullptr;  ///< in place of the array
+
+    /// `projects`: the request has inputs, so that only a context is required.
+    bool is_required(bool projects) const {
+        return required && !(projects && (modes & in(Mode::cross)) == 0);
+    }
 };
 
 std::span<const OperandSpec> operand_rules();

@@ -39,7 +39,7 @@ public:
                 operands_.weights = model_->read_weights(request_);
                 operands_.norm = model_->read_norm(request_);
             });
-        if (mode().projects && request_.token_ids.empty()) read_inputs();
+        if (request_.projects() && request_.token_ids.empty()) read_inputs();
         for (const OperandSpec& rule : operand_rules())
             if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
         if (!request_.token_ids.empty())
@@ -64,7 +64,8 @@ private:
         rules.memory_before = text_bytes_;
         for (const RealArray* read :
              {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
-              &operands_.value, &operands_.past_key, &operands_.past_value})
+              &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.past_state,
+              &operands_.decay, &operands_.beta})
             rules.memory_before += read->bytes();
         rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
         rules.lowest_rank = lowest_rank;
@@ -130,13 +131,17 @@ private:
     }
 
     void read_operand(const OperandSpec& rule) {
+        // A constant of a flag precedes the request's array.
+        if (rule.constants != nullptr && !(request_.settings.*rule.constants).empty() &&
+            !is_array_in_document(rule.key))
+            return;
         const io::JsonMember* const inline_array =
             input_ != nullptr ? input_->member(rule.key) : nullptr;
         const io::StoredArray* const in_file =
             input_ != nullptr ? input_->stored(rule.key) : nullptr;
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
-        if (!is_there && !rule.required) return;
+        if (!is_there && !rule.is_required(request_.projects())) return;
         io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
         allowed.nonfinite = rule.nonfinite;
         allowed.boolean = rule.mask != nullptr;
@@ -162,6 +167,13 @@ private:
                 throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
+    }
+
+    /// Whether the key's value is an array of the request's document, or of another INPUT.
+    bool is_array_in_document(const std::string& key) const {
+        const auto place = request_.locations.find(key);
+        return place != request_.locations.end() && place->second.in_document &&
+               place->second.value.empty();
     }
 
     void read_file(const OperandSpec& rule, const io::ArrayRules& allowed) {
@@ -203,7 +215,7 @@ private:
     }
 
     void check_tokens() {
-        const bool is_operator = !mode().projects;
+        const bool is_operator = !request_.projects();
         const auto rows = [](const RealArray& array) {
             const auto& shape = array.shape();
             return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
@@ -221,7 +233,7 @@ private:
                                     !has_context_tokens && tokens.size() == keys;
         if (names_new_keys) read_.context_tokens = tokens;
         if (!request_.has("tokens") || tokens.size() == queries) return;
-        // In sdpa they may name the keys.
+        // Of given operands they may name the keys.
         if (!is_operator || tokens.size() != keys)
             check_count("tokens", tokens, is_operator ? keys : queries);
     }

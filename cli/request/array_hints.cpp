@@ -37,6 +37,9 @@ constexpr ForeignNames foreign_names[] = {
     {"logsumexp", " lse log_sum_exp "},
     {"present_key", " k_cache key_cache past_key "},
     {"present_value", " v_cache value_cache past_value "},
+    {"states", " hidden_state hidden s "},
+    {"present_state",
+     " state recurrent_state last_recurrent_state ssm_state past_state final_state "},
     {"head_outputs", " heads head per_head "},
     {"context_vectors",
      " output outputs out context context_vec context_vector attn_output result results y z "

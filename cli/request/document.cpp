@@ -48,7 +48,7 @@ private:
             apply_id(builder_, document_, member);
         } else if (member.key == "tokens") {
             builder_.apply_tokens(document_.read_value(member), document_.place(member));
-        } else if (is_weights || (is_operand && document_.holds_array(member))) {
+        } else if (is_weights || (is_operand && holds_elements(document_, member))) {
             if (request().keeps_flag(member.key)) return;
             builder_.request.operand_files.erase(member.key);
             builder_.request.locations[member.key] = Location(member.begin);
@@ -116,6 +116,15 @@ private:
 void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
                     const std::string& place, IsOperand is_operand) {
     DocumentReader(builder, document, place, is_operand).read();
+}
+
+bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member) {
+    if (!document.holds_array(member)) return false;
+    const Option* const option = find_option(member.key);
+    if (option == nullptr || option->field.set == nullptr) return true;
+    const std::string_view text = document.text(member);
+    const std::size_t first = text.find_first_not_of(" \t\r\n", 1);
+    return first != std::string_view::npos && text[first] == '[';
 }
 
 void apply_id(RequestBuilder& builder, const io::JsonDocument& document,

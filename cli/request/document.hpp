@@ -16,6 +16,10 @@ using IsOperand = bool (*)(std::string_view key, Mode mode);
 void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
                     const std::string& place, IsOperand is_operand);
 
+/// Whether a member's value is the elements of an operand: an array, and not the flat list of
+/// constants that some options take.
+bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member);
+
 /// Takes the id in a document, unless it is null. Errors: as id_in.
 void apply_id(RequestBuilder& builder, const io::JsonDocument& document,
               const io::JsonMember& member);

@@ -222,6 +222,11 @@ std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& val
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
     if (field.kind == FieldKind::operand) {
+        if (field.set != nullptr) {
+            const std::string problem = field.set(request, value, option.limits);
+            if (problem.empty()) request.operand_files.erase(option.key);
+            if (problem.empty() || !value.is_string()) return problem;
+        }
         if (!value.is_string() || value.get<std::string>().empty())
             return "not an array or a path; expected one of them";
         request.operand_files[option.key] = value.get<std::string>();
@@ -234,7 +239,7 @@ std::string store(Request& request, const Option& option, const json& value) {
 }
 
 void append_value(std::string& out, const Option& option, const Request& request) {
-    if (option.field.kind != FieldKind::operand) return option.field.append(out, request);
+    if (option.field.append != nullptr) return option.field.append(out, request);
     const auto path = request.operand_files.find(option.key);
     if (path != request.operand_files.end()) io::append_json(out, path->second);
 }

@@ -110,12 +110,22 @@ struct NamedFamily {
     }
 };
 
+/// An array, or constants in place of one.
+template <auto member>
+constexpr Field operand_or = [] {
+    Field field = setting<member>;
+    field.kind = FieldKind::operand;
+    return field;
+}();
+
 constexpr Modes multihead = in(Mode::multihead), sdpa = in(Mode::sdpa), cross = in(Mode::cross);
-constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead;
+constexpr Modes linear = in(Mode::linear), bare_operands = sdpa | linear;
+constexpr Modes one_input = in(Mode::self) | in(Mode::causal) | multihead | linear;
 constexpr Modes layers = one_input | cross;
-constexpr Modes with_out = multihead | cross;
+constexpr Modes with_out = multihead | cross | linear;
 constexpr Modes several_heads = with_out | sdpa;
 constexpr Modes all_modes = every_mode;
+constexpr Modes softmax = all_modes & ~linear;
 
 constexpr unsigned source = as_key | as_flag | in_batch | in_explain;  // where the input comes from
 constexpr unsigned flag_only = as_flag | in_batch | in_explain;
@@ -133,6 +143,7 @@ constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
 constexpr Limits counts{0, largest_size, "integers from 0"};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
+constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
 constexpr Limits words{0, 0, "strings; expected one a token"};
 
 using R = Request;
@@ -143,6 +154,7 @@ constexpr const char* dimensions = "Dimensions";
 constexpr const char* weights = "Weights";
 constexpr const char* masking = "Masking";
 constexpr const char* scores = "Scores";
+constexpr const char* recurrence = "Recurrence";
 constexpr const char* cache = "Cache";
 constexpr const char* dropout = "Dropout";
 constexpr const char* output = "Output";
@@ -196,9 +208,9 @@ constexpr Option table[] = {
      "seed of the embedding of --text (default 0)"},
     {"context_length", input, layers, setting<&S::context_length>, size, "N",
      "refuse inputs of more than N tokens (default no limit)"},
-    {"query", input, sdpa, operand_field, {}, "FILE", "the query (default: of the request)", source},
-    {"key", input, sdpa, operand_field, {}, "FILE", "the key (default: of the request)", source},
-    {"value", input, sdpa, operand_field, {}, "FILE", "the value (default: of the request)", source},
+    {"query", input, bare_operands, operand_field, {}, "FILE", "the query (default: of the request)", source},
+    {"key", input, bare_operands, operand_field, {}, "FILE", "the key (default: of the request)", source},
+    {"value", input, bare_operands, operand_field, {}, "FILE", "the value (default: of the request)", source},
     {"context", input, cross, operand_field, {}, "FILE",
      "what keys and values are made from (default: of the request)", source},
     {"token_ids", input, layers, field_of<&R::token_ids>, counts, "N,...",
@@ -211,7 +223,7 @@ constexpr Option table[] = {
      "width of queries and keys, all heads together (default d_out)"},
     {"d_v", dimensions, layers, setting<&S::d_v>, size, "N", "width of values, all heads together (default d_out)"},
     {"heads", dimensions, several_heads, setting<&S::heads>, size, "N",
-     "number of heads (default 1, or of the model's config; in sdpa as the query's shape has it)",
+     "number of heads (default 1, or of the model's config; of a query as its shape has it)",
      saved},
     {"kv_heads", dimensions, several_heads, setting<&S::kv_heads>, size, "N",
      "heads of keys and values, each shared by a group of heads (default as heads)",
@@ -265,59 +277,72 @@ constexpr Option table[] = {
     {"save_weights", weights, layers, field_of<&R::save_weights>, {}, "FILE",
      "write the parameters too, as safetensors, npz or json by the name (default none)", as_flag},
 
-    {"causal", masking, several_heads, setting<&S::causal>, {}, "",
+    {"causal", masking, (with_out & ~linear) | sdpa, setting<&S::causal>, {}, "",
      "a token sees itself and those before it, not those behind (default on in multihead, but for "
      "bert; off in cross and sdpa)", saved, multihead},
-    {"causal_align", masking, all_modes, setting_among<causal_align_names, &S::causal_align>, {}, "",
+    {"causal_align", masking, softmax, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
      "causal and lengths differ)"},
-    {"mask", masking, all_modes, operand_field, {}, "FILE",
+    {"mask", masking, softmax, operand_field, {}, "FILE",
      "boolean or additive, broadcast to (batch, heads, q, kv) (default none)", source},
-    {"mask_true", masking, all_modes, setting_among<mask_true_names, &S::mask_true>, {}, "",
+    {"mask_true", masking, softmax, setting_among<mask_true_names, &S::mask_true>, {}, "",
      "what true means in boolean masks: may attend, or is masked (no default)"},
-    {"key_padding_mask", masking, all_modes, operand_field, {}, "FILE",
+    {"key_padding_mask", masking, softmax, operand_field, {}, "FILE",
      "mask of keys, (batch, kv) (default none)", source},
-    {"kv_lengths", masking, all_modes, setting<&S::kv_lengths>, counts, "N,...",
+    {"kv_lengths", masking, softmax, setting<&S::kv_lengths>, counts, "N,...",
      "valid keys of each batch entry; those after are masked (default all)"},
-    {"window", masking, all_modes, setting<&S::window>,
+    {"window", masking, softmax, setting<&S::window>,
      {-1, largest_size, "one or two integers from -1 to 2147483648", 2}, "LEFT[,RIGHT]",
      "keys from p-LEFT to p+RIGHT of a query at p; -1 is unbounded (default -1,-1)", saved},
-    {"mask_method", masking, all_modes, setting_among<mask_method_names, &S::mask_method>, {}, "",
+    {"mask_method", masking, softmax, setting_among<mask_method_names, &S::mask_method>, {}, "",
      "mask scores before the softmax, or weights after it and divide rows by their sums"},
 
     {"scale", scores, all_modes, setting<&S::scale>, {-most, most, "a finite number"}, "S",
      "factor on the scores (default 1/sqrt(d_k); 1 without projections)", saved | of_heads},
-    {"softcap", scores, all_modes, setting<&S::softcap>, at_least_0, "C",
+    {"softcap", scores, softmax, setting<&S::softcap>, at_least_0, "C",
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
-    {"alibi", scores, all_modes, setting<&S::alibi>, {}, "",
+    {"alibi", scores, softmax, setting<&S::alibi>, {}, "",
      "add 2^(-8(h+1)/heads) (k - p) to the scores (default off)", saved},
-    {"rope", scores, all_modes, choice<NamedRope>, {}, "",
+    {"rope", scores, softmax, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",
      saved},
-    {"rope_base", scores, all_modes, setting<&S::rope_base>,
+    {"rope_base", scores, softmax, setting<&S::rope_base>,
      {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved},
-    {"rope_dims", scores, all_modes, setting<&S::rope_dims>, {2, largest_size}, "N",
+    {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
      "dimensions of a head to rotate (default all)", saved},
-    {"rope_scaling", scores, all_modes, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
+    {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
      "F[,LOW,HIGH,LENGTH]",
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
      "times in LENGTH positions (default none)", saved},
-    {"sink", scores, all_modes, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
+    {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
      "logits in the softmax's denominator, one a head or one for all (default none)",
      saved | of_heads},
 
-    {"past_key", cache, all_modes, operand_field, {}, "FILE",
-     "cached keys, put before the new ones (default none)", source},
-    {"past_value", cache, all_modes, operand_field, {}, "FILE", "cached values (default none)", source},
+    {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
+     "update of the state: none, decay, correction by beta, or both (default: what --decay and "
+     "--beta imply)"},
+    {"decay", recurrence, linear, operand_or<&S::decay>, constants, "FILE|G,...",
+     "log of the state's decay, per token and key head or key dimension, or constants (default "
+     "none)", everywhere},
+    {"beta", recurrence, linear, operand_or<&S::beta>, constants, "FILE|B,...",
+     "rate of the delta rule, per token and key head, or constants (default none)", everywhere},
+    {"past_state", recurrence, linear, operand_field, {}, "FILE",
+     "state before the first token, (batch, kv_heads, d_k, d_v) (default zeros)", source},
+    {"qk_norm", recurrence, linear, setting<&S::qk_norm>, {}, "",
+     "divide queries and keys by their length, as Gated DeltaNet does (default off)"},
 
-    {"dropout", dropout, all_modes, setting<&S::dropout>, {0, 1, "a probability from 0 to 1"}, "P",
+    {"past_key", cache, softmax, operand_field, {}, "FILE",
+     "cached keys, put before the new ones (default none)", source},
+    {"past_value", cache, softmax, operand_field, {}, "FILE", "cached values (default none)", source},
+
+    {"dropout", dropout, softmax, setting<&S::dropout>, {0, 1, "a probability from 0 to 1"}, "P",
      "probability of dropping each attention weight (default 0)"},
-    {"dropout_seed", dropout, all_modes, setting<&S::dropout_seed>, {}, "N",
+    {"dropout_seed", dropout, softmax, setting<&S::dropout_seed>, {}, "N",
      "give dropout a generator of its own (default: go on after the weights' draws)"},
-    {"dropout_skip", dropout, all_modes, setting<&S::dropout_skip>, from_0, "N",
+    {"dropout_skip", dropout, softmax, setting<&S::dropout_skip>, from_0, "N",
      "32-bit draws thrown away in dropout's own generator (default 0)"},
-    {"dropout_stream", dropout, all_modes,
+    {"dropout_stream", dropout, softmax,
      setting_among<dropout_stream_names, &S::dropout_stream>, {}, "",
      "PyTorch's own stream, or that of its builds with MKL on Intel processors"},
 

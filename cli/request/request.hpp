@@ -133,6 +133,10 @@ struct Request {
         const auto place = locations.find(setting);
         return place != locations.end() && !place->second.is_default && !of_batch;
     }
+    /// Whether queries, keys and values are projected from inputs: the request gives none.
+    bool projects() const {
+        return row_of(settings.mode).projects(has("query") || has("key") || has("value"));
+    }
     bool has_file(std::string_view operand) const { return operand_files.contains(operand); }
 
     /// Whether it specifies the source of the input; otherwise the source is standard input.

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "core/base/worker_slots.hpp"
 #include "core/fused/fused_call.hpp"
-#include "core/fused/worker_slots.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/softmax.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/fused/worker_slots.hpp"
+#include "core/base/worker_slots.hpp"
 #include "core/kernels/dispatch.hpp"
 
 namespace attn {

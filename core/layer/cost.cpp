@@ -5,6 +5,7 @@
 
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
+#include "core/plan/mechanism.hpp"
 
 namespace attn {
 namespace {
@@ -19,7 +20,7 @@ double flops_of(const Plan& plan) {
         times(plan.q_len, numbers("W_query")) +
         times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +
         times(plan.rows, numbers("W_out"));
-    return 2 * (projections + numbers("scores") * static_cast<double>(plan.d_k + plan.d_v));
+    return 2 * (projections + row_of(row_of(plan.mode).mechanism).multiply_adds(plan));
 }
 
 /// Reads two pieces: the first is freed once the second is there.
@@ -59,7 +60,7 @@ void require_memory(const Plan& plan, const Cost& cost) {
     const double weights = plan.numbers<double>("scores");
     const auto element = static_cast<double>(row_of(plan.dtype).size);
     const bool are_stored = weights * element <= cost.memory;  // kernels may not store them
-    const bool is_layer = row_of(plan.mode).projects;
+    const bool is_layer = plan.projects;
     if (is_layer && !(are_stored && weights > largest))
         require_memory(cost.memory, std::string(plan.widest), "a layer of this width");
     else

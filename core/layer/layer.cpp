@@ -128,11 +128,14 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     keep_token_ids(plan, operands, recorder);
     const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
     if (weights != nullptr) keep_weights(*weights, recorder);
-    AttentionCall<T> call = row_of(plan.mode).projects
-                                ? project_tokens(stage, operands, weights.get())
-                                : split(stage, operands.query.take<T>(), operands.key.take<T>(),
-                                        operands.value.take<T>());
+    AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights.get())
+                                          : split(stage, operands.query.take<T>(),
+                                                  operands.key.take<T>(), operands.value.take<T>());
+    if (plan.qk_norm) normalise_heads(call);
     rotate_and_append(stage, call, operands.past_key.take<T>(), operands.past_value.take<T>());
+    if (plan.rule)
+        call.recurrence = gates(stage, operands.decay.take<T>(), operands.beta.take<T>(),
+                                operands.past_state.take<T>());
     add_rules(call, plan, operands);
     call.dropout = dropout_of(plan, generator);
     Tensor4<T> context = attend(stage, std::move(call));

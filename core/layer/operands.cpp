@@ -26,7 +26,10 @@ constexpr std::pair<Shape OperandShapes::*, RealArray Operands::*> real_operands
     {&OperandShapes::key, &Operands::key},
     {&OperandShapes::value, &Operands::value},
     {&OperandShapes::past_key, &Operands::past_key},
-    {&OperandShapes::past_value, &Operands::past_value}};
+    {&OperandShapes::past_value, &Operands::past_value},
+    {&OperandShapes::past_state, &Operands::past_state},
+    {&OperandShapes::decay, &Operands::decay},
+    {&OperandShapes::beta, &Operands::beta}};
 
 template <class T>
 Projection<T> allocated(const ProjectionShape& s) {

@@ -16,16 +16,19 @@ namespace attn {
 /// The tensors of a question, in the dtype of the computation or the other one: core rounds once.
 /// An array of rank 0 is absent.
 struct Operands {
-    RealArray inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not in sdpa
+    RealArray inputs;   ///< (tokens, d_in) or (batch, tokens, d_in); not with a query
     RealArray context;  ///< cross: as inputs, its own number of tokens and columns
     std::vector<std::int64_t> token_ids;  ///< of `--text`; else empty
 
-    /// sdpa: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads is given,
-    /// (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
+    /// sdpa and linear: (len, d), (heads, len, d), (batch, heads, len, d) or, if the setting heads
+    /// is given, (len, heads * d), (batch, len, heads * d). Keys and values have kv_heads.
     RealArray query, key, value;
 
     RealArray past_key,
-        past_value;                  ///< (batch, kv_heads, past_len, d), or the rank of the result
+        past_value;  ///< (batch, kv_heads, past_len, d), or the rank of the result
+    /// linear: (batch, kv_heads, d_k, d_v), or the rank of the result; and of each token, in the
+    /// shapes that check_gate_shape in core/plan/sizes.cpp allows.
+    RealArray past_state, decay, beta;
     Array<double> mask;              ///< broadcasts to (batch, heads, q_len, kv_len)
     Array<double> key_padding_mask;  ///< (batch, kv_len)
     bool mask_is_boolean = false, key_padding_mask_is_boolean = false;

@@ -1,10 +1,13 @@
 #include "core/layer/stages.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/base/torch_math.hpp"
 #include "core/layer/heads.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/backend.hpp"
@@ -27,6 +30,28 @@ Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
 template <class T>
 Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
     return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
+}
+
+/// Decay or beta as (batch, kv_heads, tokens, columns of a head). Without `values`, the constants.
+template <class T>
+Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<double>& constants) {
+    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
+    const bool has_columns_of_heads = plan.projects || plan.packed;
+    const std::size_t matrices = plan.batch * (has_columns_of_heads ? 1 : heads) * tokens;
+    const std::size_t columns =
+        values.dimension() == 0 ? 1 : values.size() / std::max<std::size_t>(matrices, 1);
+    if (!constants.empty()) {
+        Tensor4<T> gate = Tensor4<T>::from_shape({plan.batch, heads, tokens, 1});
+        const std::size_t rows = is_dry_run() ? 0 : plan.batch * heads;
+        for (std::size_t i = 0; i < rows; ++i)
+            std::fill_n(gate.data() + i * tokens, tokens,
+                        static_cast<T>(constants[constants.size() == 1 ? 0 : i % heads]));
+        return gate;
+    }
+    if (values.dimension() == 0) return {};
+    if (!has_columns_of_heads) return {std::move(values), {plan.batch, heads, tokens, columns}};
+    const Tensor3<T> side_by_side(std::move(values), {plan.batch, tokens, columns});
+    return columns == 1 ? copy_for_heads(side_by_side, heads) : split_heads(side_by_side, heads);
 }
 
 template <class T>
@@ -85,6 +110,35 @@ AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T
 }
 
 template <class T>
+void normalise_heads(AttentionCall<T>& call) {
+    constexpr double eps = 1e-6;  // of Gated DeltaNet
+    for (Tensor4<T>* x : {&call.query, &call.key}) {
+        const std::size_t d = x->shape(3), size = is_dry_run() ? 0 : x->size();
+        for (T* row = x->data(); row != x->data() + size; row += d) {
+            double squares = 0;
+            for (std::size_t i = 0; i < d; ++i)
+                squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+            const double factor = 1 / std::sqrt(squares + eps);
+            for (std::size_t i = 0; i < d; ++i)
+                row[i] = static_cast<T>(static_cast<double>(row[i]) * factor);
+        }
+    }
+}
+
+template <class T>
+Recurrence<T> gates(const Stage& stage, Array<T> decay, Array<T> beta, Array<T> past_state) {
+    const Plan& plan = stage.plan;
+    Recurrence<T> gates;
+    gates.decay = gate_of_heads(plan, std::move(decay), plan.decay);
+    if (!is_dry_run())
+        exponentials(gates.decay.data(), gates.decay.size(), T{0}, gates.decay.data());
+    gates.beta = gate_of_heads(plan, std::move(beta), plan.beta);
+    if (past_state.dimension() != 0)
+        gates.past_state = {std::move(past_state), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};
+    return gates;
+}
+
+template <class T>
 void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past_key,
                        Array<T> past_value) {
     const Plan& plan = stage.plan;
@@ -138,6 +192,8 @@ template Tensor3<float> norm(const Stage&, const std::optional<InputNorm>&, Tens
 template AttentionCall<float> project(const Stage&, const LayerWeights<float>*,
                                       const Tensor3<float>&, const Tensor3<float>&);
 template AttentionCall<float> split(const Stage&, Array<float>, Array<float>, Array<float>);
+template void normalise_heads(AttentionCall<float>&);
+template Recurrence<float> gates(const Stage&, Array<float>, Array<float>, Array<float>);
 template void rotate_and_append(const Stage&, AttentionCall<float>&, Array<float>, Array<float>);
 template Tensor4<float> attend(const Stage&, AttentionCall<float>);
 template Tensor4<float> project_out(const Stage&, const Projection<float>&, Tensor4<float>);
@@ -145,6 +201,8 @@ template Tensor3<double> norm(const Stage&, const std::optional<InputNorm>&, Ten
 template AttentionCall<double> project(const Stage&, const LayerWeights<double>*,
                                        const Tensor3<double>&, const Tensor3<double>&);
 template AttentionCall<double> split(const Stage&, Array<double>, Array<double>, Array<double>);
+template void normalise_heads(AttentionCall<double>&);
+template Recurrence<double> gates(const Stage&, Array<double>, Array<double>, Array<double>);
 template void rotate_and_append(const Stage&, AttentionCall<double>&, Array<double>, Array<double>);
 template Tensor4<double> attend(const Stage&, AttentionCall<double>);
 template Tensor4<double> project_out(const Stage&, const Projection<double>&, Tensor4<double>);

@@ -34,6 +34,15 @@ AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, con
 template <class T>
 AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value);
 
+/// Divides each query and key of a head by sqrt(sum of its squares + 1e-6), as Gated DeltaNet does.
+template <class T>
+void normalise_heads(AttentionCall<T>& call);
+
+/// Decay, beta and past state of linear attention, which are of any shape that the plan admits; the
+/// plan's constants where they are absent. Decay becomes e^g.
+template <class T>
+Recurrence<T> gates(const Stage& stage, Array<T> decay, Array<T> beta, Array<T> past_state);
+
 /// Rotates queries and keys by their positions, then prepends the cached keys and values, which are
 /// of any rank that the plan admits. New tokens follow the cached ones, whose keys were rotated
 /// when they were new.

@@ -49,7 +49,9 @@ enum Need : unsigned {
     out_bias = 1U << 4U,
     norm = 1U << 5U,
     token_ids = 1U << 6U,
-    renormalize = 1U << 7U  ///< the mask after the softmax
+    renormalize = 1U << 7U,  ///< the mask after the softmax
+    softmax = 1U << 8U,      ///< the mechanism is softmax attention
+    linear = 1U << 9U        ///< the mechanism is linear attention
 };
 }  // namespace needs
 
@@ -59,8 +61,9 @@ enum class From { any, reference, trace };
 
 struct ArrayRow {
     std::string_view name;
-    std::array<Axis, 4> axes;  ///< at the positions of (batch, heads, rows, columns)
-    unsigned needs;            ///< bits of needs::Need
+    /// At the positions of (batch, heads, rows, columns); rows of matrices have a fifth axis.
+    std::array<Axis, 5> axes;
+    unsigned needs;  ///< bits of needs::Need
     From from;
 
     /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
@@ -79,7 +82,7 @@ using enum Axis;
 using enum needs::Need;
 using enum From;
 
-using Axes = std::array<Axis, 4>;
+using Axes = std::array<Axis, 5>;
 inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len};
 
 /// In the order of computation; arrays only for explanations come last.
@@ -98,45 +101,54 @@ inline constexpr ArrayRow rows[] = {
     {"queries", {batch, heads, q_len, d_k}, nothing, any},
     {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},
-    {"scores", per_key, nothing, any},
-    {"scaled_scores", per_key, nothing, reference},
-    {"capped_scores", per_key, nothing, reference},
-    {"biased_scores", per_key, nothing, reference},
-    {"mask", per_key, nothing, reference},
-    {"masked_scores", per_key, nothing, reference},
-    {"masked_weights", per_key, renormalize, reference},
-    {"weights_before_dropout", per_key, nothing, reference},
-    {"dropout_mask", per_key, nothing, reference},
+    {"scores", per_key, softmax, any},
+    {"scaled_scores", per_key, softmax, reference},
+    {"capped_scores", per_key, softmax, reference},
+    {"biased_scores", per_key, softmax, reference},
+    {"mask", per_key, softmax, reference},
+    {"masked_scores", per_key, softmax, reference},
+    {"masked_weights", per_key, softmax | renormalize, reference},
+    {"weights_before_dropout", per_key, softmax, reference},
+    {"dropout_mask", per_key, softmax, reference},
     {"attention_weights", per_key, nothing, any},
-    {"logsumexp", per_query, nothing, any},
-    {"present_key", {batch, kv_heads, kv_len, d_k}, nothing, any},
-    {"present_value", {batch, kv_heads, kv_len, d_v}, nothing, any},
+    {"logsumexp", per_query, softmax, any},
+    {"present_key", {batch, kv_heads, kv_len, d_k}, softmax, any},
+    {"present_value", {batch, kv_heads, kv_len, d_v}, softmax, any},
+    {"states", {batch, kv_heads, q_len, d_k, d_v}, linear, reference},
+    {"present_state", {batch, kv_heads, d_k, d_v}, linear, any},
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
     // Before the rotary embedding.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, trace},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, trace},
+    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, trace},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, trace},
     // After alibi, and after each of at most two additive masks.
-    {"alibi_scores", per_key, nothing, trace},
-    {"bias_0_scores", per_key, nothing, trace},
-    {"bias_1_scores", per_key, nothing, trace},
+    {"alibi_scores", per_key, softmax, trace},
+    {"bias_0_scores", per_key, softmax, trace},
+    {"bias_1_scores", per_key, softmax, trace},
     // 1 where this rule alone allows the key.
-    {"allowed_by_bias_0", per_key, nothing, trace},
-    {"allowed_by_bias_1", per_key, nothing, trace},
-    {"allowed_by_mask", per_key, nothing, trace},
-    {"allowed_by_key_padding_mask", per_key, nothing, trace},
-    {"allowed_by_causal", per_key, nothing, trace},
-    {"allowed_by_window", per_key, nothing, trace},
-    {"allowed_by_kv_lengths", per_key, nothing, trace},
+    {"allowed_by_bias_0", per_key, softmax, trace},
+    {"allowed_by_bias_1", per_key, softmax, trace},
+    {"allowed_by_mask", per_key, softmax, trace},
+    {"allowed_by_key_padding_mask", per_key, softmax, trace},
+    {"allowed_by_causal", per_key, softmax, trace},
+    {"allowed_by_window", per_key, softmax, trace},
+    {"allowed_by_kv_lengths", per_key, softmax, trace},
     // The row's maximum, the sink included; exp(score - it); exp(sink - it); the denominator.
-    {"row_max", per_query, nothing, trace},
-    {"exp_scores", per_key, nothing, trace},
-    {"exp_sink", per_query, nothing, trace},
-    {"softmax_denominator", per_query, nothing, trace},
+    {"row_max", per_query, softmax, trace},
+    {"exp_scores", per_key, softmax, trace},
+    {"exp_sink", per_query, softmax, trace},
+    {"softmax_denominator", per_query, softmax, trace},
+    // One step of linear attention: the state before it, e^g, beta, what the decayed state holds
+    // for the key, and what is written under the key.
+    {"state_before", {batch, kv_heads, q_len, d_k, d_v}, linear, trace},
+    {"decay_factors", {batch, kv_heads, q_len, d_k}, linear, trace},
+    {"update_rate", {batch, kv_heads, q_len}, linear, trace},
+    {"retrieved", {batch, kv_heads, q_len, d_v}, linear, trace},
+    {"written", {batch, kv_heads, q_len, d_v}, linear, trace},
     // The mask after the softmax: the softmax over all keys, and the sum of its unmasked weights.
-    {"unmasked_weights", per_key, nothing, trace},
-    {"masked_total", per_query, nothing, trace},
+    {"unmasked_weights", per_key, softmax, trace},
+    {"masked_total", per_query, softmax, trace},
 };
 
 constexpr std::size_t count_emitted() {
@@ -264,7 +276,7 @@ struct ShownAxes {
 
     bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
 
-    /// Whether the axis in place `place` of (batch, heads, rows, columns) is one of the array's.
+    /// Whether the axis in place `place` of the array's row is one that the answer shows.
     bool shows(ArrayId array, std::size_t place) const {
         switch (array.row().axes[place]) {
             case Axis::none: return false;
@@ -280,8 +292,8 @@ struct ShownAxes {
     /// The names of the axes that an array shows; a parameter's as if it were not transposed.
     std::vector<std::string_view> names(ArrayId array) const {
         std::vector<std::string_view> names;
-        names.reserve(4);
-        for (std::size_t place = 0; place < 4; ++place)
+        names.reserve(array.row().axes.size());
+        for (std::size_t place = 0; place < array.row().axes.size(); ++place)
             if (shows(array, place))
                 names.push_back(axis_name(array.row().axes[place], separate_heads));
         return names;

@@ -13,6 +13,15 @@
 
 namespace attn {
 
+/// What linear attention takes besides queries, keys and values; see core/linear/linear.hpp. A
+/// tensor without elements is absent.
+template <class T>
+struct Recurrence {
+    Tensor4<T> decay;       ///< e^g: (batch, kv_heads, kv_len, 1 or d_k)
+    Tensor4<T> beta;        ///< (batch, kv_heads, kv_len, 1)
+    Tensor4<T> past_state;  ///< (batch, kv_heads, d_k, d_v)
+};
+
 /// One call of the operator, per batch entry and head:
 /// context = dropout(softmax(mask(steps(query key^T)))) value, the steps being those of
 /// score_steps.hpp.
@@ -29,6 +38,7 @@ struct AttentionCall : ScoreSettings {
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
     PositionOffset offset;
     Dropout dropout;
+    Recurrence<T> recurrence;  ///< of linear attention, which takes no masks, steps and dropout
 };
 
 /// The context of every query, (batch, heads, q_len, d_v), step by step. Passes the steps to the

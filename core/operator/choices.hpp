@@ -8,6 +8,16 @@ namespace attn {
 enum class Rope { half, interleaved };
 enum class MaskMethod { neg_inf, renormalize };
 enum class DropoutStream { mt19937, mkl };
+/// The recurrences of linear attention; see core/linear/linear.hpp.
+enum class Rule { linear, gated, delta, gated_delta };
+
+constexpr bool has_decay(Rule rule) {
+    return rule == Rule::gated || rule == Rule::gated_delta;
+}
+/// Whether the state is corrected by what it holds for the key, at the rate beta.
+constexpr bool has_beta(Rule rule) {
+    return rule == Rule::delta || rule == Rule::gated_delta;
+}
 
 inline constexpr Names<Rope, 2> rope_names{
     {{Rope::half, "half"}, {Rope::interleaved, "interleaved"}}};
@@ -15,5 +25,9 @@ inline constexpr Names<MaskMethod, 2> mask_method_names{
     {{MaskMethod::neg_inf, "neg-inf"}, {MaskMethod::renormalize, "renormalize"}}};
 inline constexpr Names<DropoutStream, 2> dropout_stream_names{
     {{DropoutStream::mt19937, "mt19937"}, {DropoutStream::mkl, "mkl"}}};
+inline constexpr Names<Rule, 4> rule_names{{{Rule::linear, "linear"},
+                                            {Rule::gated, "gated"},
+                                            {Rule::delta, "delta"},
+                                            {Rule::gated_delta, "gated_delta"}}};
 
 }  // namespace attn

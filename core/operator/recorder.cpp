@@ -21,16 +21,16 @@ void mean_over_heads(const Tensor4<T>& x, T* mean) {
 }  // namespace
 
 std::vector<std::size_t> Recorder::shape_shown(ArrayId array,
-                                               const std::array<std::size_t, 4>& shape) const {
+                                               std::span<const std::size_t> shape) const {
     std::vector<std::size_t> sizes;
-    sizes.reserve(4);
-    for (std::size_t place = 0; place < 4; ++place)
+    sizes.reserve(shape.size());
+    for (std::size_t place = 0; place < shape.size(); ++place)
         if (shown_.shows(array, place)) sizes.push_back(shape[place]);
     return sizes;
 }
 
 template <class T>
-T* Recorder::allocate(ArrayId array, const std::array<std::size_t, 4>& shape) {
+T* Recorder::allocate(ArrayId array, std::span<const std::size_t> shape) {
     if (!records(array)) return nullptr;
     Array<T> shown = Array<T>::from_shape(shape_shown(array, shape));
     T* data = shown.data();
@@ -50,12 +50,13 @@ void Recorder::record(ArrayId array, const Tensor4<T>& values) {
 
 template <class T>
 void Recorder::record(ArrayId array, const Tensor3<T>& values) {
-    T* buffer = allocate<T>(array, {values.shape(0), 1, values.shape(1), values.shape(2)});
+    const std::array<std::size_t, 4> shape{values.shape(0), 1, values.shape(1), values.shape(2)};
+    T* buffer = allocate<T>(array, shape);
     if (buffer != nullptr && !is_dry_run()) std::copy(values.begin(), values.end(), buffer);
 }
 
-template float* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
-template double* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
+template float* Recorder::allocate(ArrayId, std::span<const std::size_t>);
+template double* Recorder::allocate(ArrayId, std::span<const std::size_t>);
 template void Recorder::record(ArrayId, const Tensor4<float>&);
 template void Recorder::record(ArrayId, const Tensor4<double>&);
 template void Recorder::record(ArrayId, const Tensor3<float>&);
@@ -72,8 +73,7 @@ void Recorder::keep_as_is(ArrayId array, AnyArray values, bool is_transposed) {
 
 template <class T>
 void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
-    stream.shape =
-        shape_shown(array, {stream.shape[0], stream.shape[1], stream.shape[2], stream.shape[3]});
+    stream.shape = shape_shown(array, stream.shape);
     recorded_.push_back(
         {array, {std::string(array.row().name), {}, axes_of(array), std::move(stream)}});
 }

@@ -1,7 +1,7 @@
 // Collects the requested arrays, in the rank of the question.
 #pragma once
 
-#include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,7 +51,7 @@ public:
     /// A buffer for the argument of `record`, to be filled by the caller; null if it is not
     /// requested.
     template <class T>
-    T* allocate(ArrayId array, const std::array<std::size_t, 4>& shape);
+    T* allocate(ArrayId array, std::span<const std::size_t> shape);
 
     /// Records an array in its final shape; the last two axes are swapped if it is transposed.
     void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
@@ -70,8 +70,7 @@ private:
         NamedArray array;
     };
 
-    std::vector<std::size_t> shape_shown(ArrayId array,
-                                         const std::array<std::size_t, 4>& shape) const;
+    std::vector<std::size_t> shape_shown(ArrayId array, std::span<const std::size_t> shape) const;
 
     ArraySet wanted_;
     ShownAxes shown_;

@@ -11,25 +11,11 @@
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
+#include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
 
 namespace attn {
 namespace {
-
-/// Rows of (batch, heads, rows, columns) without gaps.
-template <class T>
-HeadRows<T> rows_of_heads(T* data, const std::array<std::size_t, 4>& shape) {
-    return {data, shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
-}
-
-template <class T>
-void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const HeadRows<T>& to) {
-    if (is_dry_run()) return;
-    for (std::size_t b = 0; b < shape[0]; ++b)
-        for (std::size_t h = 0; h < shape[1]; ++h)
-            for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
-                std::copy_n(from, shape[3], to.at(b, h, row));
-}
 
 template <class T>
 void attend_by_reference(const Plan&, AttentionCall<T> call, const HeadRows<T>& context,
@@ -108,12 +94,7 @@ std::string lacks_of_kernels(const Plan& plan) {
     if (plan.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
     if (const std::string_view step = step_beyond_kernels(plan); !step.empty())
         return "has " + std::string(step);
-    std::string lacks;
-    plan.emit.for_each([&](ArrayId array) {
-        const bool is_beyond = array.row().from == From::reference;
-        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
-    });
-    return lacks;
+    return lacks_of_arrays(plan);
 }
 
 std::vector<Backend> make_backends() {
@@ -133,11 +114,6 @@ std::vector<Backend> make_backends() {
     return rows;
 }
 
-double attention_work(const Plan& plan) {
-    return plan.numbers<double>("scores") *
-           (plan.size_of<double>(Axis::d_k) + plan.size_of<double>(Axis::d_v));
-}
-
 double projection_work(const Plan& plan) {
     if (plan.parameters.source == Parameters::Source::none) return 0;
     const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
@@ -150,21 +126,32 @@ double projection_work(const Plan& plan) {
 
 }  // namespace
 
-std::span<const Backend> backends() {
+std::string lacks_of_arrays(const Plan& plan) {
+    std::string lacks;
+    plan.emit.for_each([&](ArrayId array) {
+        const bool is_beyond = array.row().from == From::reference;
+        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
+    });
+    return lacks;
+}
+
+std::span<const Backend> softmax_backends() {
     static const std::vector<Backend> rows = make_backends();
     return rows;
 }
 
 std::string_view backend_name(std::size_t place) {
     if (place == 0) return "auto";
-    return place <= backends().size() ? backends()[place - 1].name : std::string_view();
+    return place <= softmax_backends().size() ? softmax_backends()[place - 1].name
+                                              : std::string_view();
 }
 
 const Backend& choose_backend(std::string_view name, const Plan& plan) {
-    const Backend& reference = backends().front();
+    const MechanismRow& mechanism = row_of(row_of(plan.mode).mechanism);
+    const Backend& reference = mechanism.backends().front();
     const Backend* fastest = &reference;
     std::string names = "auto";
-    for (const Backend& backend : backends()) {
+    for (const Backend& backend : mechanism.backends()) {
         const bool is_named = backend.name == name;
         if (is_named && backend.runs_here()) {
             const std::string lacks = backend.lacks(plan);
@@ -182,7 +169,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
     // Up to this many multiplications the reference is fast enough, about a millisecond.
     constexpr double small_work = 0x1p20;
     // One backend for the whole question: a mixture would have the digits of neither.
-    const bool is_large = projection_work(plan) + attention_work(plan) > small_work;
+    const bool is_large = projection_work(plan) + mechanism.multiply_adds(plan) > small_work;
     return is_large && fastest->lacks(plan).empty() ? *fastest : reference;
 }
 

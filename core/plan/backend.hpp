@@ -1,6 +1,8 @@
 // The backends: the reference and the fused kernels, one row each.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,9 +49,27 @@ struct Backend {
     }
 };
 
-/// The reference, then the fused kernels from the slowest to the fastest: the same list on every
-/// machine, supported or not.
-std::span<const Backend> backends();
+/// Softmax attention's: the reference, then the fused kernels from the slowest to the fastest, the
+/// same list on every machine, supported or not. Other mechanisms have backends of these names.
+std::span<const Backend> softmax_backends();
+
+/// "writes mask" if the plan records an array that only the reference has; or empty.
+std::string lacks_of_arrays(const Plan& plan);
+
+/// Rows of (batch, heads, rows, columns) without gaps.
+template <class T>
+HeadRows<T> rows_of_heads(T* data, const std::array<std::size_t, 4>& shape) {
+    return {data, shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
+}
+
+template <class T>
+void copy_heads(const T* from, const std::array<std::size_t, 4>& shape, const HeadRows<T>& to) {
+    if (is_dry_run()) return;
+    for (std::size_t b = 0; b < shape[0]; ++b)
+        for (std::size_t h = 0; h < shape[1]; ++h)
+            for (std::size_t row = 0; row < shape[2]; ++row, from += shape[3])
+                std::copy_n(from, shape[3], to.at(b, h, row));
+}
 
 /// The values of the setting `kernel`: auto, then every backend's name; empty after the last.
 std::string_view backend_name(std::size_t place);

@@ -33,6 +33,7 @@ struct OperandShapes {
     Shape inputs, context;
     Shape query, key, value;
     Shape past_key, past_value;
+    Shape past_state, decay, beta;
     Shape mask, key_padding_mask;
     bool mask_is_boolean = false, key_padding_mask_is_boolean = false;
     bool has_token_ids = false;
@@ -55,6 +56,9 @@ inline constexpr OperandShapeRow operand_shape_rows[] = {
     {"value", &OperandShapes::value},
     {"past_key", &OperandShapes::past_key},
     {"past_value", &OperandShapes::past_value},
+    {"past_state", &OperandShapes::past_state},
+    {"decay", &OperandShapes::decay},
+    {"beta", &OperandShapes::beta},
     {"mask", &OperandShapes::mask},
     {"key_padding_mask", &OperandShapes::key_padding_mask},
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/plan/backend.hpp"
+#include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
 #include "core/plan/widths.hpp"
@@ -129,10 +130,30 @@ std::string_view widest_given(const Settings& s) {
     return name;
 }
 
-unsigned needs_met(const Settings& s, const OperandShapes& operands) {
+/// The rule that the gates imply, which a given rule must be.
+void resolve_rule(Settings& s, const OperandShapes& operands) {
+    if (row_of(s.mode).mechanism != Mechanism::linear) return;
+    const bool decays = !s.decay.empty() || !operands.decay.empty(),
+               corrects = !s.beta.empty() || !operands.beta.empty();
+    const Rule implied = decays ? (corrects ? Rule::gated_delta : Rule::gated)
+                                : (corrects ? Rule::delta : Rule::linear);
+    const Rule rule = s.rule.value_or(implied);
+    const std::string name(name_of(rule_names, rule));
+    if (has_decay(rule) != decays)
+        decays
+            ? refuse("decay", "--rule " + name + " has no decay; expected --rule gated|gated_delta")
+            : refuse("rule", "requires --decay");
+    if (has_beta(rule) != corrects)
+        corrects
+            ? refuse("beta", "--rule " + name + " has no beta; expected --rule delta|gated_delta")
+            : refuse("rule", "requires --beta");
+    s.rule = rule;
+}
+
+unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_layer) {
     using namespace needs;
-    const bool is_layer = row_of(s.mode).projects, projected = is_layer && s.init != Init::none;
-    unsigned met = nothing;
+    const bool projected = is_layer && s.init != Init::none;
+    unsigned met = row_of(row_of(s.mode).mechanism).need;
     const auto add = [&](bool is_met, Need need) { met |= is_met ? need : nothing; };
     add(is_layer, layer);
     add(projected, projections);
@@ -163,6 +184,7 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
     plan.scale = *s.scale;
     static_cast<ScoreSettings&>(plan) = s;
     static_cast<MaskSettings&>(plan) = s;
+    static_cast<LinearSettings&>(plan) = s;
     plan.causal = *s.causal;
     plan.keeps_true = s.mask_true == MaskTrue::keep;
     plan.mask_method = s.mask_method;
@@ -182,7 +204,8 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.dtype = s.dtype;
     plan.widest = widest_given(s);
     s.causal = s.causal.value_or(row_of(s.mode).causal);
-    if (row_of(s.mode).projects)
+    plan.projects = row_of(s.mode).projects(!operands.query.empty());
+    if (plan.projects)
         resolve_widths(s, operands);
     else
         s.out_proj = s.out_bias = false;
@@ -205,7 +228,8 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     check_masks(s, operands);
     resolve_scores(s, plan);
     resolve_draws(s);
-    plan.met = needs_met(s, operands);
+    resolve_rule(s, operands);
+    plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);
     plan.emit = resolve_emit(emit, plan);
     if (!options.emit) s.emit = std::move(emit);
@@ -216,7 +240,8 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.sink = s.sink;
     if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};
     if (options.trace)
-        plan.emit.add(ArraySet::of([](const ArrayRow& row) { return row.from == From::trace; }));
+        plan.emit.add(ArraySet::of(
+            [&](const ArrayRow& row) { return row.from == From::trace && plan.has(row); }));
     plan.config = std::move(s);
     plan.operands = operands;
     return plan;

@@ -42,7 +42,7 @@ struct DropoutPlan {
     std::uint64_t skip = 0;
 };
 
-struct Plan : ScoreSettings, MaskSettings {
+struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     Settings
         config;  ///< with every default filled in; only for display, not used by the computation
     OperandShapes operands;  ///< what the plan was made from, with `config`
@@ -63,7 +63,8 @@ struct Plan : ScoreSettings, MaskSettings {
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
     ShownAxes shown;
-    bool packed = false;  ///< sdpa: heads are concatenated in the columns, (.., len, heads * d)
+    bool projects = false;  ///< queries, keys and values are projections of inputs
+    bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
     Parameters parameters;
 

@@ -41,9 +41,16 @@ struct Seed {
 /// Su et al., "RoFormer" (2021), section 3.2.2.
 inline constexpr double default_rope_base = 10000;
 
+/// Settings of linear attention.
+struct LinearSettings {
+    std::optional<Rule> rule;
+    std::vector<double> decay, beta;  ///< constants: one for all key heads, or one each
+    bool qk_norm = false;  ///< queries and keys are divided by sqrt(sum of squares + 1e-6)
+};
+
 /// One question. An empty optional means the default, which may depend on the input's shape;
 /// `make_plan` (plan.hpp) fills all of them in.
-struct Settings : ScoreSettings, MaskSettings {
+struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     Mode mode = Mode::self;
     Dtype dtype = Dtype::float32;
 

@@ -25,7 +25,7 @@ std::string number(std::size_t value) {
     return std::to_string(value);
 }
 
-/// query, key and value of sdpa: one rank for all three, and the meaning of each axis.
+/// query, key and value that are given: one rank for all three, and the meaning of each axis.
 void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
     const Shape &q = operands.query, &k = operands.key, &v = operands.value;
     const std::size_t rank = q.size();
@@ -69,6 +69,10 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
             refuse_shape("key", k, "the batch of query " + shape_text(q));
     }
     plan.d_in = plan.d_context = from_end(q, 1);
+    if (row_of(s.mode).mechanism == Mechanism::linear && plan.kv_len != plan.q_len)
+        refuse_shape("key", k,
+                     number(plan.q_len) + " rows as in query " + shape_text(q) +
+                         ": every token has all three");
 }
 
 void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
@@ -109,6 +113,52 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
             refuse_shape(name, *values, shape_text(short_form));
     }
     plan.kv_len += plan.past_len;
+}
+
+/// Decay or beta of each token: for each key head one number or, if the rule allows, d_k. Heads are
+/// an axis or next to each other in the columns, as in the keys; one column serves all of them.
+void check_gate_shape(const char* key, const Shape& shape, bool by_dimension, const Plan& plan) {
+    if (shape.empty()) return;
+    const bool has_columns_of_heads = plan.projects || plan.packed;
+    Shape rows;
+    if (plan.shown.batched) rows.push_back(plan.batch);
+    if (plan.shown.with_heads && !has_columns_of_heads) rows.push_back(plan.kv_heads);
+    rows.push_back(plan.q_len);
+    const auto with_columns = [&](std::size_t columns) {
+        Shape full = rows;
+        full.push_back(columns);
+        return full;
+    };
+    const std::size_t heads = has_columns_of_heads ? plan.kv_heads : 1;
+    if (shape == with_columns(1) || shape == with_columns(heads) ||
+        (by_dimension && shape == with_columns(heads * plan.d_k)) ||
+        (!has_columns_of_heads && shape == rows))
+        return;
+    refuse_shape(key, shape,
+                 shape_text(with_columns(heads)) +
+                     (by_dimension ? " or " + shape_text(with_columns(heads * plan.d_k)) : ""));
+}
+
+void check_constants(const char* key, const std::vector<double>& constants, const Plan& plan) {
+    if (constants.size() > 1 && constants.size() != plan.kv_heads)
+        refuse(key, number(constants.size()) + " constants; expected " +
+                        (plan.kv_heads == 1 ? "1" : "1 or " + number(plan.kv_heads)) +
+                        ", one per key head");
+}
+
+void check_recurrence(const Settings& s, const OperandShapes& operands, const Plan& plan) {
+    check_gate_shape("decay", operands.decay, true, plan);
+    check_gate_shape("beta", operands.beta, false, plan);
+    check_constants("decay", s.decay, plan);
+    check_constants("beta", s.beta, plan);
+    if (operands.past_state.empty()) return;
+    const Shape full{plan.batch, plan.kv_heads, plan.d_k, plan.d_v};
+    Shape short_form;
+    if (plan.shown.batched) short_form.push_back(plan.batch);
+    if (plan.shown.with_heads) short_form.push_back(plan.kv_heads);
+    short_form.insert(short_form.end(), {plan.d_k, plan.d_v});
+    if (operands.past_state != full && operands.past_state != short_form)
+        refuse_shape("past_state", operands.past_state, shape_text(short_form));
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,
@@ -158,14 +208,14 @@ bool has_heads_axis(const Settings& s) {
 }
 
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
-    row_of(s.mode).projects ? read_layer_sizes(s, operands, plan)
-                            : read_operator_sizes(s, operands, plan);
+    plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
     if (plan.heads % plan.kv_heads != 0)
         refuse("kv_heads", number(plan.heads) + " heads are not a multiple of " +
                                number(plan.kv_heads) + " (remainder " +
                                number(plan.heads % plan.kv_heads) +
                                "); expected a divisor of the heads");
     read_cache_sizes(operands, plan);
+    check_recurrence(s, operands, plan);
     check_mask_shape(s, operands.mask, plan);
     check_padding_shape(s, operands, plan);
 }

@@ -18,19 +18,25 @@ namespace {
 
 constexpr std::size_t widest_map_title = 200, widest_layer = 40, max_panels = 4096;
 
-bool lies_from_0_to_1(const AnyArray& values) {
+bool lies_in(const AnyArray& values, double least, double most) {
     return std::visit(
-        [](const auto& all) {
-            return std::none_of(all.data(), all.data() + all.size(),
-                                [](auto x) { return x < 0 || x > 1; });
+        [&](const auto& all) {
+            return std::none_of(all.data(), all.data() + all.size(), [&](auto x) {
+                return static_cast<double>(x) < least || static_cast<double>(x) > most;
+            });
         },
         values);
 }
 
-/// Arrays of other programs are drawn in diverging colours, except those that may be weights.
+/// Arrays of other programs are drawn in diverging colours, except those that may be weights;
+/// weights in diverging colours if some are negative, as in linear attention.
 ArrayColors colors_of_array(const NamedArray& array) {
-    if (const auto known = find_array(array.name)) return colors_of(*known);
-    return lies_from_0_to_1(array.values) ? ArrayColors::from_zero : ArrayColors::diverging;
+    const auto known = find_array(array.name);
+    const ArrayColors colors = known ? colors_of(*known) : ArrayColors::from_zero;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const bool fits =
+        colors != ArrayColors::from_zero || lies_in(array.values, 0, known ? infinity : 1);
+    return fits ? colors : ArrayColors::diverging;
 }
 
 std::string axis_text(std::string_view axis) {
@@ -63,10 +69,10 @@ public:
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
         const bool has_layers = rank > 0 && array_.axes.front() == "layer";
-        if (rank < 2 || rank > (has_layers ? 5 : 4))
+        if (rank < 2 || rank > (has_layers ? 6 : 5))
             throw Error(ErrorKind::usage, array_.name,
                         "has rank " + std::to_string(rank) +
-                            "; expected 2 to 4, that is one matrix or several");
+                            "; expected 2 to 5, that is one matrix or several");
         map_.array = array_.name;
         map_.asked = scale;
         map_.is_diverging = colors_ != ArrayColors::from_zero;

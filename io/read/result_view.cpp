@@ -205,7 +205,7 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
 
 ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style,
                                MatrixLabels* labels) const {
-    ArrayRules rules = ArrayRules::anything(scope_ == Scope::named ? 4 : 5);
+    ArrayRules rules = ArrayRules::anything(5);
     NumberArray numbers = read_by(array, rules, workers, style, labels);
     ViewedNumbers viewed{std::move(numbers.values), numbers.integers || numbers.boolean};
     // Text in a result has the dtype of its config.

@@ -70,8 +70,7 @@ struct ViewedNumbers {
 
 class ResultView {
 public:
-    /// Which arrays of a result belong to the view of FILE:NAME. All of them may have five axes,
-    /// the first of which are layers; otherwise an array has at most four.
+    /// Which arrays of a result belong to the view of FILE:NAME. An array has at most five axes.
     enum class Scope { named, whole };
 
     /// Errors: kind input if the file holds no array.

@@ -23,7 +23,7 @@ std::vector<Json> requests() {
     std::vector<Json> all;
     for (const ModeRow& mode : mode_rows) {
         Json request{{"id", "a b"}, {"tokens", {"x", "y", "z"}}};
-        if (mode.projects) {
+        if (mode.source != Source::operands) {
             request.update({{"inputs", rows}, {"d_out", 2}, {"seed", 5}});
         } else {
             request.update({{"query", rows}, {"key", rows}, {"value", rows}});
@@ -31,10 +31,13 @@ std::vector<Json> requests() {
         if (mode.name == "cross") request["context"] = rows;
         request["mode"] = mode.name;
         all.push_back(request);
-        request.update({{"emit", "all"}, {"mask", {{1, 0, 1}}}, {"mask_true", "keep"}});
+        request["emit"] = "all";
+        if (mode.mechanism == Mechanism::softmax)
+            request.update({{"mask", {{1, 0, 1}}}, {"mask_true", "keep"}});
         all.push_back(request);
         request.erase("id");
-        request.update({{"token", 1}, {"emit", {"scores", "logsumexp"}}});
+        request.update({{"token", 1}, {"emit", {"queries", "attention_weights"}}});
+        if (mode.mechanism == Mechanism::softmax) request["emit"] = {"scores", "logsumexp"};
         all.push_back(request);
     }
     return all;

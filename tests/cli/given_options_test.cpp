@@ -29,7 +29,8 @@ using test::operator+;
 
 namespace {
 
-constexpr Mode all_modes[] = {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa};
+constexpr Mode all_modes[] = {Mode::self,  Mode::causal, Mode::multihead,
+                              Mode::cross, Mode::sdpa,   Mode::linear};
 
 struct Settled {
     std::string error;  ///< empty where the question can be answered
@@ -74,7 +75,17 @@ std::vector<Asked> questions_of(Mode mode) {
                             {"--dropout", "0.5", "--dropout-seed", "3"},
                             {"--plot", "x.svg"},
                             {"--save-weights", "w.npz"}};
-    if (mode == Mode::multihead || mode == Mode::cross) more.push_back({"--heads", "3"});
+    if (mode == Mode::linear)
+        more = {{},
+                {"-o", "x.csv"},
+                {"-o", "x.npz"},
+                {"--decay", "-0.1"},
+                {"--beta", "0.5", "--qk-norm"},
+                {"--decay", "-0.1", "--beta", "0.5"},
+                {"--plot", "x.svg"},
+                {"--save-weights", "w.npz"}};
+    if (mode == Mode::multihead || mode == Mode::cross || mode == Mode::linear)
+        more.push_back({"--heads", "3"});
     std::vector<Asked> all;
     for (const Words& flags : more) {
         if (mode == Mode::sdpa && (flags == Words{"--save-weights", "w.npz"} ||
@@ -129,8 +140,8 @@ TEST_CASE("options: one that needs another is refused with its default as with a
             for (const Option& option : options()) {
                 const bool is_here = (option.modes & in(mode)) != 0 && (option.use & as_flag) != 0;
                 const std::string name = flag_name(option), flag = flag_of(option);
-                // Of --format it is a value, none, that needs another.
-                if (!is_here || name == "format" || !sample.takes()) continue;
+                // Of --format it is a value, none, that needs another; of --rule, all but linear.
+                if (!is_here || name == "format" || name == "rule" || !sample.takes()) continue;
                 std::vector<Settled> outcomes;
                 for (const std::string& value : values_of(option)) {
                     const bool taken =

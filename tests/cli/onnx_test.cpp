@@ -1,5 +1,5 @@
-// ONNX's own conformance cases of its Attention operator, every array that they print, by the
-// reference and by every fused kernel. See tests/make_onnx_golden.py.
+// ONNX's own conformance cases of its Attention and LinearAttention operators, every array that
+// they print, by the reference and by every fused kernel. See tests/make_onnx_golden.py.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -18,10 +18,9 @@ using nlohmann::json;
 
 namespace {
 
-const std::string arrays_file = "golden/onnx_attention.npz";
-
-std::string path_of(const json& name) {
-    return test::data_path(arrays_file) + ":" + name.get<std::string>();
+/// `file` is that of the cases, without its suffix.
+std::string path_of(const std::string& file, const json& name) {
+    return test::data_path(file + ".npz") + ":" + name.get<std::string>();
 }
 
 /// Scores after their modifiers are what only the reference writes down.
@@ -31,14 +30,15 @@ bool is_written_by(const std::string& kernel, const json& array) {
 }
 
 /// The case's request with its operands as FILE:NAME.
-json request_of(const json& one, const std::string& kernel) {
+json request_of(const std::string& file, const json& one, const std::string& kernel) {
     json request = one["request"];
     json emit = json::array();
     for (const json& array : request["emit"])
         if (is_written_by(kernel, array)) emit.push_back(array);
     request["emit"] = emit;
-    for (const char* key : {"query", "key", "value", "mask", "past_key", "past_value"})
-        if (request.contains(key)) request[key] = path_of(request[key]);
+    for (const char* key :
+         {"query", "key", "value", "mask", "past_key", "past_value", "past_state", "decay", "beta"})
+        if (request.contains(key)) request[key] = path_of(file, request[key]);
     request["kernel"] = kernel;
     return request;
 }
@@ -57,11 +57,9 @@ std::size_t differing(const json& got, const Array<double>& expected, double tol
     return count;
 }
 
-}  // namespace
-
-TEST_CASE("onnx: all cases of its conformance suite, by the reference and by every kernel") {
-    const json cases = test::load_data("golden/onnx_attention.json")["cases"];
-    REQUIRE(cases.size() == 93);
+void check_cases(const std::string& file, std::size_t count) {
+    const json cases = test::load_data(file + ".json")["cases"];
+    REQUIRE(cases.size() == count);
     std::map<std::string, Array<double>> expected;
     std::vector<std::string> kernels{"reference", "auto"};
     for (const kernels::Kernel* kernel : kernels::supported()) kernels.emplace_back(kernel->name);
@@ -73,11 +71,11 @@ TEST_CASE("onnx: all cases of its conformance suite, by the reference and by eve
         for (const json& one : cases) {
             if (!sample.takes()) continue;
             asked.emplace_back(kernel, one);
-            requests += request_of(one, kernel).dump() + "\n";
+            requests += request_of(file, one, kernel).dump() + "\n";
             for (const std::string name : one["expected"])
                 if (!expected.contains(name)) {
                     const auto view =
-                        io::ResultView::open(path_of(name), io::ResultView::Scope::named);
+                        io::ResultView::open(path_of(file, name), io::ResultView::Scope::named);
                     expected[name] = view.read(view.arrays().front(), workers).values;
                 }
         }
@@ -100,4 +98,14 @@ TEST_CASE("onnx: all cases of its conformance suite, by the reference and by eve
             CHECK(differing(answer[array], expected[name], one["rtol"]) == 0);
         }
     }
+}
+
+}  // namespace
+
+TEST_CASE("onnx: all cases of Attention, by the reference and by every kernel") {
+    check_cases("golden/onnx_attention", 93);
+}
+
+TEST_CASE("onnx: all cases of LinearAttention, by the reference and by every kernel") {
+    check_cases("golden/onnx_linear", 14);
 }

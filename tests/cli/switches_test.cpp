@@ -35,7 +35,7 @@ json question_of(Mode mode, const Option& option) {
     else
         members["inputs"] = matrix;
     if (mode == Mode::cross) members["context"] = matrix;
-    if (mode == Mode::multihead || mode == Mode::cross)
+    if (mode == Mode::multihead || mode == Mode::cross || mode == Mode::linear)
         members.update(json{{"heads", 2}, {"d_out", 4}});
     return members;
 }

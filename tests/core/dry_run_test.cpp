@@ -47,21 +47,29 @@ public:
 
     Question make() {
         Settings& s = question_.settings;
-        s.mode = dice_.among({Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa});
+        s.mode = dice_.among(
+            {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa, Mode::linear});
         s.dtype = dice_.among({Dtype::float32, Dtype::float64});
         batch_ = dice_.among<std::size_t>({1, 1, 2});
         rows_ = dice_.among<std::size_t>({1, 3, 17, 70, 300});
         keys_ = row_of(s.mode).context ? dice_.among<std::size_t>({1, 5, 130, 9000}) : rows_;
         if (keys_ == 9000) rows_ = std::min<std::size_t>(rows_, 17);
-        row_of(s.mode).projects ? choose_layer() : choose_operator();
-        choose_masks();
-        choose_steps();
+        const bool is_either = row_of(s.mode).source == Source::either;
+        row_of(s.mode).projects(is_either && dice_.one_in(2)) ? choose_layer() : choose_operator();
+        if (is_linear()) {
+            choose_gates();
+        } else {
+            choose_masks();
+            choose_steps();
+        }
         choose_output();
         question_.threads = dice_.among<std::size_t>({1, 2, 5});
         return std::move(question_);
     }
 
 private:
+    bool is_linear() const { return question_.settings.mode == Mode::linear; }
+
     Array<double> numbers(const Shape& shape) {
         Array<double> values = Array<double>::from_shape(shape);
         for (double& value : values) value = static_cast<double>(dice_.below(9)) / 8 - 0.5;
@@ -84,13 +92,14 @@ private:
             question_.operands.norm = InputNorm{true, std::vector<double>(d_in, 1.0), {}, 1e-5};
         if (batch_ == 1 && dice_.one_in(4)) question_.operands.token_ids.assign(rows_, 1);
         s.init = dice_.among({Init::linear, Init::rand, Init::xavier, Init::mha, Init::none});
-        if (s.mode == Mode::multihead || (s.mode == Mode::cross && dice_.one_in(2))) {
+        const bool may_have_heads = s.mode == Mode::cross || is_linear();
+        if (s.mode == Mode::multihead || (may_have_heads && dice_.one_in(2))) {
             s.heads = dice_.among<std::size_t>({1, 2, 4});
             s.kv_heads = *s.heads / dice_.among<std::size_t>({1, 1, 2});
             if (*s.kv_heads == 0) s.kv_heads = 1;
             heads_ = *s.heads;
             kv_heads_ = *s.kv_heads;
-            if (dice_.one_in(4)) s.style = Style::wrapper;
+            if (!is_linear() && dice_.one_in(4)) s.style = Style::wrapper;
             if (dice_.one_in(3)) s.out_proj = false;
         }
         if (s.init == Init::none || s.init == Init::mha) {
@@ -149,11 +158,33 @@ private:
     }
 
     void choose_cache() {
-        if (!dice_.one_in(4)) return;
+        if (is_linear() || !dice_.one_in(4)) return;
         const std::size_t past = dice_.among<std::size_t>({1, 30});
         question_.operands.past_key = reals({batch_, kv_heads_, past, d_k_});
         question_.operands.past_value = reals({batch_, kv_heads_, past, d_v_});
         keys_ += past;
+    }
+
+    /// Constants, or a row for each token with one column for all key heads.
+    void choose_gates() {
+        Settings& s = question_.settings;
+        Operands& operands = question_.operands;
+        const Shape& x =
+            operands.inputs.dimension() == 0 ? operands.query.shape() : operands.inputs.shape();
+        Shape one_column(x.begin(), x.end());
+        one_column.back() = 1;
+        if (x.size() == 4) one_column[1] = kv_heads_;
+        if (dice_.one_in(2))
+            s.decay = {-0.5};
+        else if (dice_.one_in(2))
+            operands.decay = reals(one_column);
+        if (dice_.one_in(3))
+            s.beta.assign(dice_.one_in(2) ? kv_heads_ : 1, 0.5);
+        else if (dice_.one_in(2))
+            operands.beta = reals(one_column);
+        if (dice_.one_in(3)) operands.past_state = reals({batch_, kv_heads_, d_k_, d_v_});
+        s.qk_norm = dice_.one_in(3);
+        if (dice_.one_in(5)) s.token = dice_.below(rows_);
     }
 
     void choose_masks() {
@@ -214,9 +245,14 @@ private:
         if (s.kernel == "reference" && dice_.one_in(2))
             s.emit = {"all"};
         else
-            for (const char* name : {"queries", "keys", "inputs", "W_query", "b_key", "scores",
-                                     "attention_weights", "logsumexp", "head_outputs",
-                                     "present_key", "present_value", "token_ids", "W_out"})
+            for (const char* name :
+                 is_linear() ? std::vector<const char*>{"queries", "values", "head_outputs",
+                                                        "attention_weights", "present_state",
+                                                        "context_vectors"}
+                             : std::vector<const char*>{"queries", "keys", "inputs", "W_query",
+                                                        "b_key", "scores", "attention_weights",
+                                                        "logsumexp", "head_outputs", "present_key",
+                                                        "present_value", "token_ids", "W_out"})
                 if (dice_.one_in(3)) s.emit.emplace_back(name);
     }
 

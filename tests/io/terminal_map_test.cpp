@@ -169,9 +169,9 @@ TEST_CASE(
                         for (std::size_t i = 0; i < tokens; ++i)
                             report.query_labels.push_back("token_number_" + std::to_string(i));
                         report.key_labels = report.query_labels;
-                        report.arrays = {{name,
-                                          Array<float>::from_shape({heads, tokens, tokens}),
-                                          {"heads", "q_len", "kv_len"}}};
+                        Array<float> values = Array<float>::from_shape({heads, tokens, tokens});
+                        values.fill(0.5F);
+                        report.arrays = {{name, values, {"heads", "q_len", "kv_len"}}};
                         const std::string text = plain(drawn(report, {depth, columns}));
                         CAPTURE(name);
                         CAPTURE(tokens);

@@ -101,7 +101,9 @@ json field_schema(const cli::Option& option) {
             json inside{{"$ref", array_ref}};
             if (std::strcmp(option.key, "weights") == 0)
                 inside = {{"type", "object"}, {"additionalProperties", {{"$ref", array_ref}}}};
-            return {{"anyOf", json{inside, path}}};
+            json any{inside, path};
+            if (option.field.set != nullptr) any.push_back({{"type", "number"}});
+            return {{"anyOf", any}};
         }
         case boolean: return {{"type", "boolean"}};
         case integer: return number_schema(option.limits, true);

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/memory.hpp"
+#include "core/base/worker_slots.hpp"
+#include "core/linear/linear.hpp"
+#include "core/linear/recurrence.hpp"
+
+namespace attn {
+namespace {
+
+/// The weights of one query, that of token `last`. `reader` is a buffer of d_k elements.
+template <class T>
+void weigh(const HeadOperands<T>& head, const T* query, std::size_t last, double scale, T* reader,
+           T* weights) {
+    const std::size_t d_k = head.d_k;
+    std::copy_n(query, d_k, reader);
+    for (std::size_t s = last + 1; s-- > 0;) {
+        const T* const k = head.key + s * d_k;
+        T weight = std::inner_product(reader, reader + d_k, k, T{0});
+        if (head.beta != nullptr) {
+            weight *= head.beta[s];
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
+        }
+        if (head.decay != nullptr)
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] *= head.decay_of(s, i);
+        weights[s] = static_cast<T>(scale) * weight;
+    }
+    std::fill(weights + last + 1, weights + head.tokens, T{0});
+}
+
+}  // namespace
+
+template <class T>
+void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool) {
+    const std::size_t heads = call.query.shape(1), rows = call.query.shape(2),
+                      d_k = call.key.shape(3), tokens = call.key.shape(2),
+                      group = heads / call.key.shape(1), items = call.query.shape(0) * heads * rows;
+    AlignedArray<T> readers;
+    readers.reserve(std::min(pool.threads(), items) * d_k);
+    if (is_dry_run()) return;
+    WorkerSlots slots(pool.threads());
+    pool.run(items, [&](std::size_t item, std::size_t worker) {
+        // The last rows take longest: they come first.
+        const std::size_t row = rows - 1 - item % rows, h = item / rows;
+        weigh(HeadOperands<T>(call, h / group), call.query.data() + (h * rows + row) * d_k,
+              call.first_query + row, call.scale, readers.data() + slots.of(worker) * d_k,
+              weights + (h * rows + row) * tokens);
+    });
+}
+
+template void linear_weights(const AttentionCall<float>&, float*, ThreadPool&);
+template void linear_weights(const AttentionCall<double>&, double*, ThreadPool&);
+
+}  // namespace attn

@@ -1,0 +1,291 @@
+// attn linear through the real binary: constants and files, shapes, states handed on, errors, and
+// what other commands make of its results.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
+    const Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out);
+}
+
+void check_error(const std::vector<std::string>& arguments, const std::string& input, int code,
+                 const std::string& message) {
+    CAPTURE(input);
+    const Outcome outcome = run_attn(arguments, input);
+    CHECK(outcome.err == "attn: error: " + message + "\n");
+    CHECK(outcome.code == code);
+    CHECK(outcome.out == "");
+}
+
+/// Multiples of 1/8, exact in float32.
+json drawn(const std::vector<std::size_t>& shape, std::uint32_t seed, std::size_t axis = 0) {
+    static std::mt19937 engine;
+    if (axis == 0) engine.seed(seed);
+    if (axis == shape.size()) return (static_cast<double>(engine() % 17) - 8) / 8;
+    json list = json::array();
+    for (std::size_t i = 0; i < shape[axis]; ++i) list.push_back(drawn(shape, seed, axis + 1));
+    return list;
+}
+
+void check_close(const json& found, const json& expected, double tolerance) {
+    const std::vector<double> a = flat(found), b = flat(expected);
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+        CHECK(std::abs(a[i] - b[i]) <= tolerance * std::max(1.0, std::abs(b[i])));
+}
+
+/// (1, heads, tokens, d) to (1, tokens, heads * d).
+json packed(const json& x) {
+    json rows = json::array();
+    for (std::size_t t = 0; t < x[0][0].size(); ++t) {
+        json row = json::array();
+        for (const json& head : x[0])
+            for (const json& value : head[t]) row.push_back(value);
+        rows.push_back(row);
+    }
+    return json::array({rows});
+}
+
+}  // namespace
+
+TEST_CASE("linear: the rule by hand") {
+    const std::string qkv = R"("query": [[1, 0], [1, 1]], "key": [[1, 0], [1, 0]],
+                               "value": [[2], [5]], "scale": 1)";
+    const auto states = [&](const std::string& more) {
+        return answer({"linear", "--emit", "all"}, "{" + qkv + more + "}");
+    };
+    json result = states("");
+    CHECK(result["config"]["rule"] == "linear");
+    CHECK(result["states"] == json::parse("[[[2],[0]],[[7],[0]]]"));
+    CHECK(result["attention_weights"] == json::parse("[[1,0],[1,1]]"));
+    CHECK(result["context_vectors"] == json::parse("[[2],[7]]"));
+    CHECK(result["layout"]["axes"]["states"] == json({"q_len", "d_k", "d_v"}));
+    result = states(R"(, "beta": 1)");
+    CHECK(result["config"]["rule"] == "delta");
+    CHECK(result["present_state"] == json::parse("[[5],[0]]"));  // the new value replaces the old
+    CHECK(result["attention_weights"] == json::parse("[[1,0],[0,1]]"));
+    result = states(R"(, "beta": [0.5], "decay": 0)");
+    CHECK(result["config"]["rule"] == "gated_delta");
+    CHECK(result["present_state"] == json::parse("[[3],[0]]"));  // 1, then halfway to 5
+    result = states(R"(, "decay": [["-Infinity"], ["-Infinity"]])");
+    CHECK(result["config"]["rule"] == "gated");
+    CHECK(result["present_state"] == json::parse("[[5],[0]]"));
+    result = states(R"(, "past_state": [[10], [1]])");
+    CHECK(result["context_vectors"] == json::parse("[[12],[18]]"));
+    CHECK(result["attention_weights"] == json::parse("[[1,0],[1,1]]"));  // without the past
+}
+
+TEST_CASE("linear: packed, 4-D and constant operands are the same question") {
+    scratch_folder();
+    const json q = drawn({1, 4, 7, 3}, 1), k = drawn({1, 2, 7, 3}, 2), v = drawn({1, 2, 7, 2}, 3);
+    for (const bool by_dimension : {false, true}) {
+        const json g = drawn({1, 2, 7, by_dimension ? 3U : 1U}, 4), b = drawn({1, 2, 7, 1}, 5);
+        const json request{{"query", q},
+                           {"key", k},
+                           {"value", v},
+                           {"decay", g},
+                           {"beta", b},
+                           {"qk_norm", true},
+                           {"emit", {"context_vectors", "present_state"}}};
+        const json whole = answer({"linear"}, request.dump());
+        json side_by_side = request;
+        for (const char* key : {"query", "key", "value", "decay", "beta"})
+            side_by_side[key] = packed(request[key]);
+        side_by_side.update({{"heads", 4}, {"kv_heads", 2}});
+        const json flat_result = answer({"linear"}, side_by_side.dump());
+        CHECK(flat_result["present_state"] == whole["present_state"]);
+        CHECK(flat_result["context_vectors"] == packed(whole["context_vectors"]));
+        for (const char* key : {"query", "key", "value", "decay", "beta"})
+            write_text(std::string(key) + ".json", request[key].dump());
+        const json by_files =
+            answer({"linear", "--query", "query.json", "--key", "key.json", "--value", "value.json",
+                    "--decay", "decay.json", "--beta", "beta.json", "--qk-norm", "--emit",
+                    "context_vectors,present_state"});
+        CHECK(by_files["context_vectors"] == whole["context_vectors"]);
+    }
+    json request{{"query", q}, {"key", k}, {"value", v}, {"decay", {-0.25, -0.5}}, {"beta", 0.5}};
+    const json constant = answer({"linear"}, request.dump());
+    CHECK(constant["config"]["decay"] == json({-0.25, -0.5}));
+    json each = json::array({json::array({json::array(), json::array()})}), rates = each;
+    for (std::size_t t = 0; t < 7; ++t) {
+        each[0][0].push_back({-0.25});
+        each[0][1].push_back({-0.5});
+        for (const std::size_t h : {0U, 1U}) rates[0][h].push_back({0.5});
+    }
+    request.update({{"decay", each}, {"beta", rates}});
+    CHECK(answer({"linear"}, request.dump())["context_vectors"] == constant["context_vectors"]);
+    json by_config = constant["config"];
+    by_config.update({{"query", q}, {"key", k}, {"value", v}});
+    CHECK(answer({"linear"}, by_config.dump()) == constant);
+    request = {{"query", q}, {"key", k}, {"value", v}};
+    CHECK(answer({"linear", "-", "--decay", "-0.25,-0.5", "--beta", "0.5"},
+                 request.dump())["context_vectors"] == constant["context_vectors"]);
+    request["decay"] = each;  // a flag precedes the request's array
+    CHECK(answer({"linear", "-", "--decay", "-0.25,-0.5", "--beta", "0.5"},
+                 request.dump())["config"]["decay"] == json({-0.25, -0.5}));
+}
+
+TEST_CASE("linear: a layer projects its input, as self and cross do") {
+    scratch_folder();
+    const std::string journey = data_path("journey.csv");
+    const json layer = answer({"linear", journey, "--d-out", "4", "--seed", "5", "--decay", "-0.1",
+                               "--beta", "0.5", "--emit", "all"});
+    const json self = answer({"self", journey, "--d-out", "4", "--seed", "5", "--emit", "all"});
+    for (const char* array : {"W_query", "queries", "keys", "values"})
+        CHECK(layer[array] == self[array]);
+    json bare{{"query", layer["queries"]},
+              {"key", layer["keys"]},
+              {"value", layer["values"]},
+              {"decay", -0.1},
+              {"beta", 0.5}};
+    CHECK(answer({"linear"}, bare.dump())["context_vectors"] == layer["context_vectors"]);
+    const json heads = answer({"linear", journey, "--d-out", "4", "--heads", "2", "--emit", "all"});
+    CHECK(heads["W_out"].size() == 4);
+    CHECK(shape_of(heads["states"]) == std::vector<std::size_t>{2, 6, 2, 2});
+    std::string gates;
+    for (int t = 0; t < 6; ++t) gates += "-0.1,-0.2\n";
+    write_text("gates.csv", gates);
+    CHECK(answer({"linear", journey, "--heads", "2", "--d-out", "4", "--decay",
+                  "gates.csv"})["context_vectors"] ==
+          answer({"linear", journey, "--heads", "2", "--d-out", "4", "--decay",
+                  "-0.1,-0.2"})["context_vectors"]);
+    // A next layer, and a result of another mode as input.
+    run_attn({"linear", journey, "--d-out", "3", "-o", "one.json"});
+    CHECK(answer({"self", "one.json", "--d-out", "2"})["context_vectors"].size() == 6);
+    CHECK(answer({"linear", "one.json", "--d-out", "2"})["context_vectors"].size() == 6);
+}
+
+TEST_CASE("linear: a sequence in two parts is the whole one, by every format and kernel") {
+    scratch_folder();
+    const json q = drawn({100, 8}, 1), k = drawn({100, 8}, 2), v = drawn({100, 6}, 3),
+               g = drawn({100, 8}, 4);
+    json decays = json::array();
+    for (const json& row : g) {
+        json negative = json::array();
+        for (const json& x : row) negative.push_back(-std::abs(x.get<double>()));
+        decays.push_back(negative);
+    }
+    const auto part = [&](std::size_t first, std::size_t last) {
+        const auto rows = [&](const json& x) {
+            json some = json::array();
+            for (std::size_t t = first; t < last; ++t) some.push_back(x[t]);
+            return some;
+        };
+        return json{{"query", rows(q)},
+                    {"key", rows(k)},
+                    {"value", rows(v)},
+                    {"decay", rows(decays)},
+                    {"beta", 0.125},
+                    {"qk_norm", true},
+                    {"emit", {"context_vectors", "present_state"}}};
+    };
+    const json whole = answer({"linear", "-", "--dtype", "float64"}, part(0, 100).dump());
+    for (const char* kernel : {"reference", "generic"})
+        for (const char* suffix : {"json", "npz", "safetensors"}) {
+            const std::string name = std::string("first.") + suffix;
+            run_attn({"linear", "-", "--kernel", kernel, "--dtype", "float64", "-o", name},
+                     part(0, 61).dump());
+            const json rest = answer({"linear", "-", "--kernel", kernel, "--dtype", "float64",
+                                      "--past-state", name + ":present_state"},
+                                     part(61, 100).dump());
+            check_close(rest["present_state"], whole["present_state"], 1e-12);
+            check_close(rest["context_vectors"][38], whole["context_vectors"][99], 1e-12);
+        }
+}
+
+TEST_CASE("linear: records of a batch, alike and not") {
+    scratch_folder();
+    std::string lines, constants[] = {"-0.5", "[-0.25]", "[[-1], [-0.5]]"};
+    for (int i = 0; i < 9; ++i)
+        lines += R"({"id": )" + std::to_string(i) + R"(, "mode": "linear", "query": [[1],[)" +
+                 std::to_string(i) + R"(]], "key": [[1],[2]], "value": [[1],[3]], "decay": )" +
+                 constants[i / 3] + "}\n";
+    const Outcome outcome = run_attn({"batch", "-"}, lines);
+    CHECK(outcome.code == 0);
+    std::istringstream answers(outcome.out), requests(lines);
+    std::string line, request;
+    while (std::getline(requests, request)) {
+        REQUIRE(std::getline(answers, line));
+        CHECK(json::parse(line) == answer({"linear"}, request));
+    }
+}
+
+TEST_CASE("linear: one token, one query, and other commands") {
+    scratch_folder();
+    const std::string journey = data_path("journey.csv");
+    const std::vector<std::string> question{"linear", journey,  "--d-out", "2",        "--decay",
+                                            "-0.5",   "--beta", "0.5",     "--qk-norm"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), question.begin(), question.end());
+        return more;
+    };
+    const json all = answer(with({"--emit", "all"}));
+    for (std::size_t t = 0; t < 6; ++t) {
+        const json one = answer(with({"--emit", "all", "--token", std::to_string(t)}));
+        for (const char* array : {"context_vectors", "attention_weights", "states"})
+            CHECK(one[array] == json::array({all[array][t]}));
+        CHECK(one["present_state"] == all["present_state"]);
+        const Outcome page = run_attn([&] {
+            std::vector<std::string> words = with({"--token", std::to_string(t)});
+            words.insert(words.begin(), "explain");
+            return words;
+        }());
+        CHECK(page.err == "");
+        CHECK(page.code == 0);
+        for (const char* words :
+             {"state_before", "What is written", "What it takes from each token"})
+            CHECK(page.out.find(words) != std::string::npos);
+    }
+    REQUIRE(run_attn(with({"--emit", "all", "-o", "result.json"})).code == 0);
+    REQUIRE(run_attn(with({"--emit", "all", "-o", "result.npz"})).code == 0);
+    CHECK(run_attn({"compare", "result.json", "result.npz"}).code == 0);
+    CHECK(run_attn({"plot", "result.json", "-o", "map.svg"}).code == 0);
+    CHECK(run_attn({"plot", "result.json", "--array", "all", "-o", "map.html"}).code == 0);
+    const Outcome explained = run_attn({"explain", "result.json", "--token", "3"});
+    CHECK(explained.err == "");
+    CHECK(explained.out.find("What it takes from each token") != std::string::npos);
+    CHECK(run_attn({"inspect", "result.npz"}).code == 0);
+    CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
+}
+
+TEST_CASE("linear: errors name what was found and what fits") {
+    const std::string qkv = R"("query": [[1,0],[0,1]], "key": [[1,2],[0,1]], "value": [[1],[2]])";
+    check_error({"linear", "-", "--rule", "gated"}, "{" + qkv + "}", 2,
+                "--rule gated: requires --decay");
+    check_error({"linear", "-", "--rule", "linear", "--beta", "1"}, "{" + qkv + "}", 2,
+                "--beta 1: --rule linear has no beta; expected --rule delta|gated_delta");
+    check_error({"linear", "-", "--decay", "1,2"}, "{" + qkv + "}", 2,
+                "--decay 1,2: 2 constants; expected 1, one per key head");
+    check_error({"linear"}, "{" + qkv + R"(, "decay": [[1, 2, 3], [1, 2, 3]]})", 3,
+                "<stdin>:1:77: shape (2, 3); expected (2, 1) or (2, 2)");
+    check_error({"linear"}, "{" + qkv + R"(, "past_state": [[1, 2]]})", 3,
+                "<stdin>:1:82: shape (1, 2); expected (2, 1)");
+    check_error({"linear"}, R"({"query": [[1]], "key": [[1],[2]], "value": [[1],[2]]})", 3,
+                "<stdin>:1:25: shape (2, 1); expected 1 rows as in query (1, 1): every token has "
+                "all three");
+    check_error({"linear", "-", "--kernel", "generic", "--emit", "states"}, "{" + qkv + "}", 2,
+                "--kernel generic: no fused kernel writes states; expected auto or reference");
+    check_error(
+        {"linear"}, "{" + qkv + R"(, "mask": [[1, 0]]})", 2,
+        "<stdin>:1:68: mode linear has no \"mask\"; attn self, causal, multihead, cross and "
+        "sdpa have it");
+    check_error({"linear", "-", "--example", "pair"}, "{" + qkv + "}", 2,
+                "--example pair: conflicts with query, key and value; expected inputs or these "
+                "three");
+    check_error({"linear"}, R"({"query": [[1]], "key": [[1]]})", 2,
+                "--value: is missing; expected a file, or \"value\" in the request");
+}

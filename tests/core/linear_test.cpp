@@ -1,0 +1,445 @@
+// Linear attention, step by step and in chunks, against plain loops in long double that share
+// nothing with core: over every rule, size, decay and magnitude that a seed draws.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/kernels/dispatch.hpp"
+#include "core/linear/linear.hpp"
+#include "tests/support/sample.hpp"
+
+using namespace attn;
+
+namespace {
+
+class Dice {
+public:
+    explicit Dice(std::uint32_t seed) : engine_(seed) {}
+    template <class X>
+    X among(std::initializer_list<X> all) {
+        return all.begin()[engine_() % all.size()];
+    }
+    double uniform(double low, double high) {
+        return low + (high - low) * static_cast<double>(engine_()) * 0x1p-32;
+    }
+    bool one_in(std::uint32_t n) { return engine_() % n == 0; }
+
+private:
+    std::mt19937 engine_;
+};
+
+template <class T>
+Tensor4<T> drawn(Dice& dice, const std::array<std::size_t, 4>& shape, double low, double high) {
+    Tensor4<T> x = Tensor4<T>::from_shape(shape);
+    for (T& value : x) value = static_cast<T>(dice.uniform(low, high));
+    return x;
+}
+
+enum class Decay { none, mild, strong, resets, zero, growing, mixed };
+
+/// A call with drawn sizes, and what was drawn.
+template <class T>
+struct Question {
+    AttentionCall<T> call;
+    std::string words;
+
+    std::size_t batch() const { return call.key.shape(0); }
+    std::size_t kv_heads() const { return call.key.shape(1); }
+    std::size_t heads() const { return call.query.shape(1); }
+    std::size_t tokens() const { return call.key.shape(2); }
+    std::size_t d_k() const { return call.key.shape(3); }
+    std::size_t d_v() const { return call.value.shape(3); }
+};
+
+/// Keys divided by their length, as the delta rules require to be stable.
+template <class T>
+void normalise(Tensor4<T>& keys) {
+    for (std::size_t row = 0; row < keys.size(); row += keys.shape(3)) {
+        double squares = 1e-6;
+        for (std::size_t i = 0; i < keys.shape(3); ++i)
+            squares += static_cast<double>(keys.data()[row + i]) *
+                       static_cast<double>(keys.data()[row + i]);
+        for (std::size_t i = 0; i < keys.shape(3); ++i)
+            keys.data()[row + i] =
+                static_cast<T>(static_cast<double>(keys.data()[row + i]) / std::sqrt(squares));
+    }
+}
+
+template <class T>
+double log_decay(Dice& dice, Decay decay) {
+    switch (decay) {
+        case Decay::none:
+        case Decay::zero: return 0;
+        case Decay::mild: return dice.uniform(-0.1, 0);
+        case Decay::strong: return dice.uniform(-9, -1);
+        case Decay::resets:
+            return dice.one_in(9) ? -std::numeric_limits<double>::infinity()
+                                  : dice.uniform(-0.2, 0);
+        case Decay::growing: return dice.uniform(0, 0.02);
+        case Decay::mixed: return dice.uniform(-4, 0.5);
+    }
+    return 0;
+}
+
+template <class T>
+Question<T> question_of(std::uint32_t seed, std::size_t tokens) {
+    Dice dice(seed);
+    Question<T> q;
+    const std::size_t batch = dice.among<std::size_t>({1, 1, 2}),
+                      kv_heads = dice.among<std::size_t>({1, 2}),
+                      group = dice.among<std::size_t>({1, 1, 3}),
+                      d_k = dice.among<std::size_t>({1, 3, 8, 17, 64}),
+                      d_v = dice.among<std::size_t>({1, 5, 16, 33, 64});
+    const auto decay = dice.among({Decay::none, Decay::mild, Decay::strong, Decay::resets,
+                                   Decay::zero, Decay::growing, Decay::mixed});
+    const bool is_delta = dice.one_in(2), by_dimension = dice.one_in(2);
+    const double beta_low = dice.among({0.0, 0.0, 1.0}), beta_high = dice.among({1.0, 1.0, 0.0});
+    const double magnitude = dice.among({1.0, 1.0, 1e-6, 1e6});
+    std::ostringstream words;
+    words << "seed " << seed << " batch " << batch << " heads " << kv_heads << "*" << group
+          << " tokens " << tokens << " d " << d_k << "," << d_v << " decay "
+          << static_cast<int>(decay) << (by_dimension ? " each" : " one")
+          << (is_delta ? " delta" : "") << " beta " << beta_low << ".." << beta_high << " values "
+          << magnitude;
+    q.words = words.str();
+    q.call.query = drawn<T>(dice, {batch, kv_heads * group, tokens, d_k}, -1, 1);
+    q.call.key = drawn<T>(dice, {batch, kv_heads, tokens, d_k}, -1, 1);
+    q.call.value = drawn<T>(dice, {batch, kv_heads, tokens, d_v}, -magnitude, magnitude);
+    q.call.scale = dice.among({1.0, 1 / std::sqrt(static_cast<double>(d_k)), -0.5});
+    if (is_delta) {
+        normalise(q.call.key);
+        q.call.recurrence.beta = drawn<T>(dice, {batch, kv_heads, tokens, 1}, beta_low, beta_high);
+    }
+    if (decay != Decay::none) {
+        q.call.recurrence.decay =
+            Tensor4<T>::from_shape({batch, kv_heads, tokens, by_dimension ? d_k : 1});
+        for (T& e : q.call.recurrence.decay)
+            e = static_cast<T>(std::exp(log_decay<T>(dice, decay)));
+    }
+    if (dice.one_in(2))
+        q.call.recurrence.past_state =
+            drawn<T>(dice, {batch, kv_heads, d_k, d_v}, -magnitude, magnitude);
+    return q;
+}
+
+/// The recurrence as ONNX states it, of one batch entry and key head, in Real.
+template <class Real, class T>
+struct Formula {
+    std::vector<Real> state;                ///< (d_k, d_v)
+    std::vector<std::vector<Real>> states;  ///< after each step
+    Real largest = 0;                       ///< of the states' elements and of what the sums add
+
+    Formula(const Question<T>& q, std::size_t b, std::size_t h, bool with_past = true)
+        : state(q.d_k() * q.d_v(), 0) {
+        const Recurrence<T>& gates = q.call.recurrence;
+        const std::size_t d_k = q.d_k(), d_v = q.d_v();
+        if (gates.past_state.size() != 0 && with_past)
+            for (std::size_t i = 0; i < d_k * d_v; ++i)
+                state[i] = static_cast<Real>(gates.past_state(b, h, i / d_v, i % d_v));
+        for (std::size_t t = 0; t < q.tokens(); ++t) {
+            for (std::size_t i = 0; i < d_k && gates.decay.size() != 0; ++i)
+                for (std::size_t j = 0; j < d_v; ++j)
+                    state[i * d_v + j] *=
+                        static_cast<Real>(gates.decay(b, h, t, gates.decay.shape(3) == 1 ? 0 : i));
+            for (std::size_t j = 0; j < d_v; ++j) {
+                Real u = static_cast<Real>(q.call.value(b, h, t, j));
+                if (gates.beta.size() != 0) {
+                    for (std::size_t i = 0; i < d_k; ++i)
+                        u -= state[i * d_v + j] * static_cast<Real>(q.call.key(b, h, t, i));
+                    u *= static_cast<Real>(gates.beta(b, h, t, 0));
+                }
+                for (std::size_t i = 0; i < d_k; ++i)
+                    state[i * d_v + j] += static_cast<Real>(q.call.key(b, h, t, i)) * u;
+            }
+            for (Real x : state) largest = std::max(largest, std::abs(x));
+            states.push_back(state);
+        }
+    }
+
+    Real output(const Question<T>& q, std::size_t b, std::size_t head, std::size_t t,
+                std::size_t j) const {
+        Real sum = 0;
+        for (std::size_t i = 0; i < q.d_k(); ++i)
+            sum += states[t][i * q.d_v() + j] * static_cast<Real>(q.call.query(b, head, t, i));
+        return sum * static_cast<Real>(q.call.scale);
+    }
+};
+
+template <class T>
+struct Computed {
+    Tensor4<T> context, present;
+    std::vector<T> states;
+};
+
+template <class T, class Attend>
+Computed<T> computed(const Question<T>& q, bool with_states, const Attend& attend,
+                     std::size_t threads = 1) {
+    const std::size_t rows = q.call.query.shape(2);
+    Computed<T> c{Tensor4<T>::from_shape({q.batch(), q.heads(), rows, q.d_v()}),
+                  Tensor4<T>::from_shape({q.batch(), q.kv_heads(), q.d_k(), q.d_v()}),
+                  {}};
+    if (with_states) c.states.resize(q.batch() * q.kv_heads() * rows * q.d_k() * q.d_v());
+    ThreadPool pool(threads);
+    const LinearOutputs<T> outputs{
+        {c.context.data(), q.heads() * rows * q.d_v(), rows * q.d_v(), q.d_v()},
+        with_states ? c.states.data() : nullptr,
+        c.present.data()};
+    attend(q.call, outputs, pool);
+    return c;
+}
+
+template <class T>
+void sequential(const AttentionCall<T>& call, const LinearOutputs<T>& outputs, ThreadPool& pool) {
+    attend_sequential(call, outputs, pool);
+}
+
+template <class T>
+auto chunked_by(const kernels::Kernel& kernel) {
+    return [&kernel](const AttentionCall<T>& call, const LinearOutputs<T>& outputs,
+                     ThreadPool& pool) { attend_chunked(kernel, call, outputs, pool); };
+}
+
+/// The largest error of outputs and states, each relative to the largest of its head.
+template <class T>
+double error_of(const Question<T>& q, const Computed<T>& c) {
+    double worst = 0;
+    for (std::size_t b = 0; b < q.batch(); ++b)
+        for (std::size_t h = 0; h < q.kv_heads(); ++h) {
+            const Formula<long double, T> truth(q, b, h);
+            const auto add = [&](T found, long double expected, long double size) {
+                const auto error =
+                    static_cast<double>(std::abs(static_cast<long double>(found) - expected));
+                const auto limit = static_cast<double>(size);
+                worst = std::max(worst, error == 0 ? 0 : error / limit);
+                if (!std::isfinite(static_cast<double>(found))) worst = 1e300;
+            };
+            for (std::size_t i = 0; i < q.d_k() * q.d_v(); ++i)
+                add(c.present.data()[(b * q.kv_heads() + h) * q.d_k() * q.d_v() + i],
+                    truth.state[i], truth.largest);
+            const std::size_t group = q.heads() / q.kv_heads();
+            for (std::size_t head = h * group; head < (h + 1) * group; ++head)
+                for (std::size_t t = 0; t < q.tokens(); ++t)
+                    for (std::size_t j = 0; j < q.d_v(); ++j)
+                        add(c.context(b, head, t, j), truth.output(q, b, head, t, j),
+                            truth.largest * static_cast<long double>(q.d_k()));
+        }
+    return worst;
+}
+
+constexpr std::size_t lengths[] = {0, 1, 2, 3, 5, 16, 17, 47, 48, 49, 64, 95, 96, 97, 145};
+
+template <class T>
+bool same_bytes(const Tensor4<T>& a, const Tensor4<T>& b) {
+    return a.shape() == b.shape() && std::equal(a.begin(), a.end(), b.begin(), [](T x, T y) {
+               return x == y ? std::signbit(x) == std::signbit(y) : std::isnan(x) && std::isnan(y);
+           });
+}
+
+}  // namespace
+
+TEST_CASE("linear attention: steps and chunks are the recurrence, for generated questions") {
+    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(60));
+    for (std::size_t tokens : lengths)
+        for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+            const auto question =
+                question_of<double>(seed * 31 + static_cast<std::uint32_t>(tokens), tokens);
+            CAPTURE(question.words);
+            CHECK(error_of(question, computed(question, false, sequential<double>)) < 1e-12);
+            for (const kernels::Kernel* kernel : kernels::supported()) {
+                CAPTURE(kernel->name);
+                CHECK(error_of(question, computed(question, false, chunked_by<double>(*kernel))) <
+                      1e-12);
+            }
+        }
+}
+
+TEST_CASE("linear attention: chunks of float32 have at most twice the error of steps") {
+    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(60));
+    for (std::size_t tokens : lengths)
+        for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+            const auto question =
+                question_of<float>(seed * 17 + static_cast<std::uint32_t>(tokens), tokens);
+            CAPTURE(question.words);
+            const double by_steps =
+                error_of(question, computed(question, false, sequential<float>));
+            for (const kernels::Kernel* kernel : kernels::supported()) {
+                CAPTURE(kernel->name);
+                const double by_chunks =
+                    error_of(question, computed(question, false, chunked_by<float>(*kernel)));
+                CAPTURE(by_steps);
+                CAPTURE(by_chunks);
+                CHECK(by_chunks <= 2 * by_steps + 0x1p-23);
+            }
+        }
+}
+
+TEST_CASE("linear attention: states are those after each step") {
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+        const auto q = question_of<double>(seed, 7);
+        CAPTURE(q.words);
+        const Computed<double> c = computed(q, true, sequential<double>);
+        const std::size_t size = q.d_k() * q.d_v();
+        for (std::size_t b = 0; b < q.batch(); ++b)
+            for (std::size_t h = 0; h < q.kv_heads(); ++h) {
+                const Formula<long double, double> truth(q, b, h);
+                for (std::size_t t = 0; t < q.tokens(); ++t)
+                    for (std::size_t i = 0; i < size; ++i)
+                        CHECK(std::abs(
+                                  c.states[((b * q.kv_heads() + h) * q.tokens() + t) * size + i] -
+                                  static_cast<double>(truth.states[t][i])) <=
+                              1e-12 * static_cast<double>(truth.largest));
+            }
+    }
+}
+
+TEST_CASE(
+    "linear attention: the weights times the values, and the past state's part, are the outputs") {
+    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(200)); ++seed) {
+        auto q = question_of<double>(seed, 1 + seed % 60);
+        CAPTURE(q.words);
+        Tensor4<double> weights =
+            Tensor4<double>::from_shape({q.batch(), q.heads(), q.tokens(), q.tokens()});
+        ThreadPool pool(1);
+        linear_weights(q.call, weights.data(), pool);
+        Question<double> with_past = q;
+        q.call.recurrence.past_state = {};
+        const Computed<double> c = computed(q, false, sequential<double>);
+        const std::size_t group = q.heads() / q.kv_heads();
+        for (std::size_t b = 0; b < q.batch(); ++b)
+            for (std::size_t head = 0; head < q.heads(); ++head) {
+                const Formula<long double, double> truth(q, b, head / group);
+                for (std::size_t t = 0; t < q.tokens(); ++t)
+                    for (std::size_t j = 0; j < q.d_v(); ++j) {
+                        double sum = 0, size = 1e-300;
+                        for (std::size_t s = 0; s < q.tokens(); ++s) {
+                            if (s > t) CHECK(weights(b, head, t, s) == 0);
+                            sum += weights(b, head, t, s) * q.call.value(b, head / group, s, j);
+                            size = std::max(size, static_cast<double>(truth.largest) *
+                                                      static_cast<double>(q.d_k()));
+                        }
+                        CHECK(std::abs(sum - c.context(b, head, t, j)) <= 1e-12 * size);
+                    }
+            }
+    }
+}
+
+TEST_CASE("linear attention: a sequence split anywhere continues from the state handed on") {
+    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(60)); ++seed) {
+        const auto q = question_of<double>(seed, 130);
+        for (std::size_t cut : {std::size_t{1}, std::size_t{16}, std::size_t{47}, std::size_t{48},
+                                std::size_t{100}, std::size_t{129}}) {
+            CAPTURE(q.words);
+            CAPTURE(cut);
+            const auto part = [&](std::size_t first, std::size_t last) {
+                const auto rows = [&](const Tensor4<double>& x) {
+                    if (x.size() == 0) return Tensor4<double>();
+                    auto picked = Tensor4<double>::from_shape(
+                        {x.shape(0), x.shape(1), last - first, x.shape(3)});
+                    for (std::size_t m = 0; m < x.shape(0) * x.shape(1); ++m)
+                        std::copy_n(x.data() + (m * x.shape(2) + first) * x.shape(3),
+                                    (last - first) * x.shape(3),
+                                    picked.data() + m * (last - first) * x.shape(3));
+                    return picked;
+                };
+                Question<double> p;
+                p.call.query = rows(q.call.query);
+                p.call.key = rows(q.call.key);
+                p.call.value = rows(q.call.value);
+                p.call.scale = q.call.scale;
+                p.call.recurrence.decay = rows(q.call.recurrence.decay);
+                p.call.recurrence.beta = rows(q.call.recurrence.beta);
+                p.call.recurrence.past_state = q.call.recurrence.past_state;
+                return p;
+            };
+            const auto chunked = chunked_by<double>(*kernels::supported().back());
+            Question<double> second = part(cut, 130);
+            const Computed<double> first = computed(part(0, cut), false, chunked);
+            second.call.recurrence.past_state = first.present;
+            const Computed<double> rest = computed(second, false, chunked);
+            Computed<double> joined{
+                Tensor4<double>::from_shape({q.batch(), q.heads(), 130, q.d_v()}),
+                rest.present,
+                {}};
+            for (std::size_t m = 0; m < q.batch() * q.heads(); ++m) {
+                std::copy_n(first.context.data() + m * cut * q.d_v(), cut * q.d_v(),
+                            joined.context.data() + m * 130 * q.d_v());
+                std::copy_n(rest.context.data() + m * (130 - cut) * q.d_v(), (130 - cut) * q.d_v(),
+                            joined.context.data() + (m * 130 + cut) * q.d_v());
+            }
+            CHECK(error_of(q, joined) < 1e-12);
+        }
+    }
+}
+
+TEST_CASE("linear attention: NaN and infinities stay where the recurrence has them") {
+    const double odd[] = {std::numeric_limits<double>::quiet_NaN(),
+                          std::numeric_limits<double>::infinity(),
+                          -std::numeric_limits<double>::infinity(), 1e308, -1e308};
+    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(400)); ++seed) {
+        auto q = question_of<double>(seed, 120);
+        Dice dice(seed + 1000);
+        const std::size_t at = static_cast<std::size_t>(dice.uniform(0, 120));
+        const double value = odd[seed % 5];
+        Tensor4<double>* const places[] = {&q.call.query, &q.call.key, &q.call.value,
+                                           &q.call.recurrence.decay, &q.call.recurrence.beta};
+        Tensor4<double>& place = *places[seed / 5 % 5];
+        if (place.size() == 0) continue;
+        const Computed<double> without = computed(q, false, sequential<double>);
+        double largest = 0;
+        for (double x : without.context) largest = std::max(largest, std::abs(x));
+        const bool is_factor = &place == &q.call.recurrence.decay;
+        place(0, 0, at, 0) = is_factor ? std::abs(value) : value;
+        CAPTURE(q.words);
+        CAPTURE(at);
+        CAPTURE(value);
+        const Computed<double> steps = computed(q, false, sequential<double>);
+        for (const kernels::Kernel* kernel : kernels::supported()) {
+            CAPTURE(kernel->name);
+            const Computed<double> chunks = computed(q, false, chunked_by<double>(*kernel));
+            std::size_t differing = 0, earlier = 0;
+            for (std::size_t i = 0; i < steps.context.size(); ++i) {
+                const double a = steps.context.data()[i], b = chunks.context.data()[i];
+                const bool same_kind =
+                    std::isnan(a) == std::isnan(b) && std::isinf(a) == std::isinf(b);
+                differing += same_kind ? 0U : 1U;
+                if (i / q.d_v() % 120 >= at) continue;
+                const bool is_same = std::abs(b - without.context.data()[i]) <= 1e-10 * largest;
+                earlier += is_same ? 0U : 1U;
+            }
+            CHECK(differing == 0);
+            CHECK(earlier == 0);
+        }
+    }
+}
+
+TEST_CASE("linear attention: one query row, and any number of threads, have the same bytes") {
+    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(40)); ++seed) {
+        auto q = question_of<float>(seed, 110);
+        CAPTURE(q.words);
+        for (const kernels::Kernel* kernel : kernels::supported()) {
+            const Computed<float> all = computed(q, false, chunked_by<float>(*kernel));
+            for (std::size_t threads : {2U, 3U})
+                CHECK(same_bytes(all.context,
+                                 computed(q, false, chunked_by<float>(*kernel), threads).context));
+            Question<float> one = q;
+            const std::size_t token = seed * 7 % 110;
+            one.call.first_query = token;
+            one.call.query = Tensor4<float>::from_shape({q.batch(), q.heads(), 1, q.d_k()});
+            for (std::size_t m = 0; m < q.batch() * q.heads(); ++m)
+                std::copy_n(q.call.query.data() + (m * 110 + token) * q.d_k(), q.d_k(),
+                            one.call.query.data() + m * q.d_k());
+            const Computed<float> row = computed(one, false, chunked_by<float>(*kernel));
+            for (std::size_t m = 0; m < q.batch() * q.heads(); ++m)
+                CHECK(std::equal(row.context.data() + m * q.d_v(),
+                                 row.context.data() + (m + 1) * q.d_v(),
+                                 all.context.data() + (m * 110 + token) * q.d_v()));
+            CHECK(same_bytes(row.present, all.present));
+        }
+    }
+}
