@@ -8,7 +8,7 @@ namespace attn::cli {
 namespace {
 
 /// Rows and columns of a state that are written out, and numbers that are as sums.
-constexpr std::size_t max_rows = 8, max_written = 2;
+constexpr std::size_t max_state_rows = 8, max_sums = 2;
 
 class StepSection : public HeadView {
 public:
@@ -37,10 +37,10 @@ private:
 
     void show_rows(const char* name, const std::vector<Row>& rows) {
         std::vector<std::string> lines;
-        for (std::size_t i = 0; i < std::min(rows.size(), max_rows); ++i)
+        for (std::size_t i = 0; i < std::min(rows.size(), max_state_rows); ++i)
             lines.push_back(std::string(name) + "[" + std::to_string(i) +
                             "] = " + format_.row(rows[i]));
-        if (rows.size() > max_rows)
+        if (rows.size() > max_state_rows)
             lines.push_back("... and so on for all of " + sized("d_k", rows.size()));
         page_.formula(lines);
     }
@@ -49,7 +49,7 @@ private:
     void show_sums(const char* name, const Row& x, const std::vector<Row>& rows,
                    const Row& result) {
         std::vector<std::string> lines;
-        for (std::size_t j = 0; j < std::min(result.size(), max_written); ++j) {
+        for (std::size_t j = 0; j < std::min(result.size(), max_sums); ++j) {
             SumOfProducts sum;
             for (std::size_t i = 0; i < x.size(); ++i) sum.factors.emplace_back(x[i], rows[i][j]);
             lines.push_back(std::string(name) + "[" + std::to_string(j) +

@@ -46,13 +46,21 @@ public:
           chunk_(tokens_of_chunk(call)), left_stride_(d_k_ + chunk_tokens),
           key_columns_((chunk_tokens + lanes_ - 1) / lanes_ * lanes_) {}
 
-    /// Elements of a worker's scratch.
-    std::size_t scratch_size() const {
-        Worker worker;
-        return static_cast<std::size_t>(divide(worker, nullptr) - static_cast<T*>(nullptr));
+    void run(ThreadPool& pool) const {
+        const std::size_t heads = call_.key.shape(0) * call_.key.shape(1);
+        Worker parts;
+        const std::size_t size = divide(parts, nullptr);
+        AlignedArray<T> scratch;
+        scratch.reserve(std::min(pool.threads(), heads) * size);
+        if (is_dry_run()) return;
+        WorkerSlots slots(pool.threads());
+        pool.run(heads, [&](std::size_t index, std::size_t worker) {
+            attend(index, scratch.data() + slots.of(worker) * size);
+        });
     }
 
-    void run(std::size_t index, T* scratch) const {
+private:
+    void attend(std::size_t index, T* scratch) const {
         Worker w{HeadOperands<T>(call_, index), index};
         divide(w, scratch);
         w.decay = ChunkDecay<T>(w.head, w.decays);
@@ -71,7 +79,6 @@ public:
         std::copy_n(w.state, d_k_ * d_v_, outputs_.present_state + index * d_k_ * d_v_);
     }
 
-private:
     struct Worker {
         HeadOperands<T> head{};
         std::size_t index = 0;              ///< batch entry * kv_heads + key head
@@ -95,14 +102,16 @@ private:
     static std::size_t tokens_of_chunk(const AttentionCall<T>& call) {
         const std::size_t d_k = call.key.shape(3);
         if (call.recurrence.beta.size() == 0) return chunk_tokens;
-        return std::clamp(d_k / block_rows * block_rows, std::size_t{1}, chunk_tokens);
+        return std::clamp(d_k / block_rows * block_rows, block_rows, chunk_tokens);
     }
 
-    /// The end of the scratch, whose parts are aligned to 64 bytes.
-    T* divide(Worker& w, T* scratch) const {
+    /// Divides a worker's scratch into parts, aligned to 64 bytes; the size of all of them. Null:
+    /// the size only.
+    std::size_t divide(Worker& w, T* scratch) const {
+        std::size_t taken = 0;
         const auto take = [&](T*& part, std::size_t size) {
-            part = scratch;
-            scratch += (size + 15) / 16 * 16;
+            part = scratch == nullptr ? nullptr : scratch + taken;
+            taken += (size + 15) / 16 * 16;
         };
         take(w.right, panels_ * (d_k_ + chunk_tokens) * lanes_);
         take(w.saved, panels_ * d_k_ * lanes_);
@@ -116,7 +125,7 @@ private:
         take(w.decays, ChunkDecay<T>::scratch_size(d_k_));
         take(w.state, d_k_ * d_v_);
         take(w.update, d_v_);
-        return scratch;
+        return taken;
     }
 
     static constexpr std::size_t none = ~std::size_t{0};
@@ -396,15 +405,9 @@ private:
 template <class T>
 void attend_chunked(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                     const LinearOutputs<T>& outputs, ThreadPool& pool) {
-    const ChunkedHeads<T> chunked(kernels::entries_of<T>(kernel), call, outputs);
-    const std::size_t heads = call.key.shape(0) * call.key.shape(1), size = chunked.scratch_size();
-    AlignedArray<T> scratch;
-    scratch.reserve(std::min(pool.threads(), heads) * size);
-    if (is_dry_run()) return;
-    WorkerSlots slots(pool.threads());
-    pool.run(heads, [&](std::size_t index, std::size_t worker) {
-        chunked.run(index, scratch.data() + slots.of(worker) * size);
-    });
+    const bool is_delta = call.recurrence.beta.size() != 0;
+    if (is_delta && call.key.shape(3) < block_rows) return attend_sequential(call, outputs, pool);
+    ChunkedHeads<T>(kernels::entries_of<T>(kernel), call, outputs).run(pool);
 }
 
 template void attend_chunked(const kernels::Kernel&, const AttentionCall<float>&,

@@ -73,17 +73,19 @@ double linear_work(const Plan& plan) {
     return size(Axis::batch) * (states + outputs + weights);
 }
 
-constexpr MechanismRow rows[] = {
+constexpr MechanismRow mechanism_rows[] = {
     {Mechanism::softmax, needs::softmax, softmax_backends, softmax_work},
     {Mechanism::linear, needs::linear, linear_backends, linear_work}};
-static_assert(rows[static_cast<std::size_t>(Mechanism::softmax)].mechanism == Mechanism::softmax &&
-                  rows[static_cast<std::size_t>(Mechanism::linear)].mechanism == Mechanism::linear,
+static_assert(mechanism_rows[static_cast<std::size_t>(Mechanism::softmax)].mechanism ==
+                      Mechanism::softmax &&
+                  mechanism_rows[static_cast<std::size_t>(Mechanism::linear)].mechanism ==
+                      Mechanism::linear,
               "rows are in the order of their mechanisms");
 
 }  // namespace
 
 const MechanismRow& row_of(Mechanism mechanism) {
-    return rows[static_cast<std::size_t>(mechanism)];
+    return mechanism_rows[static_cast<std::size_t>(mechanism)];
 }
 
 }  // namespace attn
