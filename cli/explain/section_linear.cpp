@@ -145,7 +145,6 @@ private:
             "The sum is the state that this token's query reads, and the next token "
             "starts from:");
         show_rows(place("states").c_str(), state("states"));
-        e_.draw("states", head_, "The state after this token, a row for each dimension of keys");
     }
 
     void show_output() {

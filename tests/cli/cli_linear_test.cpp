@@ -246,6 +246,14 @@ TEST_CASE("linear: one token, one query, and other commands") {
         }());
         CHECK(page.err == "");
         CHECK(page.code == 0);
+        const Outcome html = run_attn([&] {
+            std::vector<std::string> words = with({"--token", std::to_string(t)});
+            words.insert(words.begin(), "explain");
+            words.insert(words.end(), {"--format", "html"});
+            return words;
+        }());
+        CHECK(html.code == 0);
+        CHECK(html.out.find("<svg") != std::string::npos);
         for (const char* words :
              {"state_before", "What is written", "What it takes from each token"})
             CHECK(page.out.find(words) != std::string::npos);
