@@ -35,7 +35,10 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
     if (heads != nullptr) copy_heads<T>(heads, of_heads, context);
     trace_step(call, recorder);
     if (!recorder.records("attention_weights")) return;
-    Tensor4<T> weights = Tensor4<T>::from_shape({q[0], q[1], q[2], plan.kv_len});
+    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len};
+    if (!recorder.averages("attention_weights"))
+        return linear_weights(call, recorder.allocate<T>("attention_weights", of_weights), pool);
+    Tensor4<T> weights = Tensor4<T>::from_shape(of_weights);
     linear_weights(call, weights.data(), pool);
     call = {};
     recorder.record("attention_weights", weights);

@@ -53,6 +53,8 @@ void check_range(const Settings& s) {
     for (const ScoreStep& step : score_steps())
         if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
     for (double logit : s.sink) check("sink", logit);
+    for (double log_decay : s.decay) check("decay", log_decay);
+    for (double rate : s.beta) check("beta", rate);
 }
 
 void resolve_scores(Settings& s, const Plan& plan) {
@@ -130,9 +132,12 @@ std::string_view widest_given(const Settings& s) {
     return name;
 }
 
-/// The rule that the gates imply, which a given rule must be.
+/// The rule that the gates imply, which a given rule must be. Arrays precede constants, which are a
+/// batch's defaults then.
 void resolve_rule(Settings& s, const OperandShapes& operands) {
     if (row_of(s.mode).mechanism != Mechanism::linear) return;
+    if (!operands.decay.empty()) s.decay.clear();
+    if (!operands.beta.empty()) s.beta.clear();
     const bool decays = !s.decay.empty() || !operands.decay.empty(),
                corrects = !s.beta.empty() || !operands.beta.empty();
     const Rule implied = decays ? (corrects ? Rule::gated_delta : Rule::gated)

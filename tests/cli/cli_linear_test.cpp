@@ -224,6 +224,26 @@ TEST_CASE("linear: records of a batch, alike and not") {
     }
 }
 
+TEST_CASE("linear: constants of a batch are defaults of its records") {
+    const std::string qkv = R"("query": [[1],[2]], "key": [[1],[2]], "value": [[1],[3]])";
+    const std::string own[] = {"", R"(, "decay": -2)", R"(, "decay": [[-1], [-3]])"};
+    for (const std::string& decay : own) {
+        const Outcome outcome = run_attn({"batch", "-", "--mode", "linear", "--decay", "-0.5"},
+                                         "{" + qkv + decay + "}\n");
+        CHECK(outcome.code == 0);
+        json expected = decay.empty() ? answer({"linear", "-", "--decay", "-0.5"}, "{" + qkv + "}")
+                                      : answer({"linear"}, "{" + qkv + decay + "}");
+        json found = json::parse(outcome.out);
+        for (const char* array : {"context_vectors", "attention_weights", "config"}) {
+            if (found[array].is_object()) found[array].erase("id");
+            CHECK(found[array] == expected[array]);
+        }
+    }
+    check_error(
+        {"linear", "-", "--decay", "1e300"}, "{" + qkv + "}", 2,
+        "--decay 1e300: overflows float32; expected at most 3.4028235e38, or dtype float64");
+}
+
 TEST_CASE("linear: one token, one query, and other commands") {
     scratch_folder();
     const std::string journey = data_path("journey.csv");
