@@ -171,6 +171,21 @@ private:
         if (arrays_.has("values") && arrays_.has("head_outputs") && !has_past) show_sum_of_values();
     }
 
+    /// The sums of the values, which a result must have made; those of the program itself were
+    /// added in another order, by way of the state.
+    void show_sums_of_result(const Row& weights, const std::vector<Row>& values,
+                             const Row& context) {
+        std::vector<std::string> lines;
+        for (std::size_t j = 0; j < context.size(); ++j) {
+            SumOfProducts sum;
+            for (std::size_t token = 0; token <= e_.query(); ++token)
+                sum.factors.emplace_back(weights[token], values[token][j]);
+            const std::string written = format_.sum(sum, context[j], "head_outputs");
+            if (j < max_sums) lines.push_back(element("head_outputs", j) + " = " + written);
+        }
+        page_.formula(lines);
+    }
+
     void show_sum_of_values() {
         const Row weights = row("attention_weights"), context = row("head_outputs");
         std::vector<Row> values;
@@ -178,6 +193,7 @@ private:
             values.push_back(arrays_.row("values", head_, token));
         show_vectors("attention_weights", weights, "values", values,
                      "(" + sized("d_v", g_.d_v) + ")");
+        if (e_.is_result()) show_sums_of_result(weights, values, context);
     }
 };
 

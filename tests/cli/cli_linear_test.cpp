@@ -286,6 +286,12 @@ TEST_CASE("linear: one token, one query, and other commands") {
     const Outcome explained = run_attn({"explain", "result.json", "--token", "3"});
     CHECK(explained.err == "");
     CHECK(explained.out.find("What it takes from each token") != std::string::npos);
+    json changed = all;
+    changed["values"][1][0] = 9;
+    write_text("changed.json", changed.dump());
+    const Outcome refused = run_attn({"explain", "changed.json", "--token", "3"});
+    CHECK(refused.code == 3);
+    CHECK(refused.err.find("that its other arrays make") != std::string::npos);
     CHECK(run_attn({"inspect", "result.npz"}).code == 0);
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }
