@@ -9,6 +9,18 @@
 namespace attn {
 namespace {
 
+/// a b in eight sums, which compilers compute as vectors.
+template <class T>
+T dot_product(const T* a, const T* b, std::size_t length) {
+    constexpr std::size_t lanes = 8;
+    T sums[lanes] = {};
+    std::size_t i = 0;
+    for (; i + lanes <= length; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+    for (; i < length; ++i) sums[0] += a[i] * b[i];
+    return std::accumulate(sums, sums + lanes, T{0});
+}
+
 /// The weights of one query, that of token `last`. `reader` is a buffer of d_k elements.
 template <class T>
 void weigh(const HeadOperands<T>& head, const T* query, std::size_t last, double scale, T* reader,
@@ -17,7 +29,7 @@ void weigh(const HeadOperands<T>& head, const T* query, std::size_t last, double
     std::copy_n(query, d_k, reader);
     for (std::size_t s = last + 1; s-- > 0;) {
         const T* const k = head.key + s * d_k;
-        T weight = std::inner_product(reader, reader + d_k, k, T{0});
+        T weight = dot_product(reader, k, d_k);
         if (head.beta != nullptr) {
             weight *= head.beta[s];
             for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
