@@ -64,7 +64,7 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
     const auto add = [&](const Option& option) {
         added.push_back({&option, may_be_named(option, dashed) ? add_flag(app, option) : nullptr});
     };
-    add(config_option);
+    if (!command.explains_flags) add(config_option);
     for (const Option& option : command.own) add(option);
     for (const Option& option : program.options)
         if (takes(command, option)) add(option);
@@ -201,8 +201,8 @@ Args parse(int argc, const char* const* argv, const Program& program) {
 
     CLI::App app;
     app.allow_extras();
-    app.set_help_flag("-h");
-    app.set_help_all_flag("--help");
+    app.set_help_flag(args.command->explains_flags ? "" : "-h");
+    app.set_help_all_flag(args.command->explains_flags ? "" : "--help");
     // The only word of a command that takes one. Other words keep their order: CLI11 2.1 returns
     // them in a different order if flags precede them.
     const CLI::Option* const input =

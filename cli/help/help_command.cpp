@@ -138,6 +138,7 @@ constexpr CommandRow help_command{.name = "help",
                                       "a key of a request, an array or a "
                                       "model type;\nwithout it: the list of commands and pages.",
                                   .own = help_options,
+                                  .explains_flags = true,
                                   .names = all_names,
                                   .run = run_help};
 
