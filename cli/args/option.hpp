@@ -59,6 +59,7 @@ enum class FieldKind {
     number,
     string,
     strings,
+    token,            ///< an index, or the label of a token
     integers,         ///< a list, from 0
     signed_integers,  ///< a list
     numbers,          ///< a list

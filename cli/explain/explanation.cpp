@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "cli/explain/token_label.hpp"
+#include "cli/question/token_label.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"

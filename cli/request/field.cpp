@@ -194,6 +194,24 @@ std::string take(std::vector<double>& field, const json& value, const Limits& li
     return take_list(field, value, limits);
 }
 
+std::string take_token(Request& request, const json& value, const Limits& limits) {
+    const std::string text = value.is_string() ? value.get<std::string>() : std::string();
+    if (value.is_string() && text.empty())
+        return "no token; expected an integer from 0, or the label of a token";
+    const std::size_t sign = text.starts_with('-') ? 1 : 0;
+    const bool is_integer = text.find_first_not_of("0123456789", sign) == std::string::npos;
+    if (value.is_string() && (!is_integer || text.size() == sign)) {
+        request.token_label = text;
+        return {};
+    }
+    const json number = !value.is_string() ? value
+                        : sign != 0        ? parsed<std::int64_t>(text)
+                                           : parsed<std::uint64_t>(text);
+    std::string problem = take(request.settings.token, number, limits);
+    if (problem.empty()) request.token_label.clear();
+    return problem;
+}
+
 // append_field() appends a field of each type as JSON.
 
 void append_field(std::string& out, const Seed& seed) {

@@ -107,7 +107,9 @@ struct Request {
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
-    std::string id;  ///< as JSON; empty where there is none
+    std::string id;    ///< as JSON; empty where there is none
+    /// Of the query to compute; plan_question() replaces it by settings.token. Empty: none.
+    std::string token_label;
     /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per
     /// key.
     std::vector<std::string> tokens;

@@ -174,7 +174,6 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
 
 // The order of checks decides which of several errors is reported.
 Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& options) {
-    if (options.token) s.token = options.token;
     if (!options.kernel.empty()) s.kernel = options.kernel;
     if (options.trace) s.average_heads = false;
     Plan plan;

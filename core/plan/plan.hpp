@@ -115,7 +115,6 @@ struct PlanOptions {
     /// Replace the settings' own, where given; `Plan::config` keeps the settings' emit.
     std::optional<std::vector<std::string>> emit = {};
     std::string_view kernel = {};
-    std::optional<std::uint64_t> token = {};
 };
 
 /// Fills in every default, checks every setting against the others and against the shapes, and

@@ -112,6 +112,7 @@ json field_schema(const cli::Option& option) {
         case number: return number_schema(option.limits, false);
         case string: return std::strcmp(option.key, "example") == 0 ? example_schema() : path;
         case strings: return strings_schema(option);
+        case token: return {{"anyOf", json{number_schema(option.limits, true), path}}};
         case integers:
             return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
         case signed_integers:
