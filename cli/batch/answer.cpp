@@ -70,6 +70,8 @@ std::string start_of_result(const Record& record) {
 std::string start_of_bare(const Record& record) {
     std::string start = "{";
     io::append_member(start, "id", io::JsonText{id_of(record)});
+    const std::string meta = meta_of(record);
+    if (!meta.empty()) io::append_member(start, "meta", io::JsonText{meta});
     return start;
 }
 

@@ -104,6 +104,17 @@ std::string id_of(const Record& record) {
     return given_id(record).value_or(record.id);
 }
 
+std::string meta_of(const Record& record) {
+    try {
+        const io::Source line = source_of(record);
+        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
+        const io::JsonMember* member = document.find(std::string(io::passed_on_key));
+        return member == nullptr ? std::string() : document.copied(*member);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
     : inputs_(std::move(inputs)), shard_(shard), stop_(stop) {
     for (const BatchInput& input : inputs_)

@@ -74,11 +74,12 @@ bool starts_with_id(std::string_view line) {
     return line.starts_with("{\"id\":");
 }
 
-/// Whether nothing but arrays follows the id, as --bare writes them.
+/// Whether nothing but arrays follows the id and the meta, as --bare writes them.
 bool is_bare(const io::JsonDocument& document) {
-    const std::span<const io::JsonMember> members = document.members();
-    return members.size() > 1 &&
-           std::all_of(members.begin() + 1, members.end(), [](const io::JsonMember& member) {
+    std::span<const io::JsonMember> members = document.members();
+    members = members.subspan(document.find(std::string(io::passed_on_key)) == nullptr ? 1 : 2);
+    return !members.empty() &&
+           std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
                return find_array(member.key).has_value();
            });
 }

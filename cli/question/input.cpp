@@ -89,9 +89,12 @@ void take_arrays(RequestBuilder& builder, Input& input) {
                         " requires --mode, one of " + listed_modes());
     builder.apply_deferred();
     check_defaults(request);
-    if (is_earlier && file.document)
+    if (is_earlier && file.document) {
         if (const io::JsonMember* id = file.document->find("id"))
             apply_id(builder, *file.document, *id);
+        if (const io::JsonMember* meta = file.document->find(std::string(io::passed_on_key)))
+            request.meta = file.document->copied(*meta);
+    }
     const ModeRow& mode = row_of(request.settings.mode);
     if (mode.projects || !file.arrays) {
         request.locations["inputs"] = file.place;

@@ -46,6 +46,8 @@ private:
             store_inputs(member);
         } else if (member.key == "id") {
             apply_id(builder_, document_, member);
+        } else if (member.key == io::passed_on_key) {
+            builder_.request.meta = document_.copied(member);
         } else if (member.key == "tokens") {
             builder_.apply_tokens(document_.read_value(member), document_.place(member));
         } else if (is_weights || (is_operand && document_.holds_array(member))) {

@@ -108,6 +108,7 @@ struct Request {
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
     std::string id;    ///< as JSON; empty where there is none
+    std::string meta;  ///< the same: any value of the request, passed on to the result
     /// Of the query to compute; plan_question() replaces it by settings.token. Empty: none.
     std::string token_label;
     /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per

@@ -55,7 +55,7 @@ bool has_suffix(const Formats& formats, const std::string& suffix) {
 }
 
 std::vector<std::string> known_keys(Mode mode) {
-    std::vector<std::string> keys{"mode", "id", "inputs"};
+    std::vector<std::string> keys{"mode", "id", "meta", "inputs"};
     for (const Option& option : options())
         if ((option.use & as_key) != 0 && (option.modes & in(mode)) != 0)
             keys.emplace_back(option.key);

@@ -102,7 +102,7 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
         return document.read_array(*member, rules, workers);
     std::string list;
     for (const JsonMember& other : document.members())
-        if (document.holds_array(other) && !is_label_key(other.key))
+        if (document.holds_array(other) && !is_label_key(other.key) && other.key != passed_on_key)
             list += (list.empty() ? "" : ", ") + shortened(other.key);
     constexpr std::size_t max_names_length = 400;
     list = shortened(list, max_names_length);

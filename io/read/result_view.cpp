@@ -18,8 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 8> head_keys{
-    "schema", "mode", "id", "config", "shapes", "layout", label_keys[0], label_keys[1]};
+constexpr std::array<std::string_view, 9> head_keys{"schema",      "mode",        "id",
+                                                    passed_on_key, "config",      "shapes",
+                                                    "layout",      label_keys[0], label_keys[1]};
 
 constexpr std::size_t max_results = 4096;
 
@@ -160,7 +161,8 @@ void ResultView::find_arrays() {
         return;
     }
     for (const JsonMember& member : file_.document->members()) {
-        const bool is_array = !is_label_key(member.key) && file_.document->holds_array(member);
+        const bool is_array = !is_label_key(member.key) && member.key != passed_on_key &&
+                              file_.document->holds_array(member);
         if (is_array)
             add_array({member.key, dtype_, nullptr, &member});
         else if (find_array(member.key) && head_.has_layout())

@@ -146,9 +146,10 @@ json request_schema() {
     keys["mode"] = {{"enum", names_of_modes()}};
     keys["id"] = {{"type", {"string", "integer", "null"}},
                   {"description", "given back in the answer"}};
+    keys["meta"] = {{"description", "any value, given back in the answer as it is"}};
     keys["inputs"] = {{"anyOf", json{{{"$ref", array_ref}}, path}},
                       {"description", "(tokens, d_in) or (batch, tokens, d_in), or a file"}};
-    const json common{"mode", "id", "inputs"};
+    const json common{"mode", "id", "meta", "inputs"};
     json by_mode = json::array();
     for (const ModeRow& row : mode_rows) {
         json names = common;
@@ -207,7 +208,7 @@ void add_arrays(json& members) {
 }
 
 json bare_schema() {
-    json members{{"id", id_schema}};
+    json members{{"id", id_schema}, {"meta", json::object()}};
     add_arrays(members);
     return {{"$schema", draft},   {"title", "A result of attn, written with --bare"},
             {"type", "object"},   {"properties", members},
@@ -223,6 +224,7 @@ json result_schema() {
     json members;
     members["schema"] = {{"const", cli::schemas::result}};
     members["id"] = id_schema;
+    members["meta"] = json::object();
     members["mode"] = {{"enum", names_of_modes()}};
     for (const char* labels : {"tokens", "context_tokens"})
         members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
