@@ -39,7 +39,7 @@ constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"an HDF5 file", {".h5", ".hdf5", ".keras"}, "\x89HDF", "npz, by numpy.savez"},
     {"a Parquet file", {".parquet"}, "PAR1", "csv"},
     {"a workbook", {".xlsx", ".xls", ".ods"}, "", "its sheet as csv"},
-    {"a gzip file", {".gz", ".tgz"}, "\x1f\x8b", unpacked},
+    {"an archive", {".tgz", ".tar"}, "", unpacked},
     {"a zstd file", {".zst"}, "\x28\xb5\x2f\xfd", unpacked},
     {"an xz file", {".xz"}, "\xfd\x37zXZ", unpacked},
     {"a picture", {".png"}, "\x89PNG", "numbers"},
@@ -47,6 +47,13 @@ constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"a document", {".pdf"}, "%PDF-", "numbers"},
     {"a tensor as PyTorch prints it", {".torch"}, "tensor(", "npy, by numpy.save, or json"},
 }};
+
+/// The suffix of the file in a gzip file.
+std::string suffix_inside(const std::string& path) {
+    constexpr std::string_view gzip = ".gz";
+    const std::string suffix = suffix_of_name(path);
+    return suffix == gzip ? suffix_of_name(path.substr(0, path.size() - gzip.size())) : suffix;
+}
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
     throw Error(
@@ -229,7 +236,7 @@ RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool*
 
 const InputFormat* format_of_name(const std::string& path) {
     if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
-    const std::string suffix = suffix_of_name(path);
+    const std::string suffix = suffix_inside(path);
     for (const UnreadFormat& row : unread_formats)
         if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
             refuse(row, ErrorKind::unsupported, path);
@@ -237,7 +244,7 @@ const InputFormat* format_of_name(const std::string& path) {
 }
 
 bool may_hold_names(const std::string& path) {
-    const InputFormat* format = format_of_suffix(suffix_of_name(path));
+    const InputFormat* format = format_of_suffix(suffix_inside(path));
     return format != nullptr && format->named;
 }
 
