@@ -65,6 +65,9 @@ struct Program {
 /// command line.
 enum class Origin { environment, config, command_line };
 
+/// The id in a config. It is not a flag: only a file of flags has it.
+extern const Option config_id;
+
 struct FlagValue {
     const Option* option;
     std::string text;  ///< "true" or "false" for a boolean; empty for a switch

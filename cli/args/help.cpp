@@ -14,7 +14,7 @@ constinit const Option config_option{
     .key = "config",
     .argument = "FILE",
     .help =
-        "a JSON object of flags, for those that are not given here "
+        "a JSON object of flags, or the config of a result, for those that are not given here "
         "(default: the environment's ATTN_CONFIG, or none)"};
 
 constinit const Option help_option{

@@ -66,8 +66,13 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
     };
     if (!command.explains_flags) add(config_option);
     for (const Option& option : command.own) add(option);
-    for (const Option& option : program.options)
-        if (takes(command, option)) add(option);
+    for (const Option& option : program.options) {
+        if (takes(command, option))
+            add(option);
+        else if (command.mode != nullptr && (option.use & in_config) != 0)
+            added.push_back({&option, nullptr});  // only in the config of a result
+    }
+    if (command.mode != nullptr) added.push_back({&config_id, nullptr});
     return added;
 }
 
@@ -139,7 +144,7 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<FlagValue> given;
     const auto add = [&](const std::string& file, Origin origin) {
-        std::vector<FlagValue> more = read_flag_file(file, origin, *args.program, *args.command);
+        std::vector<FlagValue> more = read_flag_file(file, origin, args);
         std::move(more.begin(), more.end(), std::back_inserter(given));
         args.flag_files.push_back(file);
     };

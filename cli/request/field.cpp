@@ -59,19 +59,23 @@ bool each_part(std::string_view text, const Take& take) {
     return true;
 }
 
-/// The comma-separated parts, or the values of a JSON list if the text starts like a list of
-/// strings. Null if the text is empty or is not such JSON.
-json list_of(const std::string& text) {
-    if (text.empty()) return {};
-    if (!text.starts_with("[\"")) return split_list(text);
+/// Null for text that is not JSON.
+json json_in(const std::string& text) {
     try {
-        const std::string object = "{\"list\":" + text + "}";
+        const std::string object = "{\"value\":" + text + "}";
         const io::Source source{"", object};
         const io::JsonDocument document(source);
         return document.members().size() == 1 ? document.read_value(document.members()[0]) : json();
     } catch (const Error&) {
         return {};
     }
+}
+
+/// The comma-separated parts, or the values of a JSON list if the text starts like a list of
+/// strings. Null if the text is empty or is not such JSON.
+json list_of(const std::string& text) {
+    if (text.empty()) return {};
+    return text.starts_with("[\"") ? json_in(text) : json(split_list(text));
 }
 
 /// The number if the entire text is a JSON number; null if it is not, or exceeds float64's range.
@@ -267,6 +271,7 @@ json value_of(const Option& option, const std::string& text) {
             const io::ParsedNumber number = io::parse_loose_number(text);
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
         }
+        case FieldKind::shapes: return json_in(text);
         default: return text;
     }
 }

@@ -78,6 +78,7 @@ Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
     for (const FlagValue& given : args.flags) {
         const Option& option = *given.option;
+        if (&option == &config_id) builder.request.id = given.text;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
         // Environment flags apply to all modes, and a record may specify its mode.
