@@ -83,6 +83,7 @@ std::string Explanation::place(ArrayId array, std::size_t head) const {
             case Axis::heads_apart:
             case Axis::groups: text += "[head " + std::to_string(head) + "]"; break;
             case Axis::kv_heads:
+            case Axis::cache_heads:
                 text += "[head " + std::to_string(head * plan.kv_heads / plan.heads) + "]";
                 break;
             case Axis::tokens:

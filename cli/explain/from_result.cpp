@@ -9,6 +9,7 @@
 #include "cli/question/token_label.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
+#include "core/base/tensor.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::cli {
@@ -33,6 +34,13 @@ void require_weights(const Plan& plan, const io::ResultView& view) {
         throw Error(
             ErrorKind::input, view.place(),
             "has no attention_weights; expected a result with them, at best with --emit all");
+    if (!plan.shown.heads.empty())
+        throw Error(ErrorKind::input, view.place(),
+                    "has the heads " + shape_text(plan.shown.heads) + " of " +
+                        std::to_string(plan.heads) +
+                        " alone; expected all, as without --head, or the question: attn explain " +
+                        std::string(row_of(plan.mode).name) + " INPUT --head " +
+                        std::to_string(plan.shown.heads.front()));
     if (plan.shown.average_heads)
         throw Error(ErrorKind::input, view.place(),
                     "has attention_weights averaged over the heads; expected each head's own, as "

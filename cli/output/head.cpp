@@ -65,6 +65,7 @@ std::string layout_json(const Plan& plan) {
     std::string text = "{";
     io::append_member(text, "queries", plan.q_len);
     io::append_member(text, "first_query", plan.first_query);
+    if (!plan.shown.heads.empty()) io::append_member(text, "heads", plan.shown.heads);
     io::append_member(text, "past_len", plan.past_len);
     io::append_member(text, "offset", plan.offset.values());
     io::append_member(text, "masks", masks);

@@ -86,6 +86,8 @@ public:
         if (layer.first_query != all_.first_query)
             fail(place, "query " + std::to_string(layer.first_query),
                  "query " + std::to_string(all_.first_query), "the same queries");
+        if (layer.heads != all_.heads)
+            fail(place, heads_text(layer.heads), heads_text(all_.heads), "the same heads");
         if (layer.title_start != all_.title_start) all_.title_start.clear();
         all_.title_end = common_parts(all_.title_end, layer.title_end);
         for (NamedArray& array : all_.arrays) {
@@ -135,6 +137,10 @@ private:
              std::string("label ") + quoted(other, b) + " for " + what + " " +
                  std::to_string(at - a.begin()),
              quoted(at, a), "layers of the same words");
+    }
+
+    static std::string heads_text(const std::vector<std::size_t>& heads) {
+        return heads.empty() ? "all heads" : "heads " + shape_text(heads);
     }
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,

@@ -330,6 +330,10 @@ constexpr Option table[] = {
      emit_help.data(), of_arrays, 0, 'e'},
     {"token", output, all_modes, token_field, from_0, "N|LABEL",
      "compute one query row only, from 0 or by its token's label (default all)", everywhere, 0, 't'},
+    {"head", output, several_heads, setting<&S::head>,
+     {0, largest_size, "integers from 0, one per head", std::size_t{1} << 16}, "N,...",
+     "heads in the arrays of each head, from 0; context_vectors are always those of all (default "
+     "all)", everywhere & ~in_explain},
     {"precision", output, all_modes, field_of<&R::precision>, {0, 20}, "N",
      "digits after the point (default: json the shortest exact, torch and table 4)"},
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",

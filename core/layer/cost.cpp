@@ -19,7 +19,9 @@ double flops_of(const Plan& plan) {
         times(plan.q_len, numbers("W_query")) +
         times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +
         times(plan.rows, numbers("W_out"));
-    return 2 * (projections + numbers("scores") * static_cast<double>(plan.d_k + plan.d_v));
+    // Of all heads, whichever are written.
+    const double scores = times(plan.rows, static_cast<double>(plan.heads * plan.kv_len));
+    return 2 * (projections + scores * static_cast<double>(plan.d_k + plan.d_v));
 }
 
 /// Reads two pieces: the first is freed once the second is there.
@@ -65,8 +67,8 @@ void require_memory(const Plan& plan, const Cost& cost) {
     else
         require_memory(cost.memory, is_layer ? "inputs" : "query",
                        "the weights (" + std::to_string(plan.batch) + ", " +
-                           std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
-                           std::to_string(plan.kv_len) + ")");
+                           std::to_string(plan.size_of<std::uint64_t>(Axis::heads)) + ", " +
+                           std::to_string(plan.q_len) + ", " + std::to_string(plan.kv_len) + ")");
 }
 
 }  // namespace attn

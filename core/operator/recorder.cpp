@@ -40,6 +40,21 @@ T* Recorder::allocate(ArrayId array, const std::array<std::size_t, 4>& shape) {
 
 template <class T>
 void Recorder::record(ArrayId array, const Tensor4<T>& values) {
+    if (!records(array)) return;
+    const std::vector<std::size_t>* const heads = chosen_heads(array);
+    if (heads == nullptr) return record_chosen(array, values);
+    Tensor4<T> chosen =
+        Tensor4<T>::from_shape({values.shape(0), heads->size(), values.shape(2), values.shape(3)});
+    const std::size_t matrix = values.shape(2) * values.shape(3);
+    T* to = chosen.data();
+    for (std::size_t b = 0; b < values.shape(0) && !is_dry_run(); ++b)
+        for (std::size_t head : *heads)
+            to = std::copy_n(values.data() + (b * values.shape(1) + head) * matrix, matrix, to);
+    record_chosen(array, chosen);
+}
+
+template <class T>
+void Recorder::record_chosen(ArrayId array, const Tensor4<T>& values) {
     T* buffer = allocate<T>(array, values.shape());
     if (buffer == nullptr || is_dry_run()) return;
     if (shown_.averages(array))
@@ -58,6 +73,8 @@ template float* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
 template double* Recorder::allocate(ArrayId, const std::array<std::size_t, 4>&);
 template void Recorder::record(ArrayId, const Tensor4<float>&);
 template void Recorder::record(ArrayId, const Tensor4<double>&);
+template void Recorder::record_chosen(ArrayId, const Tensor4<float>&);
+template void Recorder::record_chosen(ArrayId, const Tensor4<double>&);
 template void Recorder::record(ArrayId, const Tensor3<float>&);
 template void Recorder::record(ArrayId, const Tensor3<double>&);
 

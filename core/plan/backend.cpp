@@ -59,7 +59,8 @@ void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder
     const auto call = std::make_shared<const AttentionCall<T>>(std::move(used));
     const auto record = [&](ArrayId array, bool scores) {
         if (recorder.records(array))
-            recorder.keep_stream(array, stream_weights(kernel, call, scores, pool));
+            recorder.keep_stream(
+                array, stream_weights(kernel, call, scores, recorder.chosen_heads(array), pool));
     };
     record("attention_weights", false);
     record("scores", true);
@@ -70,13 +71,24 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
                       Recorder& recorder, ThreadPool& pool) {
     const kernels::Kernel& kernel = *plan.backend->kernel;
     const std::array<std::size_t, 4>& q = call.query.shape();
-    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len},
-        of_heads{q[0], q[1], q[2], plan.d_v};
+    const std::vector<std::size_t>* const chosen = recorder.chosen_heads("attention_weights");
+    const std::array<std::size_t, 4> of_weights{q[0], chosen == nullptr ? q[1] : chosen->size(),
+                                                q[2], plan.kv_len},
+        of_heads{q[0], q[1], q[2], plan.d_v}, of_rows{q[0], q[1], q[2], 1};
     const auto allocate = [&](ArrayId array, const std::array<std::size_t, 4>& shape) {
         return recorder.allocate<T>(array, shape);
     };
     FusedOutputs<T> outputs{context};
-    T* heads = allocate("head_outputs", of_heads);
+    outputs.heads = chosen;
+    // Of all heads; where some are chosen, they are picked afterwards.
+    Tensor4<T> all_heads, all_sums;
+    const auto of_all = [&](ArrayId array, const std::array<std::size_t, 4>& shape,
+                            Tensor4<T>& all) {
+        if (chosen == nullptr || !recorder.records(array)) return allocate(array, shape);
+        all = Tensor4<T>::from_shape(shape);
+        return all.data();
+    };
+    T* heads = of_all("head_outputs", of_heads, all_heads);
     if (heads != nullptr) outputs.context = rows_of_heads(heads, of_heads);
     Tensor4<T> averaged;
     const bool averages = recorder.averages("attention_weights");
@@ -87,14 +99,18 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
         outputs.weights = allocate("attention_weights", of_weights);
     }
     if (!plan.streams) outputs.scores = allocate("scores", of_weights);
-    outputs.logsumexp = allocate("logsumexp", {q[0], q[1], q[2], 1});
+    outputs.logsumexp = of_all("logsumexp", of_rows, all_sums);
     attend_fused(kernel, call, outputs, pool);
     if (heads != nullptr) copy_heads<T>(heads, of_heads, context);
+    if (chosen != nullptr) {
+        if (heads != nullptr) recorder.record("head_outputs", all_heads);
+        if (outputs.logsumexp != nullptr) recorder.record("logsumexp", all_sums);
+    }
     if (plan.streams)
         keep_streams(kernel, std::move(call), recorder, pool);
     else
         call = {};
-    if (averages) recorder.record("attention_weights", averaged);
+    if (averages) recorder.record_chosen("attention_weights", averaged);
 }
 
 template <class T>

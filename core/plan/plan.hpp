@@ -62,7 +62,7 @@ struct Plan : ScoreSettings, MaskSettings {
     std::size_t first_query = 0, rows = 0;  ///< of scores and context: what is computed
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
-    ShownAxes shown;
+    ShownAxes shown;      ///< with the chosen heads, if not all
     bool packed = false;  ///< sdpa: heads are concatenated in the columns, (.., len, heads * d)
 
     Parameters parameters;

@@ -78,7 +78,8 @@ struct Settings : ScoreSettings, MaskSettings {
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
-    bool average_heads = false;  ///< attention_weights are their mean over the heads
+    std::vector<std::uint64_t> head;  ///< that arrays of each head hold, in order; empty: all
+    bool average_heads = false;       ///< attention_weights are their mean over the heads
 
     std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
 };

@@ -178,8 +178,9 @@ Number Plan::size_of(Axis axis) const {
     switch (axis) {
         case Axis::none: return 1;
         case Axis::batch: return number(batch);
-        case Axis::heads: return number(heads);
-        case Axis::kv_heads: return number(kv_heads);
+        case Axis::heads: return number(shown.heads.empty() ? heads : shown.heads.size());
+        case Axis::kv_heads: return number(shown.heads.empty() ? kv_heads : shown.heads.size());
+        case Axis::cache_heads: return number(kv_heads);
         case Axis::heads_apart: return number(shown.separate_heads ? heads : 1);
         case Axis::groups: return number(independent_heads() ? heads : 1);
         case Axis::tokens: return number(q_len);

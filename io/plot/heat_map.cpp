@@ -84,11 +84,13 @@ public:
         for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
             const std::string_view name = array_.axes[axis];
             map_.panel_axes.push_back({name == "heads" ? "head" : std::string(name), shape_[axis]});
-            const std::vector<std::string>& labels =
-                name == "heads" ? report_.head_labels : report_.layer_labels;
-            if ((name == "heads" || name == "layer") && labels.size() == shape_[axis])
-                for (const std::string& label : labels)
-                    map_.panel_axes.back().labels.push_back(label_text(label, widest_layer));
+            std::vector<std::string>& labels = map_.panel_axes.back().labels;
+            if (name == "heads" && has_chosen_heads(report_, array_))
+                for (std::size_t head : report_.heads)
+                    labels.push_back("head " + std::to_string(head));
+            if (name == "layer" && report_.layer_labels.size() == shape_[axis])
+                for (const std::string& label : report_.layer_labels)
+                    labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
         if (panels > max_panels)

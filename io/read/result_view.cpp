@@ -103,6 +103,22 @@ bool ResultHead::has_layout() const {
     return !layout->is_null();
 }
 
+std::vector<std::size_t> ResultHead::heads_of(std::string_view array, std::size_t& axis) const {
+    const json heads = member(*layout, "heads"),
+               axes = member(member(*layout, "axes"), std::string(array));
+    const auto known = find_array(array);
+    const bool has_chosen =
+        known && (known->row().axes[1] == Axis::heads || known->row().axes[1] == Axis::kv_heads);
+    if (!heads.is_array() || !axes.is_array() || !has_chosen) return {};
+    const auto found = std::find(axes.begin(), axes.end(), "heads");
+    if (found == axes.end() || !std::all_of(heads.begin(), heads.end(), [](const json& head) {
+            return head.is_number_unsigned();
+        }))
+        return {};
+    axis = static_cast<std::size_t>(found - axes.begin());
+    return heads.get<std::vector<std::size_t>>();
+}
+
 std::optional<std::uint64_t> ResultHead::number(const std::string& key) const {
     const json value = member(*config, key);
     return value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;

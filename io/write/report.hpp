@@ -29,9 +29,9 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label per query, and one per key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    std::size_t first_query = 0;  ///< the query of row 0
-    /// "layer 3" and "head 5": one per entry of the axes "layer" and "heads", or empty.
-    std::vector<std::string> layer_labels, head_labels;
+    std::size_t first_query = 0;            ///< the query of row 0
+    std::vector<std::size_t> heads;         ///< of arrays of chosen heads; empty: all, from 0
+    std::vector<std::string> layer_labels;  ///< "layer 3": one per entry of the axis, or empty
     std::string heading;  ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
@@ -43,6 +43,10 @@ struct Report {
 /// none.
 std::span<const std::string> labels_of(const Report& report, std::string_view axis,
                                        std::size_t length);
+
+/// Whether the report's heads are those of the array's axis of heads, which others have whole: a
+/// cache, and context vectors of each head.
+bool has_chosen_heads(const Report& report, const NamedArray& array);
 
 /// The head as a JSON object.
 std::string head_text(const Report& report);

@@ -189,7 +189,7 @@ json layout_schema() {
         arrays[name.get<std::string>()] = list_of({{"type", "string"}});
     const json count{{"type", "integer"}, {"minimum", 0}};
     const json shape = list_of({{"type", "integer"}, {"minimum", 1}});
-    return object_of(
+    json layout = object_of(
         {{"queries", {{"type", "integer"}, {"minimum", 1}}},
          {"first_query", count},
          {"past_len", count},
@@ -198,6 +198,8 @@ json layout_schema() {
          {"boolean", list_of({{"enum", masks}})},
          {"operands", {{"type", "object"}, {"additionalProperties", shape}}},
          {"axes", {{"type", "object"}, {"properties", arrays}, {"additionalProperties", false}}}});
+    layout["properties"]["heads"] = {{"type", "array"}, {"minItems", 1}, {"items", count}};
+    return layout;
 }
 
 const json id_schema{{"type", {"string", "integer"}}};
