@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/other_names.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
@@ -229,7 +230,12 @@ std::string store(Request& request, const Option& option, const json& value) {
     }
     const bool is_unknown =
         field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
-    if (is_unknown) return "unknown; expected " + argument_of(option);
+    if (is_unknown) {
+        const char* const meant =
+            value.is_string() ? value_of_other_name(option.key, value.get<std::string>()) : nullptr;
+        return "unknown; expected " + (meant != nullptr ? std::string(meant) + ", one of " : "") +
+               argument_of(option);
+    }
     return field.set(request, value, option.limits);
 }
 
