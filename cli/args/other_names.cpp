@@ -52,6 +52,7 @@ constexpr OtherNames other_names[] = {
     {"past_value", " v_cache value_cache "},
     {"emit", " arrays print_arrays keep return save_arrays dump "},
     {"resume", " continue restart "},
+    {"max_failures", " max_errors "},
     {"output", " output_file out_file outfile save output_path "},
     {"format", " output_format out_format fmt to "},
     {"token", " row query_index position "},
@@ -83,6 +84,7 @@ constexpr Explained explained[] = {
     {" size width height resolution dpi figsize ",
      "attn chooses the size; an SVG or an HTML page scales", "plot"},
     {" html markdown md text ", "--format html, markdown or text chooses the form", "explain"},
+    {" limit count take first ", "head -n N takes the first N requests", "batch"},
     {" shell ", "expected attn completion bash, zsh or fish", "completion"},
     {" bias use_bias add_bias attention_bias qkv_biases ",
      "--qkv-bias adds biases to the projections; --no-out-bias leaves out that of the output"},
@@ -141,7 +143,7 @@ struct OtherValues {
 };
 
 constexpr OtherValues other_values[] = {
-    {"rope", " neox gpt_neox llama qwen mistral rotate_half true yes ", "half"},
+    {"rope", " neox gpt_neox llama qwen mistral rotate_half ", "half"},
     {"rope", " gptj gpt_j meta complex ", "interleaved"},
     {"dtype", " f64 double fp64 float_64 ", "float64"},
     {"dtype", " f32 float single fp32 float_32 ", "float32"},
@@ -149,6 +151,13 @@ constexpr OtherValues other_values[] = {
     {"init", " torch default pytorch kaiming ", "linear"},
     {"init", " glorot xavier_uniform ", "xavier"},
     {"init", " identity eye ", "none"},
+    {"kernel", " ref naive xtensor slow ", "reference"},
+    {"kernel", " fused fast simd native ", "auto"},
+    {"format", " pytorch tensor ", "torch"},
+    {"format", " numpy ", "npy"},
+    {"format", " text ascii ", "table"},
+    {"format", " jsonl json_lines ", "ndjson"},
+    {"format", " excel xlsx spreadsheet ", "csv"},
     {"causal_align", " right bottom end lower_right ", "bottom-right"},
     {"causal_align", " left top start upper_left ", "top-left"},
     {"mask_true", " attend allow visible ", "keep"},

@@ -15,6 +15,7 @@
 #include "cli/args/help.hpp"
 #include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 
@@ -95,9 +96,35 @@ void escape_names(std::vector<std::string>& words) {
     throw Error(ErrorKind::usage, flag, "requires a value; expected one after it");
 }
 
-/// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value.
+/// A dash as word processors and PDFs have it, from U+2010 to U+2015, or the minus U+2212.
+bool starts_with_other_dash(std::string_view word) {
+    word.remove_prefix(word.starts_with('-') ? 1 : 0);
+    const bool is_dash =
+        word.starts_with("\xE2\x80") && word.size() > 2 && word[2] >= '\x90' && word[2] <= '\x95';
+    return is_dash || word.starts_with("\xE2\x88\x92");
+}
+
+/// Whether the word is a flag of the command, so that it is not the value of the flag before it.
+bool is_flag(std::string_view word, const std::vector<AddedFlag>& flags) {
+    return std::any_of(flags.begin(), flags.end(), [&](const AddedFlag& added) {
+        return word == flag_of(*added.option) ||
+               (added.option->letter != 0 && word.size() == 2 && word[0] == '-' &&
+                word[1] == added.option->letter);
+    });
+}
+
+/// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value, and the
+/// next flag for the value of one that lacks it.
 void check_words(const std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
-    for (const std::string& word : words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        if (starts_with_other_dash(word) && !io::path_exists(word))
+            throw Error(ErrorKind::usage, io::shortened(word),
+                        "begins with a typographic dash; expected - or --");
+        if (i + 1 < words.size() && is_flag(words[i + 1], flags))
+            for (const AddedFlag& added : flags)
+                if (has_value(*added.option) && is_flag(word, {added}))
+                    fail_without_value(word, flags);
         if (word.starts_with("--") && word.ends_with("="))
             fail_without_value(word.substr(0, word.size() - 1), flags);
         const std::size_t equals = word.find('=');

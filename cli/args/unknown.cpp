@@ -51,6 +51,8 @@ struct StandIn {
 constexpr StandIn stand_ins[] = {
     {"causal", in(Mode::self), "attn causal masks, attn self never does"},
     {"causal", in(Mode::causal), "attn causal always masks, attn self never does"},
+    {"query", every_mode & ~in(Mode::sdpa),
+     "attn sdpa has it as an operand; --token computes one query"},
 };
 
 const Option* find_anywhere(const Program& program, std::string_view key) {
@@ -192,7 +194,8 @@ std::string unknown_command(const Program& program, const std::string& word) {
             bare.size() == 1 && std::any_of(program.options.begin(), program.options.end(),
                                             [&](const Option& o) { return o.letter == bare[0]; });
         if (is_short || key == config_option.key || find_anywhere(program, key) != nullptr)
-            return "a flag before a command; expected it behind, as in attn self " + flag;
+            return "a flag before a command; expected it after the command, as in attn self " +
+                   flag;
         if (bare == "v") return "unknown flag; expected -V or --version";
         return near.empty() ? "unknown flag before a command; expected --help or --version"
                             : "unknown flag before a command; the nearest is --" + near;
@@ -210,6 +213,19 @@ std::string unknown_command(const Program& program, const std::string& word) {
            (near.empty() ? "expected " + listed(names) : "the nearest is " + near);
 }
 
+std::string mode_meant(const std::string& word) {
+    std::vector<std::string> names;
+    for (const ModeRow& row : mode_rows) names.emplace_back(row.name);
+    std::string meant = did_you_mean(word, names);
+    if (const char* const command = command_of_other_name(as_listed(word))) {
+        meant = std::string(command).substr(5);  // after "attn "
+        meant.resize(std::min(meant.find_first_of(" ,"), meant.size()));
+    }
+    return std::find(names.begin(), names.end(), meant) == names.end()
+               ? ""
+               : "; did you mean " + meant + "?";
+}
+
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known) {
     const std::string start = "unknown key \"" + io::shortened(key) + "\"; ";
     const std::string listed_word = as_listed(key);
@@ -219,6 +235,9 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
     constexpr std::string_view matrix = " input x data matrix embeddings embedding hidden_states ";
     if (is_known("inputs") && matrix.find(listed_word) != std::string_view::npos)
         return start + "attn calls it \"inputs\"";
+    constexpr std::string_view ids = " request_id custom_id record_id uid uuid ";
+    if (is_known("id") && ids.find(listed_word) != std::string_view::npos)
+        return start + "attn calls it \"id\"";
     if (is_known("value") && listed_word == " v ") return start + "attn calls it \"value\"";
     const std::string_view other = key_of_other_name(listed_word);
     if (!other.empty() && is_known(other))

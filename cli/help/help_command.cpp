@@ -104,7 +104,8 @@ int run_help(const Args& args) {
     const std::vector<std::string>& words = args.words;  // may be flags
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     if (words.size() > 1)
-        throw Error(ErrorKind::usage, io::shortened(words[1]), "a second topic; expected one, as in attn help " + io::shortened(words[1]));
+        throw Error(ErrorKind::usage, io::shortened(words[1]),
+                    "a second topic; expected one, as in attn help " + io::shortened(words[1]));
     std::string page;
     if (args.has("man")) {
         if (!words.empty())

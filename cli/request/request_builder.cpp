@@ -43,6 +43,13 @@ bool is_number(const std::string& word) {
     return !word.empty() && io::parse_loose_number(word).length == word.size();
 }
 
+/// "d-out=2", without its dashes.
+bool is_setting(const std::string& word) {
+    std::string key = word.substr(0, word.find('='));
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key.size() < word.size() && find_option(key) != nullptr;
+}
+
 /// The first flag of one of these kinds; or null.
 const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind> kinds) {
     const auto found =
@@ -65,6 +72,8 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
         hint = ", and --plot " + word + " for a picture (--heatmap draws on the terminal)";
     else if (!is_there && has_suffix(io::output_formats, suffix))
         hint = ", and --output " + word + " for the result";
+    else if (is_setting(word))
+        hint = ", and --" + second;
     else if (find_array(word))
         hint = ", and a list of arrays without blanks: --emit scores,mask";
     else if (toggled.find(" " + word + " ") != std::string_view::npos)
@@ -193,6 +202,12 @@ void check_input_name(const std::string& input, const CommandRow& command) {
         throw Error(
             ErrorKind::usage, input,
             "no such file; expected attn help " + std::string(command.name) + ", or a file");
+    if (find_array(input) && !io::path_exists(input))
+        throw Error(ErrorKind::usage, input,
+                    "no such file; expected a list of arrays without blanks: --emit scores,mask");
+    if (is_setting(input) && !io::path_exists(input))
+        throw Error(ErrorKind::usage, io::shortened(input),
+                    "no such file; expected --" + io::shortened(input));
     if (io::is_folder(input))
         throw Error(ErrorKind::io, io::shortened(input),
                     "is a folder; expected a file, and a model's folder as --weights " +
