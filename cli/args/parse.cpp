@@ -85,15 +85,23 @@ void escape_names(std::vector<std::string>& words) {
         if (name->starts_with('-') && *name != "-") name->insert(0, "./");
 }
 
-[[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
+/// The flag that the word names, long or short, without a value; or null.
+const Option* flag_named(const std::string& word, const std::vector<AddedFlag>& flags) {
+    if (!word.starts_with('-')) return nullptr;
     for (const AddedFlag& added : flags) {
         const Option& option = *added.option;
-        if (flag == flag_of(option) ||
-            (option.letter != 0 && flag == std::string("-") + option.letter))
-            throw Error(ErrorKind::usage, flag,
-                        "requires a value; expected " + flag + " " + argument_of(option));
+        const bool is_short =
+            option.letter != 0 && word.size() == 2 && word.back() == option.letter;
+        if (is_short || word == flag_of(option)) return &option;
     }
-    throw Error(ErrorKind::usage, flag, "requires a value; expected one after it");
+    return nullptr;
+}
+
+[[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
+    const Option* const option = flag_named(flag, flags);
+    throw Error(ErrorKind::usage, flag,
+                "requires a value; expected " +
+                    (option != nullptr ? flag + " " + argument_of(*option) : "one after it"));
 }
 
 /// A dash as word processors and PDFs have it, from U+2010 to U+2015, or the minus U+2212.
@@ -104,15 +112,6 @@ bool starts_with_other_dash(std::string_view word) {
     return is_dash || word.starts_with("\xE2\x88\x92");
 }
 
-/// Whether the word is a flag of the command, so that it is not the value of the flag before it.
-bool is_flag(std::string_view word, const std::vector<AddedFlag>& flags) {
-    return std::any_of(flags.begin(), flags.end(), [&](const AddedFlag& added) {
-        return word == flag_of(*added.option) ||
-               (added.option->letter != 0 && word.size() == 2 && word[0] == '-' &&
-                word[1] == added.option->letter);
-    });
-}
-
 /// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value, and the
 /// next flag for the value of one that lacks it.
 void check_words(const std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
@@ -121,10 +120,10 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
         if (starts_with_other_dash(word) && !io::path_exists(word))
             throw Error(ErrorKind::usage, io::shortened(word),
                         "begins with a typographic dash; expected - or --");
-        if (i + 1 < words.size() && is_flag(words[i + 1], flags))
-            for (const AddedFlag& added : flags)
-                if (has_value(*added.option) && is_flag(word, {added}))
-                    fail_without_value(word, flags);
+        const Option* const named = flag_named(word, flags);
+        if (named != nullptr && has_value(*named) && i + 1 < words.size() &&
+            flag_named(words[i + 1], flags) != nullptr)
+            fail_without_value(word, flags);
         if (word.starts_with("--") && word.ends_with("="))
             fail_without_value(word.substr(0, word.size() - 1), flags);
         const std::size_t equals = word.find('=');

@@ -215,6 +215,7 @@ std::string unknown_command(const Program& program, const std::string& word) {
 
 std::string mode_meant(const std::string& word) {
     std::vector<std::string> names;
+    names.reserve(mode_rows.size());
     for (const ModeRow& row : mode_rows) names.emplace_back(row.name);
     std::string meant = did_you_mean(word, names);
     if (const char* const command = command_of_other_name(as_listed(word))) {

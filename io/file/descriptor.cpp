@@ -146,8 +146,8 @@ void fail_to_write(const std::string& name, int error) {
     const std::string folder = std::filesystem::path(name).parent_path().string();
     if (error == ENOENT && !folder.empty() && !is_folder(folder))
         throw Error(ErrorKind::io, name,
-                    "there is no folder " + one_line(shortened(folder)) +
-                        "; expected one that exists, as mkdir -p makes it");
+                    "folder " + one_line(shortened(folder)) +
+                        " does not exist; expected an existing folder (mkdir -p creates it)");
     throw Error(ErrorKind::io, name,
                 std::string("cannot be written (") + std::strerror(error) +
                     "); expected a writable location with enough space");

@@ -93,8 +93,8 @@ std::string about_missing_file(const std::string& path) {
         return "no such file; expected a path, and words as --text";
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty() && !is_folder(folder.string()))
-        return "no such file: there is no folder " + shown(folder.string()) +
-               "; expected an existing file";
+        return "no such file: folder " + shown(folder.string()) +
+               " does not exist; expected an existing file";
     const std::string near = nearest_entry(path);
     if (!near.empty()) return "no such file; " + shown(near) + " is there";
     return "no such file; expected an existing file";

@@ -51,7 +51,7 @@ TEST_CASE("errors: one line without control characters, however long the input")
              {{"self", "no\nfile\x1b[31m/x"},
               "",
               4,
-              "no\\x0afile\\x1b[31m/x: no such file: there is no folder no\\x0afile\\x1b[31m; "
+              "no\\x0afile\\x1b[31m/x: no such file: folder no\\x0afile\\x1b[31m does not exist; "
               "expected an existing file"},
              {{"self"},
               "{\"a\\nb\": 1}",

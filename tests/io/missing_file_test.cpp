@@ -91,7 +91,7 @@ TEST_CASE("missing files: nothing is guessed where nothing is near") {
     fill("folder", {});
     CHECK(about_missing_file("folder/x.csv") == "no such file; expected an existing file");
     CHECK(about_missing_file("none/x.csv") ==
-          "no such file: there is no folder none; expected an existing file");
+          "no such file: folder none does not exist; expected an existing file");
     CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
     CHECK(about_missing_file("to be or not").find("--text") != std::string::npos);
     CHECK(about_missing_file("https://host/x.csv").find("download") != std::string::npos);
