@@ -42,7 +42,7 @@ bool is_one_record(const BatchInput& input) {
         if (format == nullptr || format == io::ndjson_input) return false;
         return format != io::json_input || !holds_lines(input.path);
     } catch (const Error&) {
-        return true;  // the answer to an unreadable file gives the reason
+        return io::path_exists(input.path);  // the answer to an unreadable file gives the reason
     }
 }
 

@@ -24,8 +24,9 @@ struct AnswerHead {
 };
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
-    throw Error(ErrorKind::input, path + ":" + std::to_string(line),
-                what + "; expected what this file was begun with, or another file to resume");
+    throw Error(
+        ErrorKind::input, path + ":" + std::to_string(line),
+        what + "; expected the flags of the run that began this file, or another file to resume");
 }
 
 constexpr const char* no_answer = "no answer of a batch";

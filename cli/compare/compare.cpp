@@ -97,8 +97,9 @@ private:
 
 std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
     const std::size_t of_a = a.arrays().size(), of_b = b.arrays().size();
-    if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1)) {
-        const io::ResultView& several = a.is_one_array() ? b : a;
+    const io::ResultView &one = a.is_one_array() ? a : b, &several = a.is_one_array() ? b : a;
+    const bool is_found = one.is_one_array() && several.find(one.arrays()[0].name) != nullptr;
+    if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1) && !is_found) {
         std::string list;
         for (const io::ArrayView& array : several.arrays())
             list += (list.empty() ? "" : ", ") + array.name;

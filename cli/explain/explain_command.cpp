@@ -50,8 +50,8 @@ void check_result_flags(const Args& args, const std::string& result) {
             "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(result))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "is neither a mode nor a file; expected " + listed_modes() +
-                        ", then INPUT; or a result");
+                    "no such file, and not a mode; expected a result, or a mode and INPUT: " +
+                        listed_modes());
 }
 
 /// The words are a mode and an optional input.

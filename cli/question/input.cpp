@@ -78,10 +78,23 @@ void take_result(Request& request, Input& input) {
     input.has_own_inputs = holds(file, "inputs");
 }
 
+bool is_array_of_objects(const io::InputFile& file) {
+    if (!file.source || file.document) return false;
+    const std::string_view text = file.source->text;
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == text.npos || text[first] != '[') return false;
+    const std::size_t second = text.find_first_not_of(" \t\r\n", first + 1);
+    return second != text.npos && text[second] == '{';
+}
+
 /// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.
 void take_arrays(RequestBuilder& builder, Input& input) {
     const io::InputFile& file = input.file;
     Request& request = builder.request;
+    if (is_array_of_objects(file))
+        throw Error(ErrorKind::input, file.place,
+                    "an array of objects; expected one request, or attn batch with one per line, "
+                    "as jq -c '.[]' writes them");
     const bool is_earlier = is_result(file);
     if (!request.has_mode)
         throw Error(ErrorKind::usage, file.place,

@@ -232,7 +232,7 @@ private:
         throw Error(ErrorKind::input, location_of(request_, key),
                     "labels for " + std::to_string(labels.size()) +
                         (labels.size() == 1 ? " token" : " tokens") + "; expected " +
-                        std::to_string(count) + ", one a token");
+                        std::to_string(count) + ", one per token");
     }
 
     const Request& request_;

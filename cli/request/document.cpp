@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
+#include "cli/args/unknown.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -73,9 +74,10 @@ private:
         if (request().of_batch) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
-                throw Error(
-                    ErrorKind::usage, document_.place(member),
-                    "unknown mode " + io::shortened(value.dump()) + "; expected " + listed_modes());
+                throw Error(ErrorKind::usage, document_.place(member),
+                            "unknown mode " + io::shortened(value.dump()) + "; expected " +
+                                listed_modes() +
+                                (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
             builder_.request.settings.mode = known->mode;
             builder_.request.has_mode = true;
             return;

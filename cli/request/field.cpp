@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/other_names.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
@@ -241,17 +243,34 @@ std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& val
     return place;
 }
 
+namespace {
+
+std::string did_you_mean_value(const Option& option, const json& value) {
+    if (!value.is_string()) return "";
+    const std::string& text = value.get_ref<const std::string&>();
+    const char* const other = value_of_other_name(option.key, text);
+    const auto names = names_of(option.field);
+    const std::string near =
+        other != nullptr ? other : did_you_mean(text, {names.begin(), names.end()});
+    return near.empty() ? near : "; did you mean " + near + "?";
+}
+
+}  // namespace
+
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
     if (field.kind == FieldKind::operand) {
         if (!value.is_string() || value.get<std::string>().empty())
             return "not an array or a path; expected one of them";
+        if (std::string_view(option.key) == "mask" && value == "causal")
+            return "not a mask's file; expected attn causal, or --causal";
         request.operand_files[option.key] = value.get<std::string>();
         return {};
     }
     const bool is_unknown =
         field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
-    if (is_unknown) return "unknown; expected " + argument_of(option);
+    if (is_unknown)
+        return "unknown; expected " + argument_of(option) + did_you_mean_value(option, value);
     return field.set(request, value, option.limits);
 }
 

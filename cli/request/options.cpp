@@ -131,9 +131,9 @@ constexpr double largest_size = 0x1p31;
 constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
-constexpr Limits counts{0, largest_size, "integers from 0"};
+constexpr Limits counts{0, largest_size, "integers from 0, as in 1,2"};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
-constexpr Limits words{0, 0, "strings; expected one a token"};
+constexpr Limits words{0, 0, "strings; expected one per token"};
 
 using R = Request;
 using S = Settings;

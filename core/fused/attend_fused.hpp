@@ -30,14 +30,14 @@ struct FusedOutputs {
 /// with a fused multiply-add. mask_method must be neg_inf. Errors: std::bad_alloc.
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                  const FusedOutputs<T>& outputs, ThreadPool& workers);
+                  const FusedOutputs<T>& outputs, ThreadPool& threads);
 
 /// The weights of a question, or its scores, computed a few MiB at a time while they are read; of
-/// `heads` alone, in this order, unless it is null. Not
-/// for dropout head by head over several batch entries, whose draws have a different order.
+/// `heads` alone, in this order, unless it is null. Not for dropout head by head over several batch
+/// entries, whose draws have a different order.
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                            const std::vector<std::size_t>* heads, ThreadPool& workers);
+                            const std::vector<std::size_t>* heads, ThreadPool& threads);
 
 }  // namespace attn

@@ -87,6 +87,9 @@ void resolve_scores(Settings& s, const Plan& plan) {
                "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
                "below HIGH");
     s.rope_base = s.rope_base.value_or(default_rope_base);
+    if (!s.rope_dims && plan.d_k % 2 != 0)
+        refuse("rope", "a head has " + std::to_string(plan.d_k) +
+                           " dimensions; expected an even number, or --rope-dims N");
     s.rope_dims = s.rope_dims.value_or(plan.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(plan.d_k) +

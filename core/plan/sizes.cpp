@@ -160,11 +160,15 @@ bool has_heads_axis(const Settings& s) {
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     row_of(s.mode).projects ? read_layer_sizes(s, operands, plan)
                             : read_operator_sizes(s, operands, plan);
+    const std::string remainder = " (remainder " + number(plan.heads % plan.kv_heads) + "); ";
+    if (plan.heads % plan.kv_heads != 0 && !s.kv_heads && !row_of(s.mode).projects)
+        refuse("key", number(plan.heads) + " heads of queries are not a multiple of " +
+                          number(plan.kv_heads) + " heads of keys" + remainder +
+                          "expected operands (batch, heads, tokens, width)");
     if (plan.heads % plan.kv_heads != 0)
         refuse("kv_heads", number(plan.heads) + " heads are not a multiple of " +
-                               number(plan.kv_heads) + " (remainder " +
-                               number(plan.heads % plan.kv_heads) +
-                               "); expected a divisor of the heads");
+                               number(plan.kv_heads) + remainder +
+                               "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_mask_shape(s, operands.mask, plan);
     check_padding_shape(s, operands, plan);

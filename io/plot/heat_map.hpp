@@ -16,7 +16,7 @@ namespace attn::io {
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
     std::string title;                 ///< "batch 0, head 3"; empty if there is one panel
-    std::vector<double> values;        ///< NaN if there is no number
+    std::vector<double> values;        ///< NaN where a number is missing
     std::vector<std::uint8_t> masked;  ///< 1 where the query may not attend; empty: nowhere
     std::vector<double> row_peak;      ///< largest magnitude of each row, without masked cells
 };

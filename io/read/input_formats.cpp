@@ -61,6 +61,14 @@ std::string suffix_inside(const std::string& path) {
         "is " + std::string(row.what) + ", which is not read; expected " + std::string(row.way));
 }
 
+const UnreadFormat* unread_format_of(const std::string& path) {
+    const std::string suffix = suffix_inside(path);
+    for (const UnreadFormat& row : unread_formats)
+        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
+            return &row;
+    return nullptr;
+}
+
 const InputFormat* format_of_suffix(const std::string& suffix) {
     const auto has = [&](const InputFormat& row) {
         return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
@@ -236,11 +244,13 @@ RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool*
 
 const InputFormat* format_of_name(const std::string& path) {
     if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
-    const std::string suffix = suffix_inside(path);
-    for (const UnreadFormat& row : unread_formats)
-        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
-            refuse(row, ErrorKind::unsupported, path);
-    return format_of_suffix(suffix);
+    if (const UnreadFormat* row = unread_format_of(path))
+        refuse(*row, ErrorKind::unsupported, path);
+    return format_of_suffix(suffix_inside(path));
+}
+
+bool is_unread_name(const std::string& path) {
+    return !path.ends_with(index_suffix) && unread_format_of(path) != nullptr;
 }
 
 bool may_hold_names(const std::string& path) {

@@ -176,7 +176,8 @@ void JsonDocument::fail(std::size_t offset, const std::string& message) const {
 void JsonDocument::check_end(std::size_t at) const {
     at = skip_space(at);
     if (at != source_.text.size())
-        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text");
+        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text" +
+                     (source_.text[at] == '{' ? ", or attn batch for several requests" : ""));
 }
 
 std::size_t JsonDocument::skip_space(std::size_t at) const {

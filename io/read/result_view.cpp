@@ -130,7 +130,7 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
     const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
     const ResultHead head(file);
     const bool has_own = of_keys && (head.context_tokens || head.mode == "cross");
-    const auto labels =
+    auto labels =
         (has_own ? head.context_tokens : head.tokens).value_or(std::vector<std::string>{});
     const std::size_t rows = shape[shape.size() - 2];
     if (labels.size() == rows) return labels;

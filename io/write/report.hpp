@@ -71,37 +71,9 @@ struct NumberStyle {
     TableLimits limits = {};
 };
 
-/// JSON: the head's members, then one member per array, on one line unless pretty. Accepts streams.
-void write_json(Output& out, const Report& report, const NumberStyle& style);
-
-/// The same after a head that is already written: the arrays, and the end of the object.
+/// JSON after a head that is already written: the arrays, and the end of the object.
 void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
                        ThreadPool* workers, bool is_first = false);
-
-/// Each array in the form of PyTorch's `print(tensor)`: the same choice of fixed, integer or
-/// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
-void write_torch(Output& out, const Report& report, const NumberStyle& style);
-
-/// Aligned columns with token labels, for people.
-void write_table(Output& out, const Report& report, const NumberStyle& style);
-
-/// The report's first array, in the form that read_csv reads back: rows of the last axis. Labelled
-/// rows of a matrix begin with their labels, below a header if the columns are labelled too, not
-/// with numbers. If the rank is not 2, or unlabelled rows begin with 0, 1, 2, ..., a comment with
-/// the shape comes first. Non-finite numbers are nan, inf and -inf. Accepts streams.
-void write_csv(Output& out, const Report& report, const NumberStyle& style);
-
-/// The same with tabs.
-void write_tsv(Output& out, const Report& report, const NumberStyle& style);
-
-/// The report's first array, without metadata. Accepts streams.
-void write_npy(Output& out, const Report& report, const NumberStyle& style);
-
-/// Every array, and the head as JSON metadata (array_file.hpp). Accept streams.
-void write_npz(Output& out, const Report& report, const NumberStyle& style);
-void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
-
-using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 
 /// A tensor's text as PyTorch prints it, "tensor([...])".
 std::string torch_text(const AnyArray& array, int decimals);

@@ -7,7 +7,7 @@
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/text/wrap.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {

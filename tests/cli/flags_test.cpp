@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/args/help.hpp"
+#include "cli/args/other_names.hpp"
 #include "cli/args/parse.hpp"
 #include "cli/args/unknown.hpp"
 #include "cli/commands.hpp"
@@ -140,7 +141,9 @@ TEST_CASE("unknown flags: for those of another command, the error names it") {
                 CHECK(message.starts_with("no flag of attn " + std::string(command->name) + "; "));
                 // A row of its own, the modes that have it, or the commands where no mode has.
                 const bool is_own = option->modes == 0 && find_option(option->key) == nullptr;
-                if (name != "causal" && (other->mode != nullptr || is_own))
+                if (const char* words = explanation_of(as_listed(name), command->name))
+                    CHECK(message.ends_with(words));
+                else if (name != "causal" && (other->mode != nullptr || is_own))
                     CHECK(message.find(other->name) != std::string::npos);
             }
     }

@@ -244,6 +244,6 @@ TEST_CASE("help: a word shows its first entry and lists the others") {
     CHECK(help("causal").ends_with("\nAlso: flag --causal\n"));
     CHECK(help("inputs").starts_with("key \"inputs\"\n"));
     CHECK(help("inputs").ends_with("\nAlso: array inputs\n"));
-    CHECK(help("logsumexp").starts_with("array logsumexp\n    log of the sum"));
+    CHECK(help("logsumexp").starts_with("array logsumexp\n    of each query, the natural log"));
     CHECK(help("xlm-roberta").find("--family bert") != std::string::npos);
 }

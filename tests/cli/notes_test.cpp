@@ -135,10 +135,17 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
                                                      {"self", "m.json", "--mask", "x" + suffix},
                                                      {"plot", "x" + suffix},
                                                      {"compare", "m.json", "x" + suffix}}) {
+            const bool is_picture = words[0] == "plot" && suffix == ".png";
+            const Outcome missing = run_attn(words);
+            CHECK(missing.code == (is_picture ? 2 : 4));
+            test::write_text("x" + suffix, "contents");
             const Outcome refused = run_attn(words);
+            std::filesystem::remove("x" + suffix);
             CAPTURE(refused.err);
             CHECK(refused.code == 2);
-            CHECK(refused.err.find("which is not read; expected ") != std::string::npos);
+            CHECK(refused.err.find(is_picture
+                                       ? "is the name of a picture; expected "
+                                       : "which is not read; expected ") != std::string::npos);
         }
     for (const auto& [start, name] : std::vector<std::pair<std::string, std::string>>{
              {"\x89PNG\r\n\x1a\n", "a picture"},
