@@ -31,7 +31,8 @@ SUFFIXES = """json ndjson jsonl csv tsv npy npz safetensors JSON Csv csv.1 txt s
     parquet pt""".split()
 KERNELS = "auto reference generic avx2 avx512 neon".split()
 FAMILIES = "gpt2 llama bert neox mha notebook".split()
-ARRAYS = """token_ids inputs normed_inputs W_query W_key W_value W_out b_query b_key b_value b_out queries keys values
+ARRAYS = """token_ids inputs normed_inputs W_query W_key W_value W_out b_query b_key b_value b_out
+    unrotated_queries unrotated_keys queries keys values
     scores scaled_scores capped_scores mask biased_scores masked_scores masked_weights weights_before_dropout
     dropout_mask attention_weights logsumexp present_key present_value head_outputs context_vectors""".split()
 
