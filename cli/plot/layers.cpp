@@ -166,8 +166,12 @@ public:
                 add(io::ResultView(std::move(file), io::ResultView::Scope::whole),
                     std::max(paths.size(), files.size()));
         }
-        if (stack_) drawing_.report.layer_labels = names_.chosen();
-        drawing_.is_masked = is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
+        if (stack_) {
+            drawing_.report.layer_labels = names_.chosen();
+            name_selected();
+        }
+        drawing_.report.is_masked =
+            is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
         return std::move(drawing_);
     }
 

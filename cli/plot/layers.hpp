@@ -13,9 +13,9 @@ namespace attn::cli {
 /// What `attn plot` draws.
 struct Drawing {
     io::Report report;  ///< of several results: their arrays, stacked along a new axis "layer"
-    io::IsMasked is_masked;
-    std::string place;               ///< of the first result
-    std::string named;               ///< the array that its path names, or empty
+    std::string place;  ///< of the first result
+    std::string named;  ///< the array that its path names, or empty
+    bool is_selected = false;        ///< `named` is stacked from one array of each result
     std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels
     bool is_plain = false;           ///< one array without a layout that describes it
 };

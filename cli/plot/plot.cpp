@@ -154,13 +154,9 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         arrays = left;
     }
     report.heading = request.title;
-    if (!to_file)
-        return io::show(
-            terminal_text(report, arrays, drawing.is_masked, request.scale, STDOUT_FILENO));
+    if (!to_file) return io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
     io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) {
-        write_plot(to, report, arrays, drawing.is_masked, request.scale, *format);
-    });
+    out.fill([&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
     out.commit();
 }
 

@@ -126,6 +126,8 @@ struct Request {
     bool no_files = false;  ///< the document must not name files
 
     bool wants_pictures() const { return heatmap || !plot.empty(); }
+    /// Whether an output shows which cells are masked.
+    bool marks_masked() const { return wants_pictures() || format->marks_masked; }
 
     bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.

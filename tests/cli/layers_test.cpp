@@ -111,7 +111,7 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
     }
     write_text("five.json", five.dump());
     const Outcome all = run_attn({"plot", "five.json"});
-    CHECK(contains(all.out, "layer 1, batch 0, head 2"));
+    CHECK(contains(all.out, "layer 1, head 2"));
     CHECK(contains(all.err, "layer 2, batch 1, heads 3, row 2, column 2"));
     json four = json::array();
     for (const json& layer : five) four.push_back(layer[0]);
