@@ -215,3 +215,4 @@ Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming
 }
 
 }  // namespace attn::cli
+    std::string selected_;  // in the first result, if only that array is drawn; else empty

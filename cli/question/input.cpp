@@ -151,7 +151,7 @@ void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;
-    for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+    for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
             throw Error(ErrorKind::usage, location_of(request, key),

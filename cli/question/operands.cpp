@@ -74,7 +74,9 @@ private:
 
     void read_inputs() {
         const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
-        if (request_.example || request_.text) {
+        if (!request_.settings.drawn_shape().empty()) {
+            operands_.inputs = draw_inputs(request_);
+        } else if (request_.example || request_.text) {
             TextInput text = read_text(request_);
             operands_.inputs = std::move(text.inputs);
             operands_.token_ids = std::move(text.token_ids);

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
+#include "core/plan/drawn_input.hpp"
 #include "io/read/examples.hpp"
 
 namespace attn::cli {
@@ -77,3 +78,16 @@ TextInput read_text(const Request& request) {
 }
 
 }  // namespace attn::cli
+RealArray draw_inputs(const Request& request) {
+    const Settings& settings = request.settings;
+    const char* key = settings.randn.empty() ? "rand" : "randn";
+    double bytes = static_cast<double>(row_of(settings.dtype).size);
+    for (std::uint64_t size : settings.drawn_shape()) bytes *= static_cast<double>(size);
+    if (settings.drawn_shape().size() < 2 || bytes == 0)
+        throw Error(ErrorKind::usage, location_of(request, key),
+                    "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
+                    "or 2,6,3 for (batch, tokens, d_in)");
+    require_memory(bytes, key, "the random input");
+    return draw_input(settings);
+}
+

@@ -25,4 +25,8 @@ Request with_text(Request request);
 /// location.
 TextInput read_text(const Request& request);
 
+/// The matrix or batch of --rand or --randn. Errors: kind usage for a shape of another rank; kind
+/// input if it needs too much memory.
+RealArray draw_inputs(const Request& request);
+
 }  // namespace attn::cli

@@ -139,8 +139,8 @@ struct Request {
 
     /// Whether it specifies the source of the input; otherwise the source is standard input.
     bool names_input() const {
-        return !input.empty() || example || text || !token_ids.empty() || has_file("query") ||
-               has_file("key") || has_file("value");
+        return !input.empty() || example || text || !settings.drawn_shape().empty() ||
+               !token_ids.empty() || has_file("query") || has_file("key") || has_file("value");
     }
 };
 
