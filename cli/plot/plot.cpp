@@ -135,7 +135,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
             throw Error(ErrorKind::input, drawing.place,
                         "holds no array of rank 2 to 4; expected one that can be drawn");
         std::vector<std::string> names = request.arrays;
-        if (names.empty() && !drawing.named.empty()) names = {drawing.named};
+        if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
+            names = {drawing.named};
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
