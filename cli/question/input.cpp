@@ -158,6 +158,12 @@ void check_sources(const RequestWithInput& asked) {
                         "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
+    if (!mode.projects && request.has("example"))
+        for (const char* key : {"query", "key", "value"})
+            if (request.has(key))
+                throw Error(
+                    ErrorKind::usage, location_of(request, key),
+                    "conflicts with " + location_of(request, "example") + "; expected one of them");
     if (!mode.projects && request.has("inputs"))
         throw Error(ErrorKind::usage, location_of(request, "inputs"),
                     about_operator_input(*asked.input));

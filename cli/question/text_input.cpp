@@ -49,6 +49,13 @@ Request with_text(Request request) {
             throw Error(ErrorKind::usage, location_of(request, "example"),
                         "unknown; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
+        const bool is_operator = !row_of(request.settings.mode).projects;
+        if (is_operator != (example.query.values.dimension() != 0))
+            throw Error(ErrorKind::usage, location_of(request, "example"),
+                        is_operator ? "tokens, and sdpa takes query, key and value; expected "
+                                      "--example softmax"
+                                    : "query, key and value, for attn sdpa; expected another of " +
+                                          std::string(io::example_names));
         if (!example.text.empty()) request.text = example.text;
     }
     if (!request.text) return request;
@@ -77,7 +84,6 @@ TextInput read_text(const Request& request) {
     return {std::move(inputs), std::move(words.ids), std::move(words.tokens)};
 }
 
-}  // namespace attn::cli
 RealArray draw_inputs(const Request& request) {
     const Settings& settings = request.settings;
     const char* key = settings.randn.empty() ? "rand" : "randn";
@@ -91,3 +97,4 @@ RealArray draw_inputs(const Request& request) {
     return draw_input(settings);
 }
 
+}  // namespace attn::cli

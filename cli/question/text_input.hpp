@@ -1,4 +1,4 @@
-// Inputs without a file: the embedded words of a text, and the built-in examples.
+// Inputs without a file: random numbers, the embedded words of a text, and the built-in examples.
 #pragma once
 
 #include <cstdint>

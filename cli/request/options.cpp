@@ -231,7 +231,7 @@ constexpr Option table[] = {
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
      "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 0, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
-     "throw N 32-bit draws away before the first weight (default 0)", everywhere | of_draws},
+     "throw N 32-bit draws away before the first one that is used (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",
