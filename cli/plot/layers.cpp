@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
@@ -125,6 +126,7 @@ public:
         for (NamedArray& array : all_.arrays) {
             const std::string& name = array.name == selected_ ? selected : array.name;
             const NamedArray* const other = array_named(name, layer.arrays);
+            if (other == nullptr && array.name == selected_) fail_without(name, layer, place);
             if (other == nullptr)
                 fail(place, "no " + name, "one", "the same arrays, as by the same --emit");
             std::visit([&](auto& values) { put(name, values, other->values, place); },
@@ -180,6 +182,22 @@ private:
              std::string("label ") + quoted(other, b) + " for " + what + " " +
                  std::to_string(at - a.begin()),
              quoted(at, a), "layers of the same words");
+    }
+
+    [[noreturn]] static void fail_without(const std::string& name, const io::Report& layer,
+                                          const std::string& place) {
+        constexpr std::size_t longest_list = 400;
+        std::vector<std::string> names;
+        std::string list;
+        for (const NamedArray& array : layer.arrays) {
+            names.push_back(array.name);
+            list += (list.empty() ? "" : ", ") + array.name;
+        }
+        const std::string near = did_you_mean(name, names);
+        throw Error(ErrorKind::input, place,
+                    "has no array \"" + io::shortened(name) + "\"; " +
+                        (near.empty() ? "expected one of " + io::shortened(list, longest_list)
+                                      : "the nearest is " + near));
     }
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,
