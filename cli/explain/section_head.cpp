@@ -19,7 +19,7 @@ bool is_yes_or_no(const std::string& name) {
 /// Whether the row of this name comes after the mask.
 bool is_after_mask(const std::string& name, MaskMethod method) {
     constexpr std::string_view weights[] = {"masked_weights", "weights_before_dropout",
-                                            "dropout_mask", "attention_weights"};
+                                            "attention_weights"};
     constexpr std::string_view before_softmax[] = {"biased_scores", "scores_left", "exp_scores"};
     const auto has = [&](const auto& names) {
         return std::find(std::begin(names), std::end(names), name) != std::end(names);
