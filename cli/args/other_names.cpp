@@ -40,6 +40,8 @@ constexpr OtherNames other_names[] = {
     {"layer", " layer_idx layer_index layer_id block "},
     {"init", " initializer initialization initialiser "},
     {"token_ids", " input_ids ids tokens_ids "},
+    {"rand", " random uniform random_input "},
+    {"randn", " normal gaussian random_normal "},
     {"text", " prompt sentence words string "},
     {"embed_dim", " emb_dim embedding_dim n_embd embed_size "},
     {"context_length", " block_size max_len max_length max_seq_len n_ctx "},

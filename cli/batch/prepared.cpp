@@ -50,7 +50,8 @@ bool Prepared::may_be(const io::InputFile& line, const Request& request, const P
         line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
     const OperandShapes& shapes = plan.operands;
     return is_small && request.operand_files.empty() && !request.example && !request.text &&
-           !request.is_next_layer && !shapes.weights && !shapes.norm && !shapes.has_token_ids;
+           request.settings.drawn_shape().empty() && !request.is_next_layer && !shapes.weights &&
+           !shapes.norm && !shapes.has_token_ids;
 }
 
 Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {

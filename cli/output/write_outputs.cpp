@@ -42,7 +42,7 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
     return report;
 }
 
-/// Whether a cell of a picture is masked; null if there are no pictures.
+/// Whether a cell is masked; null if no output marks masked cells.
 io::IsMasked masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     if (!mask) return nullptr;
     return [&mask = *mask, &chosen = plan.shown.heads,
@@ -65,10 +65,10 @@ void write_files(Answer& answer, ThreadPool& workers) {
         weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
     }
     result.weights.reset();
-    const io::Report report = make_report(request, plan, std::move(result), workers);
+    io::Report report = make_report(request, plan, std::move(result), workers);
+    report.is_masked = masked_cells(answer.mask, plan);
     std::optional<Pictures> pictures;
-    if (request.wants_pictures())
-        pictures.emplace(request, report, masked_cells(answer.mask, plan));
+    if (request.wants_pictures()) pictures.emplace(request, report);
     // No file appears before all are complete. Output that cannot be undone comes last.
     io::OutputFile out(request.output);
     const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };

@@ -157,7 +157,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
             throw Error(ErrorKind::input, drawing.place,
                         "holds no array of rank 2 to 4; expected one that can be drawn");
         std::vector<std::string> names = request.arrays;
-        if (names.empty() && !drawing.named.empty()) names = {drawing.named};
+        if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
+            names = {drawing.named};
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
@@ -176,13 +177,9 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         arrays = left;
     }
     report.heading = request.title;
-    if (!to_file)
-        return io::show(
-            terminal_text(report, arrays, drawing.is_masked, request.scale, STDOUT_FILENO));
+    if (!to_file) return io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
     io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) {
-        write_plot(to, report, arrays, drawing.is_masked, request.scale, *format);
-    });
+    out.fill([&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
     out.commit();
 }
 

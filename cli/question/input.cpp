@@ -167,13 +167,19 @@ void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;
-    for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+    for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
             throw Error(ErrorKind::usage, location_of(request, key),
                         "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
+    if (!mode.projects && request.has("example"))
+        for (const char* key : {"query", "key", "value"})
+            if (request.has(key))
+                throw Error(
+                    ErrorKind::usage, location_of(request, key),
+                    "conflicts with " + location_of(request, "example") + "; expected one of them");
     if (!mode.projects && request.has("inputs"))
         throw Error(ErrorKind::usage, location_of(request, "inputs"),
                     about_operator_input(*asked.input));

@@ -141,7 +141,7 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
     Question& question = planned.question;
     Plan& plan = planned.plan;
     std::optional<Mask> mask;
-    if (question.request.wants_pictures()) mask = mask_of(plan, question.operands);
+    if (question.request.marks_masked()) mask = mask_of(plan, question.operands);
     Result result = at_locations(question.request, [&] {
         return compute(plan, std::move(question.operands), runtime.pool);
     });

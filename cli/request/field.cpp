@@ -115,7 +115,8 @@ std::string take_list(std::vector<T>& field, const json& value, const Limits& li
                                       [&](const std::string& part) { return add(number_in(part)); })
                       : value.is_array() ? std::all_of(value.begin(), value.end(), add)
                                          : add(value);
-    if (!good || list.empty()) return std::string("not such a list; expected ") + limits.expected;
+    if (!good || list.size() < limits.shortest)
+        return std::string("not such a list; expected ") + limits.expected;
     field = std::move(list);
     return {};
 }

@@ -132,6 +132,10 @@ constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
 constexpr Limits counts{0, largest_size, "integers from 0, as in 1,2"};
+constexpr Limits drawn{1, largest_size,
+                       "2 or 3 sizes separated by commas, as 6,3 for (tokens, d_in) or 2,6,3 for "
+                       "(batch, tokens, d_in)",
+                       3, 2};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits words{0, 0, "strings; expected one per token"};
 
@@ -184,8 +188,13 @@ constexpr Option table[] = {
      "labels of the tokens, of the queries in cross and sdpa (default: of the input's file)", source},
     {"context_tokens", input, cross | sdpa, field_of<&R::context_tokens>, words, "LIST",
      "labels of the keys (default: of the file of --context or --key)", source},
-    {"example", input, layers, field_of<&R::example>, {}, io::example_names.data(),
-     "use a built-in input instead of INPUT", source},
+    {"example", input, all_modes, field_of<&R::example>, {}, io::example_names.data(),
+     "use a built-in input instead of INPUT; softmax: of sdpa", source},
+    {"rand", input, layers, setting<&S::rand>, drawn, "[B,]N,D",
+     "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
+     "--seed, before the parameters"},
+    {"randn", input, layers, setting<&S::randn>, drawn, "[B,]N,D",
+     "the same as torch.randn does"},
     {"text", input, layers, field_of<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
@@ -222,7 +231,7 @@ constexpr Option table[] = {
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
      "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 0, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
-     "throw N 32-bit draws away before the first weight (default 0)", everywhere | of_draws},
+     "throw N 32-bit draws away before the first one that is used (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",

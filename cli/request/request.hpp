@@ -129,6 +129,8 @@ struct Request {
     bool no_files = false;  ///< the document must not name files
 
     bool wants_pictures() const { return heatmap || !plot.empty(); }
+    /// Whether an output shows which cells are masked.
+    bool marks_masked() const { return wants_pictures() || format->marks_masked; }
 
     bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.
@@ -140,8 +142,8 @@ struct Request {
 
     /// Whether it specifies the source of the input; otherwise the source is standard input.
     bool names_input() const {
-        return !input.empty() || example || text || !token_ids.empty() || has_file("query") ||
-               has_file("key") || has_file("value");
+        return !input.empty() || example || text || !settings.drawn_shape().empty() ||
+               !token_ids.empty() || has_file("query") || has_file("key") || has_file("value");
     }
 };
 

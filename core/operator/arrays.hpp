@@ -96,6 +96,9 @@ inline constexpr ArrayRow rows[] = {
     {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any},
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
+    // Before the rotary embedding; without one they equal `queries` and `keys`.
+    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, any},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"queries", {batch, heads, q_len, d_k}, nothing, any},
     {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},
@@ -115,9 +118,6 @@ inline constexpr ArrayRow rows[] = {
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
-    // Before the rotary embedding.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, nothing, trace},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, nothing, trace},
     // After alibi, and after each of at most two additive masks.
     {"alibi_scores", per_key, nothing, trace},
     {"bias_0_scores", per_key, nothing, trace},

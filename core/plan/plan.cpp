@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/plan/backend.hpp"
+#include "core/plan/drawn_input.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
 #include "core/plan/widths.hpp"
@@ -175,6 +176,7 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
                        s.init,
                        s.seed,
                        s.rng_skip,
+                       draws_of_input(s),
                        s.qkv_bias,
                        *s.out_proj,
                        *s.out_bias};

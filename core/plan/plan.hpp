@@ -30,7 +30,8 @@ struct Parameters {
     Source source = Source::none;
     Init init = Init::none;
     Seed seed;
-    std::uint64_t skip = 0;  ///< 32-bit draws skipped before the first weight
+    /// 32-bit draws before the first weight: those skipped, and then those of the input.
+    std::uint64_t skip = 0, input_draws = 0;
     bool qkv_bias = false, out_proj = false, out_bias = false;
 };
 

@@ -54,7 +54,11 @@ struct Settings : ScoreSettings, MaskSettings {
 
     Init init = Init::linear;
     Seed seed;
-    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first weight
+    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first draw that is used
+    /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn; at
+    /// most one is given.
+    std::vector<std::uint64_t> rand, randn;
+    const std::vector<std::uint64_t>& drawn_shape() const { return randn.empty() ? rand : randn; }
     bool qkv_bias = false;
     std::optional<bool> out_proj, out_bias;
     Style style = Style::split;

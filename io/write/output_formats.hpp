@@ -49,6 +49,7 @@ struct OutputFormat {
     bool breaks_lines = false;                   ///< may be written with one line per row
     bool has_head = false;                       ///< it holds a result's head
     bool holds_weights = false;                  ///< arrays that a model can be read from
+    bool marks_masked = false;                   ///< masked cells have a mark instead of a number
 };
 
 inline constexpr std::array<OutputFormat, 10> output_formats{{
@@ -101,7 +102,11 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
      .has_head = true,
      .holds_weights = true},
     {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
-    {.name = "table", .suffixes = {".table"}, .write = write_table, .decimals = true},
+    {.name = "table",
+     .suffixes = {".table"},
+     .write = write_table,
+     .decimals = true,
+     .marks_masked = true},
     {.name = "none", .streams = true},
 }};
 

@@ -30,6 +30,21 @@ bool has_chosen_heads(const Report& report, const NamedArray& array) {
            report.heads.size();
 }
 
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+MaskedCells::MaskedCells(const NamedArray& array, const IsMasked& is_masked,
+                         std::size_t first_query)
+    : is_masked_(is_masked && counts_queries_and_keys(array) && array.name != "mask" ? &is_masked
+                                                                                     : nullptr),
+      first_query_(first_query) {
+    const std::size_t rank = array.axes.size();
+    has_heads_ = rank > 2 && array.axes[rank - 3] == "heads";
+    if (has_heads_) heads_ = shape_of(array)[rank - 3];
+}
+
 std::string head_text(const Report& report) {
     std::string text = "{";
     for (const auto& [name, value] : report.head)

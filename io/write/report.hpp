@@ -3,7 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +21,22 @@
 
 namespace attn::io {
 
+/// The elements of (batch, heads, q_len, kv_len) that the mask excludes; null: none known. With
+/// layers, batch entries are counted through all of them. With `every_head`, an element is masked
+/// if it is masked in every head.
+inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
+using IsMasked =
+    std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
+
+/// Whether `is_masked` is true for the head, or for each of this many heads.
+template <class OfHead>
+bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
+    if (head != every_head) return is_masked(head);
+    for (std::size_t h = 0; h < heads; ++h)
+        if (!is_masked(h)) return false;
+    return true;
+}
+
 enum class Nonfinite { string, null, literal };
 inline constexpr Names<Nonfinite, 3> nonfinite_names{
     {{Nonfinite::string, "string"}, {Nonfinite::null, "null"}, {Nonfinite::literal, "literal"}}};
@@ -31,6 +50,7 @@ struct Report {
     std::vector<std::string> query_labels, key_labels;
     std::size_t first_query = 0;            ///< the query of row 0
     std::vector<std::size_t> heads;         ///< of arrays of chosen heads; empty: all, from 0
+    IsMasked is_masked = {};                ///< which cells tables and pictures show as masked
     std::vector<std::string> layer_labels;  ///< "layer 3": one per entry of the axis, or empty
     std::string heading;  ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
@@ -47,6 +67,32 @@ std::span<const std::string> labels_of(const Report& report, std::string_view ax
 /// Whether the report's heads are those of the array's axis of heads, which others have whole: a
 /// cache, and context vectors of each head.
 bool has_chosen_heads(const Report& report, const NamedArray& array);
+
+/// What tables show for a masked cell, which 0.0000 would not tell from a weight near zero.
+inline constexpr std::string_view masked_cell = ".";
+
+/// Whether the last axes are q_len and kv_len.
+bool counts_queries_and_keys(const NamedArray& array);
+
+/// The masked cells of one array: those of every array over queries and keys but the mask itself,
+/// whose zeros are its content. `is_masked` must outlive it.
+class MaskedCells {
+public:
+    MaskedCells(const NamedArray& array, const IsMasked& is_masked, std::size_t first_query);
+
+    /// A cell of the matrix-th matrix in row-major order. Without a heads axis, its numbers are
+    /// those of one head, or means over the heads.
+    bool operator()(std::size_t matrix, std::size_t row, std::size_t column) const {
+        return is_masked_ != nullptr &&
+               (*is_masked_)(matrix / heads_, has_heads_ ? matrix % heads_ : every_head,
+                             first_query_ + row, column);
+    }
+
+private:
+    const IsMasked* is_masked_;  // null: no cell is masked
+    std::size_t first_query_, heads_ = 1;
+    bool has_heads_;
+};
 
 /// The head as a JSON object.
 std::string head_text(const Report& report);

@@ -61,10 +61,10 @@ json number_schema(const cli::Limits& limits, bool whole) {
 
 /// A list; a string is a list in a flag's form; one number is a list of one.
 json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough) {
-    json list{{"type", "array"}, {"minItems", 1}, {"items", item}};
+    json list{{"type", "array"}, {"minItems", limits.shortest}, {"items", item}};
     if (limits.longest < 1000) list["maxItems"] = limits.longest;
     json any{list, {{"type", "string"}, {"minLength", 1}}};
-    if (one_is_enough) any.push_back(item);
+    if (one_is_enough && limits.shortest == 1) any.push_back(item);
     return {{"anyOf", any}};
 }
 
