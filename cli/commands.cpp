@@ -42,7 +42,7 @@ constexpr HelpOverride common_flags[] = {
     {"emit", "arrays to write, as scores,context_vectors, or all"},
     {"format", "json, table, torch, csv, npy, npz, ..."},
     {"output", "write there; the suffix says the format"},
-    {"token", "one query row only, from 0"},
+    {"token", "one query row only, from 0 or by its label"},
     {"dropout", "probability of dropping a weight (default 0)"},
     {"heatmap", "draw the weights on the terminal"},
 };

@@ -81,6 +81,7 @@ expect 'attn plot --array biased' biased_scores
 
 # Flags, by the first column of help; of a choice its names.
 for command in $commands; do
+    [ "$command" != help ] || continue # attn help --help explains the flag
     attn "$command" --help | sed -n 's/^  \(-.*\)/\1/p' | sed 's/   *.*//' >flags
     long=$(grep -o -- '--[a-z-]*' flags)
     case " $modes " in

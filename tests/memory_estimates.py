@@ -26,7 +26,7 @@ MOST_LOW, MOST_HIGH = 1.5, 2.0
 SIZES = [1, 1, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 65, 127, 129]
 PER_KEY = ["scores", "attention_weights"]
 BY_REFERENCE = ["scaled_scores", "masked_scores", "biased_scores", "mask", "capped_scores", "weights_before_dropout"]
-BY_ANY = ["inputs", "W_query", "W_key", "W_value", "W_out", "queries", "keys", "values", "logsumexp", "present_key",
+BY_ANY = ["inputs", "W_query", "W_key", "W_value", "W_out", "unrotated_queries", "queries", "keys", "values", "logsumexp", "present_key",
           "present_value", "head_outputs", "context_vectors", "b_query", "b_out", "token_ids", *PER_KEY]
 GROWING = {"self": "n din dk dv", "causal": "n din dk dv", "multihead": "n din dk dv heads dout batch",
            "cross": "n m din dctx dk dv", "sdpa": "n m dk dv heads batch"}

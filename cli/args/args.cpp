@@ -18,6 +18,8 @@ const Option& own_option(const Args& args, std::string_view key) {
 
 }  // namespace
 
+constinit const Option config_id{.key = "id"};
+
 bool takes(const CommandRow& command, const Option& option) {
     return (option.use & command.takes) != 0 &&
            (command.mode == nullptr || (option.modes & in(command.mode->mode)) != 0);

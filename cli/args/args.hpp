@@ -41,6 +41,7 @@ struct CommandRow {
     unsigned takes = 0;  ///< takes options of the table with these uses, and of the mode
     std::span<const HelpOverride> shown_flags = {};  ///< of those, in its help; a mode shows all
     std::span<const Option> own = {};
+    bool explains_flags = false;  ///< its words may be flags of all commands
 
     /// The values of its first word if it is not a file: for completion.
     std::vector<std::string_view> (*names)(const Program&) = nullptr;
@@ -63,6 +64,9 @@ struct Program {
 /// The origin of a flag. Later ones override earlier ones; the request overrides all except the
 /// command line.
 enum class Origin { environment, config, command_line };
+
+/// The id in a config. It is not a flag: only a file of flags has it.
+extern const Option config_id;
 
 struct FlagValue {
     const Option* option;

@@ -14,11 +14,21 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
 
 using nlohmann::json;
+
+/// Whether a string is not itself as a part between commas. Then the list is written as JSON, which
+/// begins with a string.
+bool needs_quotes(const json& item) {
+    if (!item.is_string()) return false;
+    const std::string& text = item.get_ref<const std::string&>();
+    return text.empty() || text.find(',') != std::string::npos || text.starts_with("[\"") ||
+           text.front() == ' ' || text.back() == ' ';
+}
 
 /// The command line's form; empty for values without one.
 std::optional<std::string> spelled_value(const json& value) {
@@ -31,6 +41,7 @@ std::optional<std::string> spelled_value(const json& value) {
         return std::to_string(value.get<std::int64_t>());
     if (value.is_boolean() || value.is_number()) return value.dump();
     if (!value.is_array()) return {};
+    if (std::any_of(value.begin(), value.end(), needs_quotes)) return value.dump();
     std::string list;
     for (const json& item : value) {
         if (item.is_array()) return {};
@@ -63,22 +74,59 @@ std::vector<std::string> keys_of(const Program& program, const CommandRow& comma
 
 class FlagFile {
 public:
-    FlagFile(const std::string& path, Origin origin, const Program& program,
-             const CommandRow& command)
-        : path_(path), origin_(origin), program_(program), command_(command) {}
+    FlagFile(const std::string& path, Origin origin, const Args& args)
+        : path_(path), origin_(origin), args_(args), program_(*args.program),
+          command_(*args.command) {}
 
     std::vector<FlagValue> read() {
         const io::Source source = read_text();
         const std::size_t start = source.text.find_first_not_of(" \t\r\n");
         if (start == std::string_view::npos || source.text[start] != '{')
             fail_without_flags(source.place(std::min(start, source.text.size())));
-        const io::JsonDocument document(source);
-        for (const io::JsonMember& member : document.members())
-            take(member.key, document.read_value(member), source.place(member.key_offset));
+        const io::JsonDocument whole(source);
+        const io::JsonMember* const config = whole.find("config");
+        const bool is_result =
+            whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
+        read_members(source, is_result ? io::JsonDocument(source, *config) : whole);
         return std::move(given_);
     }
 
 private:
+    void read_members(const io::Source& source, const io::JsonDocument& document) {
+        const bool has_modes = command_.takes == in_explain;
+        is_mode_config_ = origin_ == Origin::config && (command_.mode != nullptr || has_modes) &&
+                          document.find("mode") != nullptr;
+        for (const io::JsonMember& member : document.members()) {
+            const std::string place = source.place(member.key_offset);
+            if (is_mode_config_ && member.key == "inputs")
+                throw Error(
+                    ErrorKind::usage, place + ": inputs",
+                    "what is computed on, and --config takes settings; expected the request "
+                    "as INPUT, or without it, as jq 'del(.inputs)' writes it");
+            take(member.key, document.read_value(member), place);
+        }
+    }
+
+    /// Takes the mode and the id of a config.
+    bool take_name(const std::string& key, const json& value, const std::string& place) {
+        if (!is_mode_config_ || (key != "mode" && key != "id")) return false;
+        if (key == "id") {
+            if (!value.is_string() && !value.is_number_integer())
+                throw Error(ErrorKind::usage, place + ": id",
+                            "no id; expected a string or a 64-bit integer");
+            given_.push_back({&config_id, io::json_text(value), origin_, place + ": id"});
+            return true;
+        }
+        const std::string mode = command_.mode != nullptr ? std::string(command_.name)
+                                 : args_.words.empty()    ? ""
+                                                          : args_.words[0];
+        if (value == mode || mode_named(mode) == nullptr) return true;
+        const std::string own = value.is_string() ? value.get<std::string>() : value.dump();
+        throw Error(
+            ErrorKind::usage, place + ": mode " + io::shortened(own),
+            "the config of another mode; expected \"" + mode + "\", the mode of the command");
+    }
+
     [[noreturn]] static void fail_without_flags(const std::string& place) {
         throw Error(ErrorKind::input, place,
                     "no object; expected flags as JSON, as {\"d_out\": 2, \"seed\": 123}");
@@ -94,7 +142,8 @@ private:
     }
 
     void take(const std::string& key, const json& value, const std::string& place) {
-        const Option* const option = find(key, place);
+        if (take_name(key, value, place)) return;
+        const Option* const option = find(key, place, value == false);
         if (option == nullptr || value.is_null()) return;
         const auto refuse = [&](const std::string& what) {
             throw Error(ErrorKind::usage, place + ": " + key + " " + io::shortened(value.dump()),
@@ -107,19 +156,29 @@ private:
         if (value.is_array() && !is_list(*option)) refuse("a list; expected one value");
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
         if (value.is_number() && is_text(*option)) refuse("a number; expected a string");
-        std::optional<std::string> text = spelled_value(value);
+        std::optional<std::string> text = option->field.kind == FieldKind::shapes
+                                              ? std::optional(value.dump())
+                                              : spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         if (option->field.kind == FieldKind::operand) text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
     }
 
     /// Null for a key that is for other commands.
-    const Option* find(const std::string& key, const std::string& place) const {
+    const Option* find(const std::string& key, const std::string& place, bool is_off) const {
         const bool is_for_all = origin_ == Origin::environment;
+        const bool is_explained = is_mode_config_ && command_.mode == nullptr;
         const auto is_named = [&](const Option& option) { return option.key == key; };
         const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
         const auto shared =
             std::find_if(program_.options.begin(), program_.options.end(), is_named);
+        const bool is_setting =
+            is_mode_config_ && command_.mode != nullptr && shared != program_.options.end() &&
+            (shared->use & in_config) != 0 && (shared->modes & in(command_.mode->mode)) != 0;
+        if (is_setting) return &*shared;
+        // Its own --format and --head are not those of the mode.
+        if (is_explained && shared != program_.options.end())
+            return takes(command_, *shared) ? &*shared : nullptr;
         const bool is_shared = shared != program_.options.end() && (shared->use & as_flag) != 0;
         // The shared option takes precedence over a command's flag of the same name.
         if (own != command_.own.end() && !(is_for_all && is_shared)) return &*own;
@@ -129,7 +188,9 @@ private:
         if (is_shared && takes(command_, *shared) && !is_for_modes) return &*shared;
         const bool is_mode = command_.mode != nullptr && key == "mode";
         if (is_shared || is_elsewhere(key) || is_mode) {
-            if (is_for_all) return nullptr;
+            // A switch that is off asks for nothing that the command lacks.
+            const bool is_default = is_shared && is_boolean(*shared) && is_off;
+            if (is_for_all || is_default) return nullptr;
             std::string flag = "--" + key;
             std::replace(flag.begin(), flag.end(), '_', '-');
             throw Error(ErrorKind::usage, place + ": " + key,
@@ -163,15 +224,16 @@ private:
 
     const std::string& path_;
     Origin origin_;
+    const Args& args_;
     const Program& program_;
     const CommandRow& command_;
+    bool is_mode_config_ = false;  // has a mode, as the config of a result
     std::vector<FlagValue> given_;
 };
 
 }  // namespace
 
-std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin,
-                                      const Program& program, const CommandRow& command) {
+std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin, const Args& args) {
     const std::string where =
         (origin == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")
@@ -179,7 +241,7 @@ std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin,
     if (origin == Origin::environment && !io::path_exists(path))
         throw Error(ErrorKind::io, where,
                     "is not there; expected a file of flags as JSON, or no such variable");
-    return FlagFile(path, origin, program, command).read();
+    return FlagFile(path, origin, args).read();
 }
 
 }  // namespace attn::cli

@@ -14,8 +14,20 @@ constinit const Option config_option{
     .key = "config",
     .argument = "FILE",
     .help =
-        "a JSON object of flags, for those that are not given here "
+        "a JSON object of flags, or the config of a result, for those that are not given here "
         "(default: the environment's ATTN_CONFIG, or none)"};
+
+constinit const Option help_option{
+    .key = "help",
+    .field = no_value,
+    .help = "-h: the common flags of the command; --help: all of them. Alone: the commands",
+    .letter = 'h'};
+
+constinit const Option version_option{
+    .key = "version",
+    .field = no_value,
+    .help = "the version, the compiler and the kernels that run here; without a command",
+    .letter = 'V'};
 
 namespace {
 
@@ -160,10 +172,11 @@ std::string full_page(const Program& program, const CommandRow& command, std::si
         if (shown.group != group) page += "\n" + std::string(group = shown.group) + ":\n";
         page += entry(spelling_of(*shown.option), shown.help, help_column, columns);
     }
-    page += "\nHelp:\n" +
-            entry(spelling_of(config_option), config_option.help, help_column, columns) +
-            entry("-h", "the common flags", help_column, columns) +
-            entry("--help", "this page", help_column, columns);
+    if (!command.explains_flags)
+        page += "\nHelp:\n" +
+                entry(spelling_of(config_option), config_option.help, help_column, columns) +
+                entry("-h", "the common flags", help_column, columns) +
+                entry("--help", "this page", help_column, columns);
     return page + (*command.ending == 0 ? "" : "\n" + paragraphs(command.ending, columns));
 }
 

@@ -9,8 +9,8 @@
 
 namespace attn::cli {
 
-/// The flags of every command.
-extern const Option config_option;
+/// The flags of every command; and the one that takes a command's place.
+extern const Option config_option, help_option, version_option;
 
 /// An option of a command, and its help there.
 struct ShownOption {

@@ -45,6 +45,7 @@ struct Limits {
     double lowest = 0, highest = std::numeric_limits<double>::infinity();
     const char* expected = "";
     std::size_t longest = std::numeric_limits<std::size_t>::max();  ///< of a list
+    std::size_t shortest = 1;
 };
 
 /// The type of an option's value.
@@ -61,6 +62,7 @@ enum class FieldKind {
     number,
     string,
     strings,
+    token,            ///< an index, or the label of a token
     integers,         ///< a list, from 0
     signed_integers,  ///< a list
     numbers,          ///< a list

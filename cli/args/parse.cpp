@@ -15,6 +15,7 @@
 #include "cli/args/help.hpp"
 #include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 
@@ -64,10 +65,15 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
     const auto add = [&](const Option& option) {
         added.push_back({&option, may_be_named(option, dashed) ? add_flag(app, option) : nullptr});
     };
-    add(config_option);
+    if (!command.explains_flags) add(config_option);
     for (const Option& option : command.own) add(option);
-    for (const Option& option : program.options)
-        if (takes(command, option)) add(option);
+    for (const Option& option : program.options) {
+        if (takes(command, option))
+            add(option);
+        else if (command.mode != nullptr && (option.use & in_config) != 0)
+            added.push_back({&option, nullptr});  // only in the config of a result
+    }
+    if (command.mode != nullptr) added.push_back({&config_id, nullptr});
     return added;
 }
 
@@ -84,20 +90,45 @@ void escape_names(std::vector<std::string>& words) {
         if (name->starts_with('-') && *name != "-") name->insert(0, "./");
 }
 
-[[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
+/// The flag that the word names, long or short, without a value; or null.
+const Option* flag_named(const std::string& word, const std::vector<AddedFlag>& flags) {
+    if (!word.starts_with('-')) return nullptr;
     for (const AddedFlag& added : flags) {
         const Option& option = *added.option;
-        if (flag == flag_of(option) ||
-            (option.letter != 0 && flag == std::string("-") + option.letter))
-            throw Error(ErrorKind::usage, flag,
-                        "requires a value; expected " + flag + " " + argument_of(option));
+        const bool is_short =
+            option.letter != 0 && word.size() == 2 && word.back() == option.letter;
+        if (is_short || word == flag_of(option)) return &option;
     }
-    throw Error(ErrorKind::usage, flag, "requires a value; expected one after it");
+    return nullptr;
 }
 
-/// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value.
+[[noreturn]] void fail_without_value(const std::string& flag, const std::vector<AddedFlag>& flags) {
+    const Option* const option = flag_named(flag, flags);
+    throw Error(ErrorKind::usage, flag,
+                "requires a value; expected " +
+                    (option != nullptr ? flag + " " + argument_of(*option) : "one after it"));
+}
+
+/// A dash as word processors and PDFs have it, from U+2010 to U+2015, or the minus U+2212.
+bool starts_with_other_dash(std::string_view word) {
+    word.remove_prefix(word.starts_with('-') ? 1 : 0);
+    const bool is_dash =
+        word.starts_with("\xE2\x80") && word.size() > 2 && word[2] >= '\x90' && word[2] <= '\x95';
+    return is_dash || word.starts_with("\xE2\x88\x92");
+}
+
+/// Words that CLI11 would misread: `--seed= 5` for a value, `-seed` for -s with a value, and the
+/// next flag for the value of one that lacks it.
 void check_words(const std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
-    for (const std::string& word : words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        if (starts_with_other_dash(word) && !io::path_exists(word))
+            throw Error(ErrorKind::usage, io::shortened(word),
+                        "begins with a typographic dash; expected - or --");
+        const Option* const named = flag_named(word, flags);
+        if (named != nullptr && has_value(*named) && i + 1 < words.size() &&
+            flag_named(words[i + 1], flags) != nullptr)
+            fail_without_value(word, flags);
         if (word.starts_with("--") && word.ends_with("="))
             fail_without_value(word.substr(0, word.size() - 1), flags);
         const std::size_t equals = word.find('=');
@@ -139,7 +170,7 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<FlagValue> given;
     const auto add = [&](const std::string& file, Origin origin) {
-        std::vector<FlagValue> more = read_flag_file(file, origin, *args.program, *args.command);
+        std::vector<FlagValue> more = read_flag_file(file, origin, args);
         std::move(more.begin(), more.end(), std::back_inserter(given));
         args.flag_files.push_back(file);
     };
@@ -201,8 +232,8 @@ Args parse(int argc, const char* const* argv, const Program& program) {
 
     CLI::App app;
     app.allow_extras();
-    app.set_help_flag("-h");
-    app.set_help_all_flag("--help");
+    app.set_help_flag(args.command->explains_flags ? "" : "-h");
+    app.set_help_all_flag(args.command->explains_flags ? "" : "--help");
     // The only word of a command that takes one. Other words keep their order: CLI11 2.1 returns
     // them in a different order if flags precede them.
     const CLI::Option* const input =

@@ -16,6 +16,9 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
 
 std::string unknown_command(const Program& program, const std::string& word);
 
+/// "; did you mean multihead?" for another program's name of a mode, or a typo; or empty.
+std::string mode_meant(const std::string& word);
+
 /// For a request's key, in a mode that has these.
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known);
 

@@ -42,10 +42,11 @@ void check_line(const Record& record) {
     text.remove_prefix(text.find_first_not_of(" \t"));
     text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));
     if (text == "{" || text == "[")
-        throw Error(ErrorKind::input, record.place(),
-                    "'" + std::string(text) +
-                        "' on a separate line; expected a whole request on each line, as "
-                        "jq -c writes them");
+        throw Error(
+            ErrorKind::input, record.place(),
+            "'" + std::string(text) +
+                "' begins a request of several lines; expected each request on one line, as "
+                "jq -c writes them");
     if (text.starts_with("[{"))
         throw Error(ErrorKind::input, record.place(),
                     "a list of requests; expected one request a line, as jq -c '.[]' writes them");
@@ -70,13 +71,15 @@ std::string start_of_result(const Record& record) {
 std::string start_of_bare(const Record& record) {
     std::string start = "{";
     io::append_member(start, "id", io::JsonText{id_of(record)});
+    const std::string meta = meta_of(record);
+    if (!meta.empty()) io::append_member(start, "meta", io::JsonText{meta});
     return start;
 }
 
 void check_answer_format(const Request& request) {
     if (!request.format->json)
         throw Error(ErrorKind::usage, location_of(request, "format"),
-                    "is not a line of a batch; expected json or ndjson");
+                    "a batch writes lines of JSON; expected json or ndjson");
     if (request.pretty)
         throw Error(ErrorKind::usage, location_of(request, "pretty"),
                     "an answer of a batch is one line; expected false");

@@ -125,19 +125,31 @@ private:
         run.records.resize(length);
         while (run.count < length && !stop_.wanted()) {
             Record& record = run.records[run.count];
-            io::Next next = records_.next(record, false);
-            if (next == io::Next::none_yet && run.count == 0) {
-                results_.set_idle(true);
-                next = records_.next(record);
-                results_.set_idle(false);
-            }
-            if (next != io::Next::found) break;
+            if (next_record(record, run.count == 0) != io::Next::found) break;
             ++run.count;
             if (known_ != nullptr) record.answer = known_->take(record);
         }
         taken_ += run.count;
         progress_.set_part(records_.part());
         return run.count != 0;
+    }
+
+    /// Records before an error are answered: it is thrown when no other record comes first.
+    io::Next next_record(Record& record, bool is_first) {
+        try {
+            if (unread_) std::rethrow_exception(unread_);
+            io::Next next = records_.next(record, false);
+            if (next == io::Next::none_yet && is_first) {
+                results_.set_idle(true);
+                next = records_.next(record);
+                results_.set_idle(false);
+            }
+            return next;
+        } catch (...) {
+            if (is_first) throw;
+            unread_ = std::current_exception();
+            return io::Next::end;
+        }
     }
 
     const BatchRequest& request_;
@@ -151,6 +163,7 @@ private:
     std::shared_mutex large_record_;  // exclusive for a large record, shared for the others
     std::mutex taking_;
     std::uint64_t taken_ = 0;
+    std::exception_ptr unread_;  // the error in place of the next record
     std::exception_ptr fault_;
 };
 

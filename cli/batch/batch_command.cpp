@@ -136,7 +136,9 @@ constexpr Field any_mode{.kind = FieldKind::choice, .name = [](std::size_t i) {
 
 constexpr Option batch_options[] = {
     {.key = "each", .field = no_value, .help = "each of REQUESTS is one input (default off)"},
-    {.key = "mode", .field = any_mode, .help = "of records without the key (no default)"},
+    {.key = "mode",
+     .field = any_mode,
+     .help = "the mode of records that have no mode key (no default)"},
     {.key = "jobs",
      .limits = {1, 1024, "an integer from 1 to 1024"},
      .argument = "N",
@@ -153,7 +155,7 @@ constexpr Option batch_options[] = {
      .letter = 'o'},
     {.key = "resume",
      .argument = "FILE",
-     .help = "the same, after the answers that the file holds already"},
+     .help = "continue FILE: skip the records that it answers"},
     {.key = "retry_failed",
      .field = no_value,
      .help = "with --resume: answer failed and missing records again, in place (default off)"},

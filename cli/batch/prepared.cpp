@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "cli/output/report.hpp"
@@ -27,7 +27,7 @@ Seed seed_of(std::string_view text) {
 /// another value. Keys are found by their quotes, which are escaped inside strings.
 std::vector<std::string> cut(
     const std::string& text,
-    std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+    std::span<const std::pair<std::string_view, std::string_view>> members) {
     std::vector<std::string> parts;
     parts.reserve(members.size() + 1);
     std::size_t from = 0;
@@ -50,7 +50,8 @@ bool Prepared::may_be(const io::InputFile& line, const Request& request, const P
         line.source->text.size() <= longest_alike && memory <= static_cast<double>(longest_alike);
     const OperandShapes& shapes = plan.operands;
     return is_small && request.operand_files.empty() && !request.example && !request.text &&
-           !request.is_next_layer && !shapes.weights && !shapes.norm && !shapes.has_token_ids;
+           request.settings.drawn_shape().empty() && !request.is_next_layer && !shapes.weights &&
+           !shapes.norm && !shapes.has_token_ids;
 }
 
 Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::move(request)) {
@@ -59,6 +60,7 @@ Prepared::Prepared(const io::InputFile& line, Request request) : request_(std::m
     const io::JsonDocument& document = *line.document;
     const auto part_of = [&](const io::JsonMember& member) {
         if (member.key == "id") return Part::id;
+        if (member.key == io::passed_on_key) return Part::meta;
         // `config` shows such a seed exactly as it is written here.
         if (member.key == "seed" && document.is_short_whole(member)) return Part::seed;
         const bool is_array = is_array_of(request_.settings.mode, document, member);
@@ -86,7 +88,8 @@ bool Prepared::hold(const io::InputFile& line) const {
     const auto is_like = [&](const Member& a, const io::JsonMember& b) {
         if (a.key != b.key) return false;
         switch (a.part) {
-            case Part::id: break;
+            case Part::id:
+            case Part::meta: break;
             case Part::seed: return document.is_short_whole(b);
             case Part::array: return holds_elements(document, b);
             case Part::setting: return a.text == document.text(b);
@@ -98,21 +101,29 @@ bool Prepared::hold(const io::InputFile& line) const {
                       document.members().end(), is_like);
 }
 
-/// The start of an answer, up to its arrays. `request_.id` is the record's id.
+/// A meta may hold keys like those after it, so its slot is before theirs.
+Prepared::Slots Prepared::slots(std::string_view seed) const {
+    return {{{"\"id\":", request_.id},
+             {"\"meta\":", request_.meta},
+             {"\"id\":", request_.id},
+             {"\"seed\":", seed}}};
+}
+
+/// The start of an answer, up to its arrays. `request_` has the record's id and meta.
 std::string Prepared::head_of(Planned& planned, std::string_view seed) {
-    if (request_.bare) return "{\"id\":" + request_.id;
-    const std::vector<std::string>& head = planned.head;
+    if (request_.bare) return head_text(request_, planned.plan);
+    std::vector<std::string>& head = planned.head;
     if (head.empty()) {
         request_.settings = planned.plan.config;
         request_.settings.seed = planned.plan.parameters.seed;
         std::string text = head_text(request_, planned.plan);
-        planned.head =
-            cut(text, {{"\"id\":", request_.id}, {"\"id\":", request_.id}, {"\"seed\":", seed}});
+        head = cut(text, slots(seed));
         return text;
     }
-    std::string text;
-    ((((text += head[0]) += request_.id) += head[1]) += request_.id) += head[2];
-    if (head.size() > 3) (text += seed) += head[3];
+    std::string text = head[0];
+    std::size_t part = 0;
+    for (const auto& [key, value] : slots(seed))
+        if (!value.empty()) (text += value) += head[++part];
     return text;
 }
 
@@ -132,6 +143,7 @@ std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const 
     for (std::size_t i = 0; i < members_.size(); ++i) {
         const io::JsonMember& member = document.members()[i];
         if (members_[i].part == Part::seed) seed = document.text(member);
+        if (members_[i].part == Part::meta) request_.meta = document.copied(member);
         if (members_[i].part != Part::id) continue;
         std::string own = id_in(document, member);
         if (!own.empty()) request_.id = std::move(own);

@@ -1,10 +1,12 @@
-// Records of a batch that differ only in their id, seed and arrays. The rest is read, checked and
-// formatted once; a plan is made once per set of shapes.
+// Records of a batch that differ only in their id, meta, seed and arrays. The rest is read, checked
+// and formatted once; a plan is made once per set of shapes.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/question/question.hpp"
@@ -38,7 +40,7 @@ public:
                                          const Runtime& runtime);
 
 private:
-    enum class Part { id, seed, array, setting };
+    enum class Part { id, meta, seed, array, setting };
 
     /// A member of the line's JSON object.
     struct Member {
@@ -49,10 +51,13 @@ private:
 
     struct Planned {
         Plan plan;
-        std::vector<std::string> head;  // of an answer, split around id, id and seed
+        std::vector<std::string> head;  // of an answer, split around its slots()
         std::size_t longest = 0;        // answer, in bytes
     };
 
+    /// What differs in heads: keys and values, in order; a value is empty if records lack the key.
+    using Slots = std::array<std::pair<std::string_view, std::string_view>, 4>;
+    Slots slots(std::string_view seed) const;
     std::string head_of(Planned& planned, std::string_view seed);
 
     Request request_;

@@ -29,10 +29,7 @@ constexpr io::Access regular_only{.regular_only = true};
 /// A JSON file is one record, unless its first line is a complete record.
 bool holds_lines(const std::string& path) {
     constexpr std::size_t enough = std::size_t{1} << 16;
-    const std::shared_ptr<const io::Bytes> bytes = io::Bytes::open(path, regular_only);
-    const std::string start =
-        bytes->read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes->size(), enough)));
-    return io::looks_like_ndjson(start);
+    return io::looks_like_ndjson(io::Bytes::start_of(path, regular_only, enough));
 }
 
 /// Whether the file is one input, by its name and for JSON its contents; otherwise it holds lines
@@ -45,7 +42,7 @@ bool is_one_record(const BatchInput& input) {
         if (format == nullptr || format == io::ndjson_input) return false;
         return format != io::json_input || !holds_lines(input.path);
     } catch (const Error&) {
-        return true;  // the answer to an unreadable file gives the reason
+        return io::path_exists(input.path);  // the answer to an unreadable file gives the reason
     }
 }
 
@@ -102,6 +99,17 @@ std::optional<std::string> given_id(const Record& record) {
 
 std::string id_of(const Record& record) {
     return given_id(record).value_or(record.id);
+}
+
+std::string meta_of(const Record& record) {
+    try {
+        const io::Source line = source_of(record);
+        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
+        const io::JsonMember* member = document.find(std::string(io::passed_on_key));
+        return member == nullptr ? std::string() : document.copied(*member);
+    } catch (const Error&) {
+        return {};
+    }
 }
 
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
@@ -165,12 +173,9 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
 }
 
 std::optional<double> RecordReader::part() const {
-    // The end of a file that grows while it is read is unknown.
-    if (lines_ != nullptr && lines_->position() >= lines_->size()) return std::nullopt;
-    const double of_input = lines_ == nullptr ? 0
-                                              : static_cast<double>(lines_->position()) /
-                                                    static_cast<double>(lines_->size());
-    return (static_cast<double>(input_) + of_input) / static_cast<double>(inputs_.size());
+    const std::optional<double> of_lines = lines_ == nullptr ? 0 : lines_->part();
+    if (!of_lines) return std::nullopt;
+    return (static_cast<double>(input_) + *of_lines) / static_cast<double>(inputs_.size());
 }
 
 }  // namespace attn::cli

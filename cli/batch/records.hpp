@@ -52,6 +52,9 @@ std::optional<std::string> given_id(const Record& record);
 /// The record's own id, or the default id.
 std::string id_of(const Record& record);
 
+/// The record's meta as JSON; empty if it has none that can be read.
+std::string meta_of(const Record& record);
+
 class RecordReader {
 public:
     /// Opens each file when its turn comes. Errors: kind io for files of lines that are missing or

@@ -24,8 +24,9 @@ struct AnswerHead {
 };
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
-    throw Error(ErrorKind::input, path + ":" + std::to_string(line),
-                what + "; expected what this file was begun with, or another file to resume");
+    throw Error(
+        ErrorKind::input, path + ":" + std::to_string(line),
+        what + "; expected the flags of the run that began this file, or another file to resume");
 }
 
 constexpr const char* no_answer = "no answer of a batch";
@@ -74,11 +75,12 @@ bool starts_with_id(std::string_view line) {
     return line.starts_with("{\"id\":");
 }
 
-/// Whether nothing but arrays follows the id, as --bare writes them.
+/// Whether nothing but arrays follows the id and the meta, as --bare writes them.
 bool is_bare(const io::JsonDocument& document) {
-    const std::span<const io::JsonMember> members = document.members();
-    return members.size() > 1 &&
-           std::all_of(members.begin() + 1, members.end(), [](const io::JsonMember& member) {
+    std::span<const io::JsonMember> members = document.members();
+    members = members.subspan(document.find(std::string(io::passed_on_key)) == nullptr ? 1 : 2);
+    return !members.empty() &&
+           std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
                return find_array(member.key).has_value();
            });
 }

@@ -34,6 +34,8 @@ struct Row {
     const io::ArrayView* b = nullptr;
     std::vector<std::size_t> shape_a{}, shape_b{};
     std::optional<Difference> difference{};  // empty if the shapes differ
+    std::vector<std::size_t> heads{};        // chosen ones of side a, on its axis `heads_axis`
+    std::size_t heads_axis = 0;
 
     bool equal() const { return difference && difference->outside == 0; }
 };
@@ -95,8 +97,9 @@ private:
 
 std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
     const std::size_t of_a = a.arrays().size(), of_b = b.arrays().size();
-    if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1)) {
-        const io::ResultView& several = a.is_one_array() ? b : a;
+    const io::ResultView &one = a.is_one_array() ? a : b, &several = a.is_one_array() ? b : a;
+    const bool is_found = one.is_one_array() && several.find(one.arrays()[0].name) != nullptr;
+    if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1) && !is_found) {
         std::string list;
         for (const io::ArrayView& array : several.arrays())
             list += (list.empty() ? "" : ", ") + array.name;
@@ -135,10 +138,29 @@ std::string brief(double value) {
     return text.data();
 }
 
-std::string index_text(const std::vector<std::size_t>& index) {
+/// "[0, head 3, 2, 1]": a chosen head by its number.
+std::string index_text(const Row& row) {
+    const std::vector<std::size_t>& index = row.difference->worst;
     std::string text = "[";
-    for (std::size_t i : index) text += (text.size() > 1 ? ", " : "") + std::to_string(i);
+    for (std::size_t i = 0; i < index.size(); ++i) {
+        const bool is_chosen = i == row.heads_axis && index[i] < row.heads.size();
+        text += (i == 0 ? "" : ", ") + (is_chosen ? "head " + std::to_string(row.heads[index[i]])
+                                                  : std::to_string(index[i]));
+    }
     return text + "]";
+}
+
+/// Arrays of different heads are compared by their order, which may not be what was meant.
+void note_heads(const io::ResultView& a, const io::ResultView& b) {
+    const nlohmann::json of_a = io::member(*a.head().layout, "heads"),
+                         of_b = io::member(*b.head().layout, "heads");
+    if (of_a == of_b || !a.head().has_layout() || !b.head().has_layout()) return;
+    const auto text = [](const nlohmann::json& heads) {
+        return heads.is_null() ? std::string("all heads") : "heads " + io::shortened(heads.dump());
+    };
+    std::fprintf(stderr, "attn: note: %s has %s, and %s %s: they are compared in this order\n",
+                 io::one_line(a.place()).c_str(), text(of_a).c_str(),
+                 io::one_line(b.place()).c_str(), text(of_b).c_str());
 }
 
 std::string shapes_of(const Row& row) {
@@ -150,8 +172,8 @@ std::string shapes_of(const Row& row) {
 std::vector<std::string> numbers_of(const Row& row) {
     if (!row.difference) return std::vector<std::string>(7);
     const Difference& d = *row.difference;
-    return {brief(d.max_abs),          brief(d.mean_abs),   brief(d.max_rel),
-            std::to_string(d.max_ulp), index_text(d.worst), std::to_string(d.nonfinite_mismatches),
+    return {brief(d.max_abs),          brief(d.mean_abs), brief(d.max_rel),
+            std::to_string(d.max_ulp), index_text(row),   std::to_string(d.nonfinite_mismatches),
             std::to_string(d.outside)};
 }
 
@@ -249,8 +271,10 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     std::vector<Row> rows = pair_up(a, b);
     const Comparison comparison(a, b, request, workers, notes);
     bool equal = true;
+    note_heads(a, b);
     for (Row& row : rows) {
         comparison.compare(row, tolerance);
+        row.heads = a.head().heads_of(row.name, row.heads_axis);
         equal = equal && row.equal();
     }
     note_shapes(rows);

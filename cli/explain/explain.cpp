@@ -7,7 +7,6 @@
 
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/from_result.hpp"
-#include "cli/explain/token_label.hpp"
 #include "cli/output/output_name.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/error.hpp"
@@ -141,9 +140,7 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
     io::LoadedModels models;
     const Runtime runtime{workers, models};
     Question question = read_question(std::move(asked), runtime);
-    PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
-    if (!explain.token_label.empty())
-        options.token = token_labelled(explain.token_label, question.request);
+    const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
     PlannedQuestion planned = plan_question(std::move(question), options);
     const Request& request = planned.question.request;
     const Selection shown = selection_of(explain, planned.plan);
@@ -162,7 +159,7 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
 void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags) {
     const PageFormat& format = format_of(explain.format, flags);
     ThreadPool workers;
-    const auto [request, source] = read_explained(path, explain.token_label, flags, workers);
+    const auto [request, source] = read_explained(path, flags, workers);
     write_page(selection_of(explain, source.plan), request, source, page_of(format, request));
 }
 

@@ -16,8 +16,7 @@ inline constexpr auto page_format_names = names_of(page_formats);
 struct ExplainRequest {
     const PageFormat* format = nullptr;  ///< null: by the output's suffix
     std::optional<std::uint64_t> head, batch;
-    std::string token_label;  ///< the query by its label, which overrides the request's token
-    bool full = false;        ///< show every key, number and term
+    bool full = false;  ///< show every key, number and term
 };
 
 /// Computes the request's question for one query and writes the explanation to the request's

@@ -36,7 +36,8 @@ void check_result_flags(const Args& args, const std::string& result) {
     for (const FlagValue& given : args.flags) {
         const std::string_view key = given.option->key;
         const bool is_own = find_option(key) != given.option;
-        if (!is_own && key != "precision" && key != "output" && given.origin != Origin::environment)
+        const bool is_of_page = key == "precision" || key == "output" || key == "token";
+        if (!is_own && !is_of_page && given.origin != Origin::environment)
             throw Error(ErrorKind::usage, location_of(given),
                         "is a setting of a mode, and " + io::shortened(result) +
                             " is taken for a result, whose settings are its own; expected a mode "
@@ -49,8 +50,8 @@ void check_result_flags(const Args& args, const std::string& result) {
             "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
     if (result != "-" && !io::path_exists(result))
         throw Error(ErrorKind::usage, io::shortened(result),
-                    "is neither a mode nor a file; expected " + listed_modes() +
-                        ", then INPUT; or a result");
+                    "no such file, and not a mode; expected a result, or a mode and INPUT: " +
+                        listed_modes());
 }
 
 /// The words are a mode and an optional input.
@@ -66,33 +67,18 @@ Request request_of_words(const Args& args) {
     return request;
 }
 
-bool is_index(const std::string& text) {
-    return text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-/// Takes the index of a query; a label is resolved after the input is read.
-Request with_query(Request request, const Args& args) {
-    const FlagValue* const given = args.find("token");
-    if (given == nullptr) return request;
-    request.locations["token"] = location_of(*given);
-    if (is_index(given->text)) request.settings.token = args.whole("token");
-    return request;
-}
-
 int run_explain(const Args& args) {
     ExplainRequest request;
     if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
     request.head = args.whole("head");
     request.batch = args.whole("batch");
     request.full = args.has("full");
-    if (const auto token = args.text("token"); token && !is_index(*token))
-        request.token_label = *token;
     const std::optional<std::string> result = result_in(args.names());
     if (result) {
         check_result_flags(args, *result);
-        return explain_result(request, *result, with_query(with_flags({}, args), args)), 0;
+        return explain_result(request, *result, with_flags({}, args)), 0;
     }
-    const Request flags = with_query(with_flags(request_of_words(args), args), args);
+    const Request flags = with_flags(request_of_words(args), args);
     check_defaults(flags);
     require_input(flags, "attn explain");
     show_notes(explain(request, flags));
@@ -100,11 +86,6 @@ int run_explain(const Args& args) {
 }
 
 constexpr Option explain_options[] = {
-    {.key = "token",
-     .limits = {.expected = "an integer from 0, or the label of a token"},
-     .argument = "N|LABEL",
-     .help = "the query to explain, from 0 or by its label (default one in the middle)",
-     .letter = 't'},
     {.key = "head",
      .limits = {.expected = "an integer from 0"},
      .argument = "N",
@@ -123,6 +104,7 @@ constexpr Option explain_options[] = {
 };
 
 constexpr HelpOverride explain_help[] = {
+    {"token", "the query to explain, from 0 or by its label (default one in the middle)"},
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "cli/explain/token_label.hpp"
+#include "cli/question/token_label.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
@@ -83,6 +83,7 @@ std::string Explanation::place(ArrayId array, std::size_t head) const {
             case Axis::heads_apart:
             case Axis::groups: text += "[head " + std::to_string(head) + "]"; break;
             case Axis::kv_heads:
+            case Axis::cache_heads:
                 text += "[head " + std::to_string(head * plan.kv_heads / plan.heads) + "]";
                 break;
             case Axis::tokens:

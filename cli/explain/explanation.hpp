@@ -50,9 +50,11 @@ struct Explanation {
     std::unique_ptr<Page> page;
 
     bool is_result() const { return !source.file.empty(); }
-    /// Whether the parameters are random numbers, and whether the embedding of the input is.
+    /// Whether the parameters are random numbers, whether the embedding of the input is, and
+    /// whether the input itself is.
     bool draws_parameters() const;
-    bool draws_inputs() const { return request.text.has_value(); }
+    bool draws_words() const { return request.text.has_value(); }
+    bool draws_inputs() const { return !settings().drawn_shape().empty(); }
 
     const Settings& settings() const { return plan.config; }
     std::size_t query() const { return plan.first_query; }

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "cli/explain/recompute.hpp"
-#include "cli/explain/token_label.hpp"
 #include "cli/output/result_plan.hpp"
+#include "cli/question/token_label.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
+#include "core/base/tensor.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::cli {
@@ -33,6 +34,13 @@ void require_weights(const Plan& plan, const io::ResultView& view) {
         throw Error(
             ErrorKind::input, view.place(),
             "has no attention_weights; expected a result with them, at best with --emit all");
+    if (!plan.shown.heads.empty())
+        throw Error(ErrorKind::input, view.place(),
+                    "has the heads " + shape_text(plan.shown.heads) + " of " +
+                        std::to_string(plan.heads) +
+                        " alone; expected all, as without --head, or the question: attn explain " +
+                        std::string(row_of(plan.mode).name) + " INPUT --head " +
+                        std::to_string(plan.shown.heads.front()));
     if (plan.shown.average_heads)
         throw Error(ErrorKind::input, view.place(),
                     "has attention_weights averaged over the heads; expected each head's own, as "
@@ -65,9 +73,8 @@ void read_arrays(ExplanationSource& source, const io::ResultView& view, std::siz
 
 }  // namespace
 
-std::pair<Request, ExplanationSource> read_explained(const std::string& path,
-                                                     const std::string& token_label,
-                                                     const Request& flags, ThreadPool& workers) {
+std::pair<Request, ExplanationSource> read_explained(const std::string& path, const Request& flags,
+                                                     ThreadPool& workers) {
     const io::ResultView view = io::ResultView::open(path, io::ResultView::Scope::whole);
     Request request = request_of_result(view.head(), view.place(), flags);
     request.input = path;
@@ -78,12 +85,10 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path,
     source.digits = view.head().number("precision");
     source.has_one_query = request.settings.token.has_value();
     at_locations(request, [&] {
-        const std::size_t query =
-            query_in(source,
-                     token_label.empty()
-                         ? flags.settings.token
-                         : std::optional<std::uint64_t>(token_labelled(token_label, request)),
-                     request);
+        const std::optional<std::uint64_t> chosen =
+            request.token_label.empty() ? flags.settings.token
+                                        : token_labelled(request, source.plan.q_len);
+        const std::size_t query = query_in(source, chosen, request);
         require_weights(source.plan, view);
         view.require_memory_for_all();
         for_dtype(source.plan.dtype,

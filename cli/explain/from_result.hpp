@@ -11,11 +11,10 @@
 namespace attn::cli {
 
 /// `flags` with the settings and labels of a result, and its arrays with the steps that follow from
-/// them. The query is the one labelled `token_label`; if that is empty, the token of `flags`, or
-/// one in the middle. Errors: kinds io and usage; kind input for a file that is not a result, has
-/// no attention_weights of each head, or contradicts its config.
-std::pair<Request, ExplanationSource> read_explained(const std::string& path,
-                                                     const std::string& token_label,
-                                                     const Request& flags, ThreadPool& workers);
+/// them. The query is the token of `flags`, or one in the middle. Errors: kinds io and usage; kind
+/// input for a file that is not a result, has no attention_weights of each head, or contradicts its
+/// config.
+std::pair<Request, ExplanationSource> read_explained(const std::string& path, const Request& flags,
+                                                     ThreadPool& workers);
 
 }  // namespace attn::cli

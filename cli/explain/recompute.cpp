@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/attention.hpp"
+#include "core/operator/rope.hpp"
 
 namespace attn::cli {
 namespace {
@@ -72,7 +73,10 @@ public:
 
     void run() {
         const ArraySet stored = known_;
-        for_dtype(plan_.dtype, [&]<class T>(T) { attend_stored<T>(); });
+        for_dtype(plan_.dtype, [&]<class T>(T) {
+            check_rotation<T>();
+            attend_stored<T>();
+        });
         source_.has_unknown_mask = !known_.has("mask");
         const bool is_cached = plan_.past_len != 0;
         const struct {
@@ -111,6 +115,27 @@ private:
         NamedArray same = *find(from);
         same.name = to;
         stored_.push_back(std::move(same));
+    }
+
+    /// Queries and keys must be those before the rotary embedding, rotated by their positions.
+    template <class T>
+    void check_rotation() const {
+        const struct {
+            ArrayId before, after;
+            std::size_t first_position;
+        } pairs[] = {{"unrotated_queries", "queries", plan_.past_len + plan_.first_query},
+                     {"unrotated_keys", "keys", plan_.past_len}};
+        for (const auto& [before, after, first_position] : pairs) {
+            const Array<T>* from = values_of<T>(before);
+            const Array<T>* to = values_of<T>(after);
+            if (from == nullptr || to == nullptr) continue;
+            const std::size_t d = from->shape().back(), rows = from->shape(from->dimension() - 2);
+            Tensor4<T> rotated = Tensor4<T>::from_shape({1, from->size() / (rows * d), rows, d});
+            std::copy(from->begin(), from->end(), rotated.begin());
+            if (plan_.rope.dims != 0)
+                rotate(rotated, plan_.rope.pairs, plan_.rope.frequencies(), first_position);
+            compare(after, rotated, *to);
+        }
     }
 
     /// Two additive masks are one step: the scores between them are not stored.
@@ -296,10 +321,11 @@ private:
     }
 
     [[noreturn]] void refuse(ArrayId array, std::size_t i, double found, double expected) const {
-        const bool is_by_key = array.row().counts_queries_and_keys();
+        const bool is_by_key = array.row().counts_queries_and_keys(),
+                   is_by_query = array.row().axes[2] == Axis::q_len;
         throw Error(ErrorKind::input, source_.file,
-                    std::string(array.row().name) + " of query " +
-                        std::to_string(plan_.first_query) +
+                    (is_by_query ? "" : "a number of ") + std::string(array.row().name) +
+                        (is_by_query ? " of query " + std::to_string(plan_.first_query) : "") +
                         (is_by_key ? " and key " + std::to_string(i % plan_.kv_len) : "") + " is " +
                         setting_text(found) + "; expected " + setting_text(expected) +
                         ", as its settings and other arrays give it");

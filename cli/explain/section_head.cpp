@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/operator/score_steps.hpp"
 #include "io/text/number_text.hpp"
+#include "io/write/report.hpp"
 
 namespace attn::cli {
 namespace {
@@ -12,6 +14,17 @@ namespace {
 /// Whether the array holds only 0 and 1, as masks do.
 bool is_yes_or_no(const std::string& name) {
     return name == "mask" || name.starts_with("allowed_by");
+}
+
+/// Whether the row of this name comes after the mask.
+bool is_after_mask(const std::string& name, MaskMethod method) {
+    constexpr std::string_view weights[] = {"masked_weights", "weights_before_dropout",
+                                            "attention_weights"};
+    constexpr std::string_view before_softmax[] = {"biased_scores", "scores_left", "exp_scores"};
+    const auto has = [&](const auto& names) {
+        return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    };
+    return has(weights) || (method == MaskMethod::neg_inf && has(before_softmax));
 }
 
 io::Cells transposed(const io::Cells& cells) {
@@ -73,15 +86,19 @@ io::Cells HeadView::names_of_keys() const {
     return cells;
 }
 
+std::string HeadView::cell(const std::string& name, const Row& values, std::size_t key) const {
+    if (is_yes_or_no(name)) return io::fixed_text(values[key], 0);
+    const bool is_masked = !attends_to(key) && is_after_mask(name, s_.mask_method);
+    return is_masked ? std::string(io::masked_cell) : format_.number(values[key]);
+}
+
 void HeadView::show_by_key(const std::vector<std::pair<std::string, Row>>& rows) {
     PageTable table{names_of_keys()};
     table.headers = table.cells.size();
     table.may_split = true;
     for (const auto& [name, values] : rows) {
         table.cells.push_back({name});
-        for (std::size_t key : shown_)
-            table.cells.back().push_back(is_yes_or_no(name) ? io::fixed_text(values[key], 0)
-                                                            : format_.number(values[key]));
+        for (std::size_t key : shown_) table.cells.back().push_back(cell(name, values, key));
     }
     if (shown_.size() > max_shown) table = {transposed(table.cells)};
     page_.table(table);
@@ -91,7 +108,7 @@ void HeadView::show_with_bars(const std::vector<std::pair<std::string, Row>>& ro
     io::Cells cells = names_of_keys();
     for (const auto& [name, values] : rows) {
         cells.push_back({name});
-        for (std::size_t key : shown_) cells.back().push_back(format_.number(values[key]));
+        for (std::size_t key : shown_) cells.back().push_back(cell(name, values, key));
     }
     PageTable table{transposed(cells)};
     table.may_split = true;
@@ -110,7 +127,7 @@ void HeadView::show_vectors(const std::string& number_name, const Row& numbers,
                             const std::string& shape) {
     io::Cells names = names_of_keys();
     names.push_back({number_name});
-    for (std::size_t key : shown_) names.back().push_back(format_.number(numbers[key]));
+    for (std::size_t key : shown_) names.back().push_back(cell(number_name, numbers, key));
     const auto make = [&](std::size_t most) {
         io::Cells cells = names;
         cells.push_back({vector_name + " " + shape});

@@ -53,6 +53,10 @@ protected:
     /// The keys of the tables as terms of a sum over all keys, or over the visible ones.
     ShownTerms shown_terms(bool only_visible) const;
 
+    /// The number of a key in the row of this name: a dot if the key is masked, in weights, and in
+    /// what the mask has changed before them.
+    std::string cell(const std::string& name, const Row& values, std::size_t key) const;
+
     /// Rows of one number per key, under the keys' names.
     void show_by_key(const std::vector<std::pair<std::string, Row>>& rows);
     /// The same with one line per key, and bars of the last row.

@@ -12,11 +12,16 @@ namespace {
 
 void show_question(Explanation& e) {
     const Plan& g = e.plan;
-    if (e.draws_parameters() || e.draws_inputs()) {
-        const std::string what = !e.draws_inputs()      ? "The parameters are"
-                                 : e.draws_parameters() ? "The parameters and the words' rows are"
-                                                        : "The words' rows are";
-        e.page->paragraph(what + " random numbers, not learned: the " +
+    const std::string input = e.draws_inputs()  ? "the input"
+                              : e.draws_words() ? "the words' rows"
+                                                : "";
+    if (e.draws_parameters() || !input.empty()) {
+        std::string what = e.draws_parameters() ? "The parameters" : "";
+        if (!input.empty()) what += (what.empty() ? "" : " and ") + input;
+        what[0] = 'T';
+        const bool is_one = what == "The input";
+        e.page->paragraph(what + (is_one ? " consists of" : " are") +
+                          " random numbers, not learned: the " +
                           (e.plan.rule ? "weights" : "percentages") +
                           " show how attention is computed, not what a trained model looks at.");
     }
@@ -67,6 +72,12 @@ std::string source_of_inputs(const Explanation& e) {
     const Request& request = e.request;
     if (request.example && !request.text)
         return "come from --example " + io::one_line(*request.example);
+    if (e.draws_inputs()) {
+        const bool is_normal = !e.settings().randn.empty();
+        return std::string("are drawn at random, ") +
+               (is_normal ? "from a standard normal distribution (" : "uniformly from 0 to 1 (") +
+               e.source_of(is_normal ? "randn" : "rand") + "; " + e.seed_source() + ")";
+    }
     if (request.text)
         return "are drawn at random, a row for each word (" + e.source_of("embed_seed") + ")";
     if (!request.token_ids.empty()) return "come from --token-ids and the model of --weights";
@@ -80,7 +91,7 @@ std::string source_of_inputs(const Explanation& e) {
 /// The rows of the tables that a model adds up for a token.
 std::string embedding_words(const Explanation& e) {
     const io::Family* family = e.request.family;
-    if (family == nullptr || !e.arrays.has("token_ids") || e.draws_inputs()) return "";
+    if (family == nullptr || !e.arrays.has("token_ids") || e.draws_words()) return "";
     const io::EmbeddingNames& names = family->embedding;
     const double id = e.arrays.number("token_ids", 0);
     struct Part {

@@ -23,15 +23,16 @@ private:
     /// Whether the query before the rotary embedding is known and differs from the one after it.
     bool is_rotated() const { return s_.rope && arrays_.has("unrotated_queries"); }
 
+    /// The array that holds the query as the projection makes it.
+    ArrayId projected() const { return is_rotated() ? ArrayId("unrotated_queries") : "queries"; }
+
     std::string query_line(const Row& query) const {
-        return e_.vector_line(place(is_rotated() ? ArrayId("unrotated_queries") : "queries"), query,
-                              "d_k");
+        return e_.vector_line(place(projected()), query, "d_k");
     }
 
     void show_query() {
         heading("Query vector");
-        // A result has the query only after the rotary embedding.
-        const Row query = row(is_rotated() ? "unrotated_queries" : "queries");
+        const Row query = row(std::string(projected().row().name));
         const bool has_only_rotated = s_.rope && !is_rotated();
         if (e_.projects_query() && !has_only_rotated) {
             project_query(query);
@@ -71,11 +72,8 @@ private:
             for (std::size_t j = 0; j < input.size(); ++j)
                 sum.factors.emplace_back(input[j], column[j]);
             if (has_bias) sum.bias = row("b_query")[first + i];
-            const std::string written = format_.sum(sum, query[i], "queries");
-            if (i == 0)
-                lines.push_back(
-                    element(is_rotated() ? ArrayId("unrotated_queries") : "queries", 0) + " = " +
-                    written);
+            const std::string written = format_.sum(sum, query[i], projected().row().name);
+            if (i == 0) lines.push_back(element(projected(), 0) + " = " + written);
         }
         lines.push_back(query_line(query));
         page_.formula(lines);

@@ -178,6 +178,7 @@ private:
         words += s_.dropout_seed
                      ? "come from a generator of their own (" + e_.source_of("dropout_seed") + ")"
                      : (e_.draws_parameters() ? "go on after those of the parameters ("
+                        : e_.draws_inputs()   ? "go on after those of the input ("
                                               : "are the first ones (") +
                            e_.seed_source() + ")";
         page_.paragraph(words + ".");

@@ -87,8 +87,10 @@ void add_flags(std::vector<HelpEntry>& entries, const Program& program, const st
         for (const Option& option : command->own)
             if (is_flag(option, word))
                 entries.push_back(entry_of(option, "attn " + std::string(command->name), columns));
-    if (is_flag(config_option, word))
-        entries.push_back(entry_of(config_option, "every command", columns));
+    for (const Option* option : {&config_option, &help_option})
+        if (is_flag(*option, word)) entries.push_back(entry_of(*option, "every command", columns));
+    if (is_flag(version_option, word))
+        entries.push_back(entry_of(version_option, "attn alone", columns));
 }
 
 /// "(batch, heads, q_len, kv_len)".
@@ -157,7 +159,7 @@ std::vector<std::string> words_with_entries(const Program& program) {
         if ((option.use & as_flag) != 0) add(option);
     for (const CommandRow* command : program.commands)
         for (const Option& option : command->own) add(option);
-    add(config_option);
+    for (const Option* option : {&config_option, &help_option, &version_option}) add(*option);
     for (const ArrayRow& row : emitted_arrays) words.emplace_back(row.name);
     for (const io::Family* family : io::all_families()) {
         words.emplace_back(family->name);

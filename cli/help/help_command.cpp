@@ -97,14 +97,15 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
     const std::string near = did_you_mean(name, known);
     throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
                 "is not a command, page, flag, key, array or model type; expected " +
-                    (near.empty() ? listed(names) : near));
+                    (near.empty() ? "one of those that attn help lists" : near));
 }
 
 int run_help(const Args& args) {
     const std::vector<std::string>& words = args.words;  // may be flags
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     if (words.size() > 1)
-        throw Error(ErrorKind::usage, io::shortened(words[1]), "a second topic; expected one");
+        throw Error(ErrorKind::usage, io::shortened(words[1]),
+                    "a second topic; expected one, as in attn help " + io::shortened(words[1]));
     std::string page;
     if (args.has("man")) {
         if (!words.empty())
@@ -138,6 +139,7 @@ constexpr CommandRow help_command{.name = "help",
                                       "a key of a request, an array or a "
                                       "model type;\nwithout it: the list of commands and pages.",
                                   .own = help_options,
+                                  .explains_flags = true,
                                   .names = all_names,
                                   .run = run_help};
 

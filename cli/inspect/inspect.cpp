@@ -184,10 +184,11 @@ private:
             const bool is_weights = member.key == "weights" && document.holds_object(member);
             if (is_weights)
                 take_weights(io::JsonDocument(*file.source, member), member.key);
-            else if (holds_arrays && document.holds_array(member) && !is_setting(member.key))
+            else if (holds_arrays && document.holds_array(member) && !is_setting(member.key) &&
+                     member.key != io::passed_on_key)
                 take_array(document, member, member.key);
             else
-                take_member(member.key, document.read_value(member));
+                take_member(member.key, document.shown_value(member));
         }
         if (found_.kind == "weights" || found_.kind == "arrays") take_metadata(document);
         if (found_.kind == "request") check_request(file);

@@ -71,7 +71,8 @@ TextSize text_size(const Request& request, const Plan& plan, ArrayId array, doub
 
 /// Bytes of the labels and the text in a result's head.
 double head_size(const Request& request) {
-    double bytes = request.text ? static_cast<double>(request.text->size()) : 0;
+    double bytes = static_cast<double>(request.meta.size());
+    if (request.text) bytes += static_cast<double>(request.text->size());
     for (const auto* labels : {&request.tokens, &request.context_tokens})
         for (const std::string& label : *labels) bytes += static_cast<double>(label.size()) + 3;
     return bytes;

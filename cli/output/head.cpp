@@ -65,6 +65,7 @@ std::string layout_json(const Plan& plan) {
     std::string text = "{";
     io::append_member(text, "queries", plan.q_len);
     io::append_member(text, "first_query", plan.first_query);
+    if (!plan.shown.heads.empty()) io::append_member(text, "heads", plan.shown.heads);
     io::append_member(text, "past_len", plan.past_len);
     io::append_member(text, "offset", plan.offset.values());
     io::append_member(text, "masks", masks);
@@ -76,9 +77,10 @@ std::string layout_json(const Plan& plan) {
 
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan) {
     std::vector<std::pair<std::string, std::string>> head;
-    head.reserve(8);
+    head.reserve(9);
     if (!request.bare) head.emplace_back("schema", io::value_text(schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
+    if (!request.meta.empty()) head.emplace_back("meta", request.meta);
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(row_of(request.settings.mode).name));
     if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));

@@ -10,8 +10,8 @@
 
 namespace attn::cli {
 
-/// Names and JSON values in the order of output: schema, id, mode, tokens, context_tokens, config,
-/// shapes, layout. Members that the request lacks are omitted.
+/// Names and JSON values in the order of output: schema, id, meta, mode, tokens, context_tokens,
+/// config, shapes, layout. Members that the request lacks are omitted.
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan);
 
 /// The sizes of a plan as a JSON object.

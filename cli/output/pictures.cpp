@@ -116,30 +116,30 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
 }
 
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
-                          const io::IsMasked& is_masked, io::ColorScale scale, int descriptor) {
+                          io::ColorScale scale, int descriptor) {
     const io::Terminal terminal = terminal_at(descriptor);
     io::TextOutput out;
     for (const NamedArray* array : arrays)
-        io::write_terminal(
-            out,
-            io::make_heat_map(report, *array, is_masked, scale, io::limits_of(terminal, *array)),
-            terminal);
+        io::write_terminal(out,
+                           io::make_heat_map(report, *array, report.is_masked, scale,
+                                             io::limits_of(terminal, *array)),
+                           terminal);
     return std::move(out.text());
 }
 
 void write_plot(io::Output& out, const io::Report& report,
-                const std::vector<const NamedArray*>& arrays, const io::IsMasked& is_masked,
-                io::ColorScale scale, const io::PictureFormat& format) {
+                const std::vector<const NamedArray*>& arrays, io::ColorScale scale,
+                const io::PictureFormat& format) {
     std::vector<io::HeatMap> maps;
     maps.reserve(arrays.size());
     for (const NamedArray* array : arrays)
         maps.push_back(
-            io::make_heat_map(report, *array, is_masked, scale,
+            io::make_heat_map(report, *array, report.is_masked, scale,
                               format.holds_all ? page_limits(*array) : io::picture_limits(*array)));
     format.write(out, maps);
 }
 
-Pictures::Pictures(const Request& request, const io::Report& report, const io::IsMasked& is_masked)
+Pictures::Pictures(const Request& request, const io::Report& report)
     : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::automatic);
     const std::string where = location_of(request, request.has("plot_array") ? "plot_array"
@@ -149,12 +149,11 @@ Pictures::Pictures(const Request& request, const io::Report& report, const io::I
         const io::PictureFormat& format = picture_format(request.plot, where);
         const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);
         file_.emplace(request.plot);
-        file_->fill(
-            [&](io::Output& to) { write_plot(to, report, arrays, is_masked, scale, format); });
+        file_->fill([&](io::Output& to) { write_plot(to, report, arrays, scale, format); });
     }
     if (request.heatmap)
         text_ = terminal_text(report, arrays_to_draw(report, request.plot_array, false, where),
-                              is_masked, scale, descriptor_);
+                              scale, descriptor_);
 }
 
 void Pictures::commit() {

@@ -32,18 +32,18 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
 
 /// Draws for the terminal at `descriptor`, where the text will be shown.
 std::string terminal_text(const io::Report& report, const std::vector<const NamedArray*>& arrays,
-                          const io::IsMasked& is_masked, io::ColorScale scale, int descriptor);
+                          io::ColorScale scale, int descriptor);
 
 void write_plot(io::Output& out, const io::Report& report,
-                const std::vector<const NamedArray*>& arrays, const io::IsMasked& is_masked,
-                io::ColorScale scale, const io::PictureFormat& format);
+                const std::vector<const NamedArray*>& arrays, io::ColorScale scale,
+                const io::PictureFormat& format);
 
 /// All pictures of a request.
 class Pictures {
 public:
     /// Draws without showing anything. Errors: kinds usage and unsupported for what cannot be
     /// drawn; kind io.
-    Pictures(const Request& request, const io::Report& report, const io::IsMasked& is_masked);
+    Pictures(const Request& request, const io::Report& report);
 
     /// Makes the file visible. Errors: kind io.
     void commit();

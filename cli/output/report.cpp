@@ -70,6 +70,7 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     }
     report.workers = &workers;
     report.first_query = plan.first_query;
+    report.heads = plan.shown.heads;
     return report;
 }
 

@@ -42,13 +42,15 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
     return report;
 }
 
-/// Whether a cell of a picture is masked; null if there are no pictures.
-io::IsMasked masked_cells(const std::optional<Mask>& mask, std::size_t heads) {
+/// Whether a cell is masked; null if no output marks masked cells.
+io::IsMasked masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     if (!mask) return nullptr;
-    return [&mask = *mask, heads](std::size_t batch, std::size_t head, std::size_t query,
-                                  std::size_t key) {
-        return io::in_heads(head, heads,
-                            [&](std::size_t h) { return !mask.allows(batch, h, query, key); });
+    return [&mask = *mask, &chosen = plan.shown.heads,
+            heads = plan.size_of<std::uint64_t>(Axis::heads)](std::size_t batch, std::size_t head,
+                                                              std::size_t query, std::size_t key) {
+        return io::in_heads(head, heads, [&](std::size_t h) {
+            return !mask.allows(batch, chosen.empty() ? h : chosen[h], query, key);
+        });
     };
 }
 
@@ -63,10 +65,10 @@ void write_files(Answer& answer, ThreadPool& workers) {
         weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
     }
     result.weights.reset();
-    const io::Report report = make_report(request, plan, std::move(result), workers);
+    io::Report report = make_report(request, plan, std::move(result), workers);
+    report.is_masked = masked_cells(answer.mask, plan);
     std::optional<Pictures> pictures;
-    if (request.wants_pictures())
-        pictures.emplace(request, report, masked_cells(answer.mask, plan.heads));
+    if (request.wants_pictures()) pictures.emplace(request, report);
     // No file appears before all are complete. Output that cannot be undone comes last.
     io::OutputFile out(request.output);
     const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };

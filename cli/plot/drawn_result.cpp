@@ -157,6 +157,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     if (!head.mode.empty()) report.title_start = head.mode + "  ";
     report.title_end = origin_of(*head.config);
     if (plan) report.first_query = plan->first_query;
+    if (plan) report.heads = plan->shown.heads;
     take_labels(report, result, plan, given, labels);
     return report;
 }

@@ -1,10 +1,12 @@
 #include "cli/plot/layers.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
@@ -32,33 +34,60 @@ std::string common_parts(const std::string& a, const std::string& b) {
     return common.substr(0, gap == std::string::npos ? 0 : gap);
 }
 
+bool are_alike(const std::vector<std::string>& names) {
+    return std::adjacent_find(names.begin(), names.end(), std::not_equal_to<>()) == names.end();
+}
+
 /// Candidate names of layers. The first list in which every layer has a different name is used.
 struct LayerNames {
     std::vector<std::string> numbers, ids, files, places;
+    std::vector<std::string> arrays;  ///< that FILE:NAME selects
+    std::vector<std::string> files_with_arrays, places_with_arrays;
 
-    void add(const io::ResultView& result) {
+    void add(const io::ResultView& result, const std::string& array) {
         const auto number = result.head().number("layer");
         numbers.push_back(number ? "layer " + std::to_string(*number) : "");
         ids.push_back(result.head().id);
         files.push_back(io::last_part(result.place()));
         places.push_back(result.place());
+        arrays.push_back(array);
+        files_with_arrays.push_back(files.back() + ":" + array);
+        places_with_arrays.push_back(places.back() + ":" + array);
     }
 
+    /// Layers of different arrays are named after these.
     std::vector<std::string> chosen() const {
-        for (const auto* names : {&numbers, &ids, &files, &places}) {
+        using Lists = std::vector<const std::vector<std::string>*>;
+        const Lists lists = are_alike(arrays)
+                                ? Lists{&numbers, &ids, &files, &places}
+                                : Lists{&arrays, &files_with_arrays, &places_with_arrays};
+        for (const auto* names : lists) {
             const std::set<std::string> different(names->begin(), names->end());
             if (!different.contains("") && different.size() == names->size()) return *names;
         }
         return {};
+    }
+
+    /// The name of the stacked array: "scores", or "x, y", "l0, ..., l7" for different ones.
+    std::string array() const {
+        constexpr std::size_t most = 3;
+        if (are_alike(arrays)) return arrays.front();
+        if (arrays.size() > most) return arrays.front() + ", ..., " + arrays.back();
+        std::string names;
+        for (const std::string& name : arrays) names += (names.empty() ? "" : ", ") + name;
+        return names;
     }
 };
 
 /// Stacks the arrays of several results, which are added one by one, along a new axis.
 class Stack {
 public:
-    /// `of_one`: bytes that reading one result takes.
-    Stack(Drawing& drawing, std::size_t layers, double of_one, const std::vector<std::string>& kept)
-        : first_(drawing.place), all_(drawing.report), layers_(layers) {
+    /// `of_one`: bytes that reading one result takes. `selected`: the array that FILE:NAME selects,
+    /// or empty.
+    Stack(Drawing& drawing, std::size_t layers, double of_one, const std::vector<std::string>& kept,
+          std::string selected)
+        : first_(drawing.place), all_(drawing.report), layers_(layers),
+          selected_(std::move(selected)) {
         std::vector<NamedArray> arrays;
         double bytes = 0;
         for (NamedArray& array : all_.arrays)
@@ -80,20 +109,31 @@ public:
         all_.arrays = std::move(arrays);
     }
 
-    void add(const io::Report& layer, const std::string& place) {
+    /// `selected`: its array of the same place as the first result's selected one.
+    void add(const io::Report& layer, const std::string& place, const std::string& selected) {
+        // Arrays that are selected one by one need not come with masks.
+        if (!selected_.empty() && array_named("mask", layer.arrays) == nullptr)
+            std::erase_if(all_.arrays, [&](const NamedArray& array) {
+                return array.name == "mask" && array.name != selected_;
+            });
         take_labels("token", all_.query_labels, layer.query_labels, place);
         take_labels("key", all_.key_labels, layer.key_labels, place);
         if (layer.first_query != all_.first_query)
             fail(place, "query " + std::to_string(layer.first_query),
                  "query " + std::to_string(all_.first_query), "the same queries");
+        if (layer.heads != all_.heads)
+            fail(place, heads_text(layer.heads), heads_text(all_.heads), "the same heads");
         if (layer.title_start != all_.title_start) all_.title_start.clear();
         all_.title_end = common_parts(all_.title_end, layer.title_end);
         for (NamedArray& array : all_.arrays) {
-            const NamedArray* const other = array_named(array.name, layer.arrays);
+            const std::string& name = array.name == selected_ ? selected : array.name;
+            const NamedArray* const other = array_named(name, layer.arrays);
+            if (other == nullptr && array.name == selected_) fail_without(name, layer, place);
             if (other == nullptr)
-                fail(place, "no " + array.name, "one", "the same arrays, as by the same --emit");
-            std::visit([&](auto& values) { put(array.name, values, other->values, place); },
+                fail(place, "no " + name, "one", "the same arrays, as by the same --emit");
+            std::visit([&](auto& values) { put(name, values, other->values, place); },
                        array.values);
+            keep_common_axes(array.axes, other->axes);
         }
         ++next_;
     }
@@ -122,6 +162,15 @@ private:
         std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
     }
 
+    /// `axes` are those of a layer after the axis of layers. Rows and columns that count other
+    /// things in another layer are only rows and columns.
+    static void keep_common_axes(std::vector<std::string_view>& axes,
+                                 const std::vector<std::string_view>& others) {
+        const std::size_t rank = others.size();
+        if (axes[rank - 1] != others[rank - 2]) axes[rank - 1] = "row";
+        if (axes[rank] != others[rank - 1]) axes[rank] = "column";
+    }
+
     /// Layers without labels take those of the others.
     void take_labels(const char* what, std::vector<std::string>& a,
                      const std::vector<std::string>& b, const std::string& place) const {
@@ -137,6 +186,26 @@ private:
              quoted(at, a), "layers of the same words");
     }
 
+    static std::string heads_text(const std::vector<std::size_t>& heads) {
+        return heads.empty() ? "all heads" : "heads " + shape_text(heads);
+    }
+
+    [[noreturn]] static void fail_without(const std::string& name, const io::Report& layer,
+                                          const std::string& place) {
+        constexpr std::size_t longest_list = 400;
+        std::vector<std::string> names;
+        std::string list;
+        for (const NamedArray& array : layer.arrays) {
+            names.push_back(array.name);
+            list += (list.empty() ? "" : ", ") + array.name;
+        }
+        const std::string near = did_you_mean(name, names);
+        throw Error(ErrorKind::input, place,
+                    "has no array \"" + io::shortened(name) + "\"; " +
+                        (near.empty() ? "expected one of " + io::shortened(list, longest_list)
+                                      : "the nearest is " + near));
+    }
+
     [[noreturn]] void fail(const std::string& place, const std::string& found,
                            const std::string& first, const std::string& expected) const {
         throw Error(
@@ -147,6 +216,7 @@ private:
     std::string first_;
     io::Report& all_;
     std::size_t layers_, next_ = 1;
+    std::string selected_;
 };
 
 class DrawingReader {
@@ -166,8 +236,12 @@ public:
                 add(io::ResultView(std::move(file), io::ResultView::Scope::whole),
                     std::max(paths.size(), files.size()));
         }
-        if (stack_) drawing_.report.layer_labels = names_.chosen();
-        drawing_.is_masked = is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
+        if (stack_) {
+            drawing_.report.layer_labels = names_.chosen();
+            name_selected();
+        }
+        drawing_.report.is_masked =
+            is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
         return std::move(drawing_);
     }
 
@@ -177,21 +251,45 @@ private:
         const std::optional<Plan> plan = layout_plan(result);
         io::Report report = read_report(result, plan, naming_, workers_, drawing_.notes);
         rules_.push_back(rules_of(plan));
-        names_.add(result);
-        if (stack_) return stack_->add(report, result.place());
+        if (stack_) {
+            const std::string selected = selected_in(result);
+            names_.add(result, selected_.empty() ? "" : selected);
+            return stack_->add(report, result.place(), selected);
+        }
         drawing_.place = result.place();
         drawing_.named = result.named();
         drawing_.is_plain = !plan;
         drawing_.report = std::move(report);
         if (count == 1) return;
-        std::vector<std::string> kept{"mask", "attention_weights"};
-        for (const NamedArray* array : choose_(drawing_)) {
+        const std::vector<const NamedArray*> chosen = choose_(drawing_);
+        const std::string named = selected_in(result);
+        if (chosen.size() == 1 && chosen.front()->name == named) selected_ = named;
+        names_.add(result, selected_);
+        std::vector<std::string> kept{"mask"};
+        if (selected_.empty()) kept.emplace_back("attention_weights");
+        for (const NamedArray* array : chosen) {
             if (array->axes.front() == "layer")
                 throw Error(ErrorKind::input, result.place(),
                             array->name + " has layers already; expected it alone");
             kept.push_back(array->name);
         }
-        stack_.emplace(drawing_, count, result.bytes(), kept);
+        stack_.emplace(drawing_, count, result.bytes(), kept, selected_);
+    }
+
+    /// The array that FILE:NAME names, or the only one of a file; of a further result else the one
+    /// of the first result's name.
+    std::string selected_in(const io::ResultView& result) const {
+        if (!result.named().empty()) return result.named();
+        return result.is_one_array() ? result.arrays().front().name : selected_;
+    }
+
+    /// Names the stacked array after the selected ones.
+    void name_selected() {
+        if (selected_.empty()) return;
+        for (NamedArray& array : drawing_.report.arrays)
+            if (array.name == selected_) array.name = names_.array();
+        drawing_.named = names_.array();
+        drawing_.is_selected = true;
     }
 
     const Naming& naming_;
@@ -201,6 +299,7 @@ private:
     std::optional<Stack> stack_;
     std::vector<LayerRules> rules_;
     LayerNames names_;
+    std::string selected_;  // in the first result, if only that array is drawn; else empty
 };
 
 }  // namespace

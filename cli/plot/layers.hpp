@@ -13,9 +13,9 @@ namespace attn::cli {
 /// What `attn plot` draws.
 struct Drawing {
     io::Report report;  ///< of several results: their arrays, stacked along a new axis "layer"
-    io::IsMasked is_masked;
-    std::string place;               ///< of the first result
-    std::string named;               ///< the array that its path names, or empty
+    std::string place;  ///< of the first result
+    std::string named;  ///< the array that its path names, or empty
+    bool is_selected = false;        ///< `named` is stacked from one array of each result
     std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels
     bool is_plain = false;           ///< one array without a layout that describes it
 };
@@ -25,9 +25,10 @@ using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>
 
 /// Reads one result, or several: one per file, or one per line of a single file, as `attn batch`
 /// writes them. Of several results, only the selected arrays are kept, and the mask and the
-/// weights, which determine masked cells. A layer is named by its number in the config, else by its
-/// id or its file. Errors: kinds io and input; kind input if two results differ in shapes, labels,
-/// types, queries or arrays.
+/// weights, which determine masked cells. FILE:NAME selects an array of each, which may have
+/// different names. A layer is named by its number in the config, else by its id, its file or its
+/// array. Errors: kinds io and input; kind input if two results differ in shapes, labels, types,
+/// queries or arrays.
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
                      ChooseArrays choose, ThreadPool& workers);
 

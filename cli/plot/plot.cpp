@@ -87,35 +87,57 @@ std::size_t number_of_heads(const NamedArray& array) {
     return axis < shape.size() ? shape[axis] : 0;
 }
 
+/// The positions of these heads in the arrays that have `count` of them, whose numbers the report
+/// may give. Errors: kind usage if there is no such head.
+std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
+                                      const io::Report& report, const NamedArray& array,
+                                      std::size_t count) {
+    const bool has_chosen = has_chosen_heads(report, array);
+    std::vector<std::size_t> positions;
+    for (std::size_t head : heads) {
+        const auto found = std::find(report.heads.begin(), report.heads.end(), head);
+        const std::size_t position =
+            has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
+        if (position >= count)
+            throw Error(ErrorKind::usage, "--head " + std::to_string(head),
+                        array.name + (count == 0 ? " has no heads; expected an array that has some"
+                                      : has_chosen ? " has the heads " + shape_text(report.heads) +
+                                                         "; expected one of them"
+                                                   : " has " + std::to_string(count) +
+                                                         " heads; expected 0 to " +
+                                                         std::to_string(count - 1)));
+        positions.push_back(position);
+    }
+    return positions;
+}
+
 /// Keeps these heads, in this order, in all arrays with as many heads as the `drawn` ones. Returns
 /// the arrays that can still be drawn. An array with fewer heads, such as keys that several heads
-/// share, cannot. Arrays keep their addresses. Errors: kind usage if no drawn array has heads, or
-/// not that many.
+/// share, cannot. Arrays keep their addresses. Errors: those of positions_of, for the drawn array
+/// of most heads.
 std::vector<const NamedArray*> keep_heads(io::Report& report,
                                           const std::vector<const NamedArray*>& drawn,
                                           const std::vector<std::size_t>& heads) {
-    const auto widest = *std::max_element(
-        drawn.begin(), drawn.end(),
-        [](const auto* a, const auto* b) { return number_of_heads(*a) < number_of_heads(*b); });
+    const auto widest =
+        *std::max_element(drawn.begin(), drawn.end(), [&](const auto* a, const auto* b) {
+            const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
+            return a_has != b_has ? b_has : number_of_heads(*a) < number_of_heads(*b);
+        });
     const std::size_t count = number_of_heads(*widest);
-    for (std::size_t head : heads)
-        if (head >= count)
-            throw Error(
-                ErrorKind::usage, "--head " + std::to_string(head),
-                widest->name + (count == 0
-                                    ? " has no heads; expected an array that has some"
-                                    : " has " + std::to_string(count) + " heads; expected 0 to " +
-                                          std::to_string(count - 1)));
+    const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
+    const bool has_chosen = has_chosen_heads(report, *widest);
+    const auto is_alike = [&](const NamedArray& array) {
+        return number_of_heads(array) == count && has_chosen_heads(report, array) == has_chosen;
+    };
     std::vector<const NamedArray*> left;
     for (const NamedArray* array : drawn)
-        if (const std::size_t own = number_of_heads(*array); own == 0 || own == count)
-            left.push_back(array);
+        if (number_of_heads(*array) == 0 || is_alike(*array)) left.push_back(array);
     for (NamedArray& array : report.arrays)
-        if (number_of_heads(array) == count)
-            std::visit([&](auto& values) { values = picked(values, axis_of_heads(array), heads); },
-                       array.values);
-    report.head_labels.reserve(heads.size());
-    for (std::size_t head : heads) report.head_labels.push_back("head " + std::to_string(head));
+        if (is_alike(array))
+            std::visit(
+                [&](auto& values) { values = picked(values, axis_of_heads(array), positions); },
+                array.values);
+    report.heads = heads;
     return left;
 }
 
@@ -135,7 +157,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
             throw Error(ErrorKind::input, drawing.place,
                         "holds no array of rank 2 to 5; expected one that can be drawn");
         std::vector<std::string> names = request.arrays;
-        if (names.empty() && !drawing.named.empty()) names = {drawing.named};
+        if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
+            names = {drawing.named};
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
@@ -154,13 +177,9 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         arrays = left;
     }
     report.heading = request.title;
-    if (!to_file)
-        return io::show(
-            terminal_text(report, arrays, drawing.is_masked, request.scale, STDOUT_FILENO));
+    if (!to_file) return io::show(terminal_text(report, arrays, request.scale, STDOUT_FILENO));
     io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) {
-        write_plot(to, report, arrays, drawing.is_masked, request.scale, *format);
-    });
+    out.fill([&](io::Output& to) { write_plot(to, report, arrays, request.scale, *format); });
     out.commit();
 }
 

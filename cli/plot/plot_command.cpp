@@ -8,12 +8,15 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/output/output_name.hpp"
 #include "cli/plot/plot.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/plot/picture_formats.hpp"
 #include "io/read/input_file.hpp"
 
 namespace attn::cli {
@@ -48,6 +51,11 @@ int run_plot(const Args& args) {
     PlotRequest request;
     request.results = words;
     if (words.empty()) request.results = {"-"};
+    for (const std::string& word : request.results)
+        if (format_of_suffix(io::picture_formats, word) != nullptr)
+            throw Error(ErrorKind::usage, io::shortened(word),
+                        "is the name of a picture; expected a result, and -o " +
+                            io::shortened(word) + " for the picture");
     if (std::count_if(words.begin(), words.end(), is_standard_input) > 1)
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     request.output = args.text("output").value_or("");

@@ -79,10 +79,23 @@ void take_result(Request& request, Input& input) {
     input.has_own_inputs = holds(file, "inputs");
 }
 
+bool is_array_of_objects(const io::InputFile& file) {
+    if (!file.source || file.document) return false;
+    const std::string_view text = file.source->text;
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == text.npos || text[first] != '[') return false;
+    const std::size_t second = text.find_first_not_of(" \t\r\n", first + 1);
+    return second != text.npos && text[second] == '{';
+}
+
 /// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.
 void take_arrays(RequestBuilder& builder, Input& input) {
     const io::InputFile& file = input.file;
     Request& request = builder.request;
+    if (is_array_of_objects(file))
+        throw Error(ErrorKind::input, file.place,
+                    "an array of objects; expected one request, or attn batch with one per line, "
+                    "as jq -c '.[]' writes them");
     const bool is_earlier = is_result(file);
     if (!request.has_mode)
         throw Error(ErrorKind::usage, file.place,
@@ -90,9 +103,12 @@ void take_arrays(RequestBuilder& builder, Input& input) {
                         " requires --mode, one of " + listed_modes());
     builder.apply_deferred();
     check_defaults(request);
-    if (is_earlier && file.document)
+    if (is_earlier && file.document) {
         if (const io::JsonMember* id = file.document->find("id"))
             apply_id(builder, *file.document, *id);
+        if (const io::JsonMember* meta = file.document->find(std::string(io::passed_on_key)))
+            request.meta = file.document->copied(*meta);
+    }
     const ModeRow& mode = row_of(request.settings.mode);
     const bool holds_queries = !is_earlier && file.array.empty() && holds(file, "query");
     if (mode.projects(holds_queries) || !file.arrays) {
@@ -154,18 +170,28 @@ void check_sources(const RequestWithInput& asked) {
     const Request& request = asked.request;
     const ModeRow& mode = row_of(request.settings.mode);
     const char* source = nullptr;
-    for (const char* key : {"inputs", "example", "text", "token_ids"}) {
+    for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
             throw Error(ErrorKind::usage, location_of(request, key),
                         "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
-    if (!request.projects() && source != nullptr)
-        throw Error(ErrorKind::usage, location_of(request, source),
-                    mode.source == Source::operands
-                        ? about_operator_input(*asked.input)
-                        : "conflicts with query, key and value; expected inputs or these three");
+    if (!request.projects() && source != nullptr) {
+        const bool is_example =
+            mode.source == Source::operands && std::string_view(source) == "example";
+        for (const char* key : {"query", "key", "value"})
+            if (is_example && request.has(key))
+                throw Error(
+                    ErrorKind::usage, location_of(request, key),
+                    "conflicts with " + location_of(request, "example") + "; expected one of them");
+        if (!is_example)
+            throw Error(
+                ErrorKind::usage, location_of(request, source),
+                mode.source == Source::operands
+                    ? about_operator_input(*asked.input)
+                    : "conflicts with query, key and value; expected inputs or these three");
+    }
     const bool reads_tokens = reads_input(request) || mode.context;
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)

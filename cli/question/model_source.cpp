@@ -78,6 +78,10 @@ Request with_family_defaults(Request request, const io::Family& family) {
 }  // namespace
 
 std::string file_in_folder(const std::string& path) {
+    if (path == "config.json" || path.ends_with("/config.json"))
+        throw Error(ErrorKind::usage, path,
+                    "is a model's configuration; expected its folder, --weights " +
+                        (path == "config.json" ? "." : path.substr(0, path.size() - 12)));
     if (!io::is_folder(path)) return path;
     for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
         if (std::string file = io::path_in(path, name); io::path_exists(file)) return file;

@@ -19,6 +19,7 @@
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
+#include "io/read/examples.hpp"
 #include "io/read/input_file.hpp"
 
 namespace attn::cli {
@@ -40,8 +41,11 @@ public:
                 operands_.norm = model_->read_norm(request_);
             });
         if (request_.projects() && request_.token_ids.empty()) read_inputs();
+        const bool is_example = !request_.projects() && request_.example;
+        if (is_example) take_example();
         for (const OperandSpec& rule : operand_rules())
-            if ((rule.modes & in(mode().mode)) != 0) read_operand(rule);
+            if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.required))
+                read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
@@ -75,7 +79,9 @@ private:
 
     void read_inputs() {
         const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
-        if (request_.example || request_.text) {
+        if (!request_.settings.drawn_shape().empty()) {
+            operands_.inputs = draw_inputs(request_);
+        } else if (request_.example || request_.text) {
             TextInput text = read_text(request_);
             operands_.inputs = std::move(text.inputs);
             operands_.token_ids = std::move(text.token_ids);
@@ -93,6 +99,13 @@ private:
         } else {
             operands_.inputs = read_tokens_file(input_->file);
         }
+    }
+
+    void take_example() {
+        io::Example example = io::find_example(*request_.example);
+        operands_.query = std::move(example.query.values);
+        operands_.key = std::move(example.key.values);
+        operands_.value = std::move(example.value.values);
     }
 
     /// Reads a matrix or a batch; row labels of CSV name the tokens.
@@ -244,7 +257,7 @@ private:
         throw Error(ErrorKind::input, location_of(request_, key),
                     "labels for " + std::to_string(labels.size()) +
                         (labels.size() == 1 ? " token" : " tokens") + "; expected " +
-                        std::to_string(count) + ", one a token");
+                        std::to_string(count) + ", one per token");
     }
 
     const Request& request_;

@@ -9,6 +9,7 @@
 #include "cli/question/operands.hpp"
 #include "cli/question/redact.hpp"
 #include "cli/question/text_input.hpp"
+#include "cli/question/token_label.hpp"
 #include "cli/request/array_hints.hpp"
 #include "core/base/threads.hpp"
 
@@ -22,6 +23,11 @@ double bytes_of(const std::vector<std::string>& labels) {
     for (const std::string& label : labels)
         if (label.capacity() >= sizeof(std::string) / 2) bytes += label.capacity() + of_allocation;
     return static_cast<double>(bytes);
+}
+
+std::size_t queries_of(const OperandShapes& shapes, const Request& request) {
+    const Shape& rows = request.projects() ? shapes.inputs : shapes.query;
+    return rows[rows.size() - 2];
 }
 
 class QuestionReader {
@@ -111,9 +117,14 @@ PlannedQuestion plan_question(Question question, const PlanOptions& options) {
     // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     const auto threads = question.request.threads.value_or(processors());
     Plan plan = at_locations(question.request, [&] {
-        check_array_names(options.emit ? *options.emit : question.request.settings.emit);
-        return make_plan(std::move(question.request.settings), shapes_of(question.operands),
-                         options);
+        Request& request = question.request;
+        check_array_names(options.emit ? *options.emit : request.settings.emit);
+        const OperandShapes shapes = shapes_of(question.operands);
+        if (!request.token_label.empty()) {
+            request.settings.token = token_labelled(request, queries_of(shapes, request));
+            request.token_label.clear();
+        }
+        return make_plan(std::move(request.settings), shapes, options);
     });
     Cost cost = measure(plan, threads);
     cost.memory = question.text_bytes +
@@ -130,7 +141,7 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
     Question& question = planned.question;
     Plan& plan = planned.plan;
     std::optional<Mask> mask;
-    if (question.request.wants_pictures()) mask = mask_of(plan, question.operands);
+    if (question.request.marks_masked()) mask = mask_of(plan, question.operands);
     Result result = at_locations(question.request, [&] {
         return compute(plan, std::move(question.operands), runtime.pool);
     });

@@ -41,7 +41,7 @@ struct Answer {
     Question question;  ///< without its operands, which the computation consumes
     Plan plan;
     Result result;
-    std::optional<Mask> mask;  ///< if the request has pictures
+    std::optional<Mask> mask;  ///< if an output marks masked cells
 };
 
 /// Reads all arrays, and the settings that the model's files determine. Errors: kinds usage, input,

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/embedding.hpp"
+#include "core/plan/drawn_input.hpp"
 #include "io/read/examples.hpp"
 
 namespace attn::cli {
@@ -48,6 +49,13 @@ Request with_text(Request request) {
             throw Error(ErrorKind::usage, location_of(request, "example"),
                         "unknown; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
+        const bool is_operator = row_of(request.settings.mode).source == Source::operands;
+        if (is_operator != (example.query.values.dimension() != 0))
+            throw Error(ErrorKind::usage, location_of(request, "example"),
+                        is_operator ? "tokens, and sdpa takes query, key and value; expected "
+                                      "--example softmax"
+                                    : "query, key and value, for attn sdpa; expected another of " +
+                                          std::string(io::example_names));
         if (!example.text.empty()) request.text = example.text;
     }
     if (!request.text) return request;
@@ -74,6 +82,19 @@ TextInput read_text(const Request& request) {
     RealArray inputs = embed(words.ids, *request.vocab_size, *request.embed_dim,
                              *request.embed_seed, request.settings.dtype);
     return {std::move(inputs), std::move(words.ids), std::move(words.tokens)};
+}
+
+RealArray draw_inputs(const Request& request) {
+    const Settings& settings = request.settings;
+    const char* key = settings.randn.empty() ? "rand" : "randn";
+    double bytes = static_cast<double>(row_of(settings.dtype).size);
+    for (std::uint64_t size : settings.drawn_shape()) bytes *= static_cast<double>(size);
+    if (settings.drawn_shape().size() < 2 || bytes == 0)
+        throw Error(ErrorKind::usage, location_of(request, key),
+                    "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
+                    "or 2,6,3 for (batch, tokens, d_in)");
+    require_memory(bytes, key, "the random input");
+    return draw_input(settings);
 }
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-// Inputs without a file: the embedded words of a text, and the built-in examples.
+// Inputs without a file: random numbers, the embedded words of a text, and the built-in examples.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,9 @@ Request with_text(Request request);
 /// Without a text, the matrix of its example. Errors: kinds usage and input, at the setting's
 /// location.
 TextInput read_text(const Request& request);
+
+/// The matrix or batch of --rand or --randn. Errors: kind usage for a shape of another rank; kind
+/// input if it needs too much memory.
+RealArray draw_inputs(const Request& request);
 
 }  // namespace attn::cli

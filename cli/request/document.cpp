@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
+#include "cli/args/unknown.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -46,6 +47,8 @@ private:
             store_inputs(member);
         } else if (member.key == "id") {
             apply_id(builder_, document_, member);
+        } else if (member.key == io::passed_on_key) {
+            builder_.request.meta = document_.copied(member);
         } else if (member.key == "tokens") {
             builder_.apply_tokens(document_.read_value(member), document_.place(member));
         } else if (is_weights || (is_operand && holds_elements(document_, member))) {
@@ -71,9 +74,10 @@ private:
         if (request().of_batch) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
-                throw Error(
-                    ErrorKind::usage, document_.place(member),
-                    "unknown mode " + io::shortened(value.dump()) + "; expected " + listed_modes());
+                throw Error(ErrorKind::usage, document_.place(member),
+                            "unknown mode " + io::shortened(value.dump()) + "; expected " +
+                                listed_modes() +
+                                (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
             builder_.request.settings.mode = known->mode;
             builder_.request.has_mode = true;
             return;

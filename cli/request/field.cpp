@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/other_names.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
@@ -59,19 +61,23 @@ bool each_part(std::string_view text, const Take& take) {
     return true;
 }
 
-/// The comma-separated parts, or the values of a JSON list if the text starts like a list of
-/// strings. Null if the text is empty or is not such JSON.
-json list_of(const std::string& text) {
-    if (text.empty()) return {};
-    if (!text.starts_with("[\"")) return split_list(text);
+/// Null for text that is not JSON.
+json json_in(const std::string& text) {
     try {
-        const std::string object = "{\"list\":" + text + "}";
+        const std::string object = "{\"value\":" + text + "}";
         const io::Source source{"", object};
         const io::JsonDocument document(source);
         return document.members().size() == 1 ? document.read_value(document.members()[0]) : json();
     } catch (const Error&) {
         return {};
     }
+}
+
+/// The comma-separated parts, or the values of a JSON list if the text starts like a list of
+/// strings. Null if the text is empty or is not such JSON.
+json list_of(const std::string& text) {
+    if (text.empty()) return {};
+    return text.starts_with("[\"") ? json_in(text) : json(split_list(text));
 }
 
 /// The number if the entire text is a JSON number; null if it is not, or exceeds float64's range.
@@ -109,7 +115,8 @@ std::string take_list(std::vector<T>& field, const json& value, const Limits& li
                                       [&](const std::string& part) { return add(number_in(part)); })
                       : value.is_array() ? std::all_of(value.begin(), value.end(), add)
                                          : add(value);
-    if (!good || list.empty()) return std::string("not such a list; expected ") + limits.expected;
+    if (!good || list.size() < limits.shortest)
+        return std::string("not such a list; expected ") + limits.expected;
     field = std::move(list);
     return {};
 }
@@ -194,6 +201,24 @@ std::string take(std::vector<double>& field, const json& value, const Limits& li
     return take_list(field, value, limits);
 }
 
+std::string take_token(Request& request, const json& value, const Limits& limits) {
+    const std::string text = value.is_string() ? value.get<std::string>() : std::string();
+    if (value.is_string() && text.empty())
+        return "no token; expected an integer from 0, or the label of a token";
+    const std::size_t sign = text.starts_with('-') ? 1 : 0;
+    const bool is_integer = text.find_first_not_of("0123456789", sign) == std::string::npos;
+    if (value.is_string() && (!is_integer || text.size() == sign)) {
+        request.token_label = text;
+        return {};
+    }
+    const json number = !value.is_string() ? value
+                        : sign != 0        ? parsed<std::int64_t>(text)
+                                           : parsed<std::uint64_t>(text);
+    std::string problem = take(request.settings.token, number, limits);
+    if (problem.empty()) request.token_label.clear();
+    return problem;
+}
+
 // append_field() appends a field of each type as JSON.
 
 void append_field(std::string& out, const Seed& seed) {
@@ -219,6 +244,20 @@ std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& val
     return place;
 }
 
+namespace {
+
+std::string did_you_mean_value(const Option& option, const json& value) {
+    if (!value.is_string()) return "";
+    const std::string& text = value.get_ref<const std::string&>();
+    const char* const other = value_of_other_name(option.key, text);
+    const auto names = names_of(option.field);
+    const std::string near =
+        other != nullptr ? other : did_you_mean(text, {names.begin(), names.end()});
+    return near.empty() ? near : "; did you mean " + near + "?";
+}
+
+}  // namespace
+
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
     if (field.kind == FieldKind::operand) {
@@ -229,12 +268,15 @@ std::string store(Request& request, const Option& option, const json& value) {
         }
         if (!value.is_string() || value.get<std::string>().empty())
             return "not an array or a path; expected one of them";
+        if (std::string_view(option.key) == "mask" && value == "causal")
+            return "not a mask's file; expected attn causal, or --causal";
         request.operand_files[option.key] = value.get<std::string>();
         return {};
     }
     const bool is_unknown =
         field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
-    if (is_unknown) return "unknown; expected " + argument_of(option);
+    if (is_unknown)
+        return "unknown; expected " + argument_of(option) + did_you_mean_value(option, value);
     return field.set(request, value, option.limits);
 }
 
@@ -254,6 +296,7 @@ json value_of(const Option& option, const std::string& text) {
             const io::ParsedNumber number = io::parse_loose_number(text);
             return !text.empty() && number.length == text.size() ? json(number.value) : json(text);
         }
+        case FieldKind::shapes: return json_in(text);
         default: return text;
     }
 }

@@ -102,6 +102,12 @@ inline constexpr Field field_of{
     .append = [](std::string& json,
                  const Request& request) { append_field(json, (request.*....*path)); }};
 
+/// An index, or the label of a token, which is not an integer.
+std::string take_token(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field token_field{.kind = FieldKind::token,
+                                   .set = take_token,
+                                   .append = field_of<&Request::settings, &Settings::token>.append};
+
 /// The index of the name that the value is, or of the empty name after the last one.
 std::size_t place_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
 

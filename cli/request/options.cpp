@@ -141,10 +141,14 @@ constexpr double largest_size = 0x1p31;
 constexpr Limits size{1, largest_size};
 constexpr Limits from_0{};
 constexpr Limits at_least_0{0, most, "a number of at least 0"};
-constexpr Limits counts{0, largest_size, "integers from 0"};
+constexpr Limits counts{0, largest_size, "integers from 0, as in 1,2"};
+constexpr Limits drawn{1, largest_size,
+                       "2 or 3 sizes separated by commas, as 6,3 for (tokens, d_in) or 2,6,3 for "
+                       "(batch, tokens, d_in)",
+                       3, 2};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
-constexpr Limits words{0, 0, "strings; expected one a token"};
+constexpr Limits words{0, 0, "strings; expected one per token"};
 
 using R = Request;
 using S = Settings;
@@ -196,8 +200,13 @@ constexpr Option table[] = {
      "labels of the tokens, of the queries in cross and sdpa (default: of the input's file)", source},
     {"context_tokens", input, cross | sdpa, field_of<&R::context_tokens>, words, "LIST",
      "labels of the keys (default: of the file of --context or --key)", source},
-    {"example", input, layers, field_of<&R::example>, {}, io::example_names.data(),
-     "use a built-in input instead of INPUT", source},
+    {"example", input, all_modes, field_of<&R::example>, {}, io::example_names.data(),
+     "use a built-in input instead of INPUT; softmax: of sdpa", source},
+    {"rand", input, layers, setting<&S::rand>, drawn, "[B,]N,D",
+     "draw the input as torch.rand(tokens, d_in) or torch.rand(batch, tokens, d_in) does after "
+     "--seed, before the parameters"},
+    {"randn", input, layers, setting<&S::randn>, drawn, "[B,]N,D",
+     "the same as torch.randn does"},
     {"text", input, layers, field_of<&R::text>, {}, "TEXT",
      "embed these words instead of reading INPUT"},
     {"vocab_size", input, layers, field_of<&R::vocab_size>, {1}, "N",
@@ -234,7 +243,7 @@ constexpr Option table[] = {
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
      "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 0, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
-     "throw N 32-bit draws away before the first weight (default 0)", everywhere | of_draws},
+     "throw N 32-bit draws away before the first one that is used (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",
@@ -353,8 +362,12 @@ constexpr Option table[] = {
      "without it, by -o's suffix, and a table on a terminal", of_arrays, 0, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays, 0, 'e'},
-    {"token", output, all_modes, setting<&S::token>, from_0, "N",
-     "compute one query row only, from 0 (default all)", everywhere & ~in_explain, 0, 't'},
+    {"token", output, all_modes, token_field, from_0, "N|LABEL",
+     "compute one query row only, from 0 or by its token's label (default all)", everywhere, 0, 't'},
+    {"head", output, several_heads, setting<&S::head>,
+     {0, largest_size, "integers from 0, one per head", std::size_t{1} << 16}, "N,...",
+     "heads in the arrays of each head, from 0; context_vectors are always those of all (default "
+     "all)", everywhere & ~in_explain},
     {"precision", output, all_modes, field_of<&R::precision>, {0, 20}, "N",
      "digits after the point (default: json the shortest exact, torch and table 4)"},
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",

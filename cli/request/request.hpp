@@ -107,7 +107,10 @@ struct Request {
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
-    std::string id;  ///< as JSON; empty where there is none
+    std::string id;    ///< as JSON; empty where there is none
+    std::string meta;  ///< the same: any value of the request, passed on to the result
+    /// Of the query to compute; plan_question() replaces it by settings.token. Empty: none.
+    std::string token_label;
     /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per
     /// key.
     std::vector<std::string> tokens;
@@ -126,6 +129,8 @@ struct Request {
     bool no_files = false;  ///< the document must not name files
 
     bool wants_pictures() const { return heatmap || !plot.empty(); }
+    /// Whether an output shows which cells are masked.
+    bool marks_masked() const { return wants_pictures() || format->marks_masked; }
 
     bool has(std::string_view setting) const { return locations.contains(setting); }
     /// Whether a flag takes precedence over the document's value.
@@ -141,8 +146,8 @@ struct Request {
 
     /// Whether it specifies the source of the input; otherwise the source is standard input.
     bool names_input() const {
-        return !input.empty() || example || text || !token_ids.empty() || has_file("query") ||
-               has_file("key") || has_file("value");
+        return !input.empty() || example || text || !settings.drawn_shape().empty() ||
+               !token_ids.empty() || has_file("query") || has_file("key") || has_file("value");
     }
 };
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/other_names.hpp"
 #include "cli/args/unknown.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
@@ -16,6 +17,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/picture_formats.hpp"
+#include "io/read/number_array.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::cli {
@@ -37,7 +39,32 @@ bool has_suffix(const Formats& formats, const std::string& suffix) {
     });
 }
 
-[[noreturn]] void refuse_second_input(const std::string& word, bool has_text) {
+bool is_number(const std::string& word) {
+    return !word.empty() && io::parse_loose_number(word).length == word.size();
+}
+
+/// "d-out=2", without its dashes.
+bool is_setting(const std::string& word) {
+    std::string key = word.substr(0, word.find('='));
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key.size() < word.size() && find_option(key) != nullptr;
+}
+
+/// The first flag of one of these kinds; or null.
+const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind> kinds) {
+    const auto found =
+        std::find_if(args.flags.begin(), args.flags.end(), [&](const FlagValue& flag) {
+            return std::find(kinds.begin(), kinds.end(), flag.option->field.kind) != kinds.end();
+        });
+    return found == args.flags.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_second_input(const std::string& word, const Args& args) {
+    const FlagValue* const toggle = flag_of_kind(args, {FieldKind::boolean, FieldKind::no_value});
+    const FlagValue* const list = flag_of_kind(args, {FieldKind::integers, FieldKind::numbers});
+    constexpr std::string_view toggled = " true false yes no on off ";
+    const Mode mode = args.command->mode->mode;
+    const std::string first = io::shortened(args.input.value_or("A")), second = io::shortened(word);
     std::string hint;
     const bool is_there = io::path_exists(word);
     const std::string suffix = io::suffix_of_name(word);
@@ -45,17 +72,26 @@ bool has_suffix(const Formats& formats, const std::string& suffix) {
         hint = ", and --plot " + word + " for a picture (--heatmap draws on the terminal)";
     else if (!is_there && has_suffix(io::output_formats, suffix))
         hint = ", and --output " + word + " for the result";
+    else if (is_setting(word))
+        hint = ", and --" + second;
     else if (find_array(word))
         hint = ", and a list of arrays without blanks: --emit scores,mask";
-    else if (word == "true" || word == "false")
-        hint = ", and a switch without a value: --pretty, --no-pretty";
-    else if (has_text)
+    else if (toggled.find(" " + word + " ") != std::string_view::npos)
+        hint = ", and a switch without a value: " +
+               (toggle != nullptr ? flag_of(*toggle->option) : "--pretty, --no-pretty");
+    else if (list != nullptr && is_number(word))
+        hint = ", and numbers of a list separated by commas: " + location_of(*list) + ",...";
+    else if (args.gives("text"))
         hint = ", and a text in quotes: --text \"some words\"";
+    else if (mode == Mode::cross)
+        hint = ", and the tokens that it attends to as --context " + second;
+    else if (mode == Mode::sdpa)
+        hint = ", or attn sdpa --query " + first + " --key " + second + " --value FILE";
     throw Error(ErrorKind::usage, word, "a second input; expected one" + hint);
 }
 
 std::vector<std::string> known_keys(Mode mode) {
-    std::vector<std::string> keys{"mode", "id", "inputs"};
+    std::vector<std::string> keys{"mode", "id", "meta", "inputs"};
     for (const Option& option : options())
         if ((option.use & as_key) != 0 && (option.modes & in(mode)) != 0)
             keys.emplace_back(option.key);
@@ -78,6 +114,7 @@ Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
     for (const FlagValue& given : args.flags) {
         const Option& option = *given.option;
+        if (&option == &config_id) builder.request.id = given.text;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
         // Environment flags apply to all modes, and a record may specify its mode.
@@ -109,7 +146,13 @@ void RequestBuilder::apply_key(const std::string& key, const json& value, const 
     const Option* positive = key.starts_with("no_") ? find_option(key.substr(3)) : nullptr;
     if (positive != nullptr && is_boolean(*positive))
         fail("unknown key \"" + key + "\"; expected \"" + positive->key + "\": false");
-    if (option == nullptr) fail(unknown_key(key, known_keys(mode)));
+    if (option == nullptr) {
+        const Option* const other = find_option(key_of_other_name(as_listed(key)));
+        if (other != nullptr && (other->modes & in(mode)) == 0)
+            fail("unknown key \"" + key + "\"; attn calls it \"" + other->key + "\"; " +
+                 where_else(*other, mode));
+        fail(unknown_key(key, known_keys(mode)));
+    }
     if ((option->use & as_key) == 0)
         fail("\"" + key + "\" is not a key of a request; expected " + flag_of(*option) +
              " on the command line");
@@ -160,6 +203,12 @@ void check_input_name(const std::string& input, const CommandRow& command) {
         throw Error(
             ErrorKind::usage, input,
             "no such file; expected attn help " + std::string(command.name) + ", or a file");
+    if (find_array(input) && !io::path_exists(input))
+        throw Error(ErrorKind::usage, input,
+                    "no such file; expected a list of arrays without blanks: --emit scores,mask");
+    if (is_setting(input) && !io::path_exists(input))
+        throw Error(ErrorKind::usage, io::shortened(input),
+                    "no such file; expected --" + io::shortened(input));
     if (io::is_folder(input))
         throw Error(ErrorKind::io, io::shortened(input),
                     "is a folder; expected a file, and a model's folder as --weights " +
@@ -177,7 +226,7 @@ Request make_request(const Args& args) {
         else if (word.starts_with('-') && word != "-")
             args.fail_unknown(word);
         else
-            refuse_second_input(word, args.gives("text"));
+            refuse_second_input(word, args);
     }
     request = with_flags(std::move(request), args);
     if (!args.input) return request;

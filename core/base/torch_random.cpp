@@ -40,6 +40,14 @@ void NormalStream<T>::read(std::uint64_t first, std::span<T> out) {
 }
 
 template <class T>
+std::uint64_t NormalStream<T>::draws(std::uint64_t count) {
+    // Few elements are drawn in pairs, each from two float64 uniforms. A last odd one takes both.
+    if (count < block_size) return (count + 1) / 2 * 2 * TorchGenerator::draws_per_uniform<double>;
+    const std::uint64_t again = count % block_size == 0 ? 0 : block_size;
+    return (count + again) * TorchGenerator::draws_per_uniform<T>;
+}
+
+template <class T>
 T NormalStream<T>::element(std::uint64_t index) {
     if (count_ < block_size) {
         T value{};
@@ -58,8 +66,7 @@ T NormalStream<T>::element(std::uint64_t index) {
 template <class T>
 void NormalStream<T>::load_block(std::uint64_t first_draw) {
     if (loaded_ == first_draw) return;
-    constexpr std::uint64_t draws_per_uniform = sizeof(T) / sizeof(std::uint32_t);
-    generator_.skip((first_draw - drawn_) * draws_per_uniform);
+    generator_.skip((first_draw - drawn_) * TorchGenerator::draws_per_uniform<T>);
     for (T& u : block_) u = generator_.template uniform01<T>();
     drawn_ = first_draw + block_size;
     loaded_ = first_draw;

@@ -32,6 +32,10 @@ public:
     /// Skips `count` 32-bit draws, in at most a few milliseconds.
     void skip(std::uint64_t count) { engine_.skip(count); }
 
+    /// 32-bit draws of one uniform number in T.
+    template <class T>
+    static constexpr std::uint64_t draws_per_uniform = sizeof(T) / sizeof(std::uint32_t);
+
     /// `torch.rand(1)` in T: 24 random bits for float (one draw32), 53 for double (one draw64).
     template <class T>
     T uniform01() {
@@ -75,6 +79,9 @@ public:
     /// Writes elements [first, first + out.size()) of the tensor. Calls must be in increasing order
     /// and must not overlap; first + out.size() <= count.
     void read(std::uint64_t first, std::span<T> out);
+
+    /// The 32-bit draws of torch.randn(count).
+    static std::uint64_t draws(std::uint64_t count);
 
 private:
     T element(std::uint64_t index);

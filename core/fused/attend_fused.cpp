@@ -1,5 +1,6 @@
 #include "core/fused/attend_fused.hpp"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -45,18 +46,60 @@ void FusedCall<T>::attend_item(std::size_t item, std::size_t next, FusedWorker<T
 template <class T>
 void FusedCall<T>::set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded) {
     const HeadRows<T>& to = out_.context;
-    tile.weights[0] = tile.scores[0] = nullptr;
+    set_rows(place, tile, discarded);
     for (std::size_t l = 0; l < tile.lanes; ++l) {
         const std::size_t row = row_of(place, l);
-        const std::size_t written = (row - out_.first_row) * grid_.sizes.keys;
-        if (out_.weights != nullptr) tile.weights[l] = out_.weights + written;
-        if (out_.scores != nullptr && place.split == 0) tile.scores[l] = out_.scores + written;
         if (grid_.splits > 1)
             tile.context[l] = contexts_.data() + (row * grid_.splits + place.split) * d_v();
         else
             tile.context[l] =
                 to.data == nullptr ? discarded : to.at(place.batch, place.head(l), place.query(l));
     }
+}
+
+/// The rows of weights and scores. A tile of heads that are not chosen has none; the other heads of
+/// a tile that has some write to `discarded`.
+template <class T>
+void FusedCall<T>::set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded) {
+    tile.weights[0] = tile.scores[0] = nullptr;
+    const auto is_chosen = [&](std::size_t l) {
+        return slots_.empty() || slots_[place.head(l)] != not_chosen;
+    };
+    std::size_t chosen = 0;
+    while (chosen < tile.lanes && !is_chosen(chosen)) chosen += place.queries;
+    if (chosen >= tile.lanes) return;
+    const auto row_in = [&](T* rows, std::size_t l) {
+        if (!is_chosen(l)) return discarded;
+        const std::size_t row =
+            slots_.empty()
+                ? row_of(place, l)
+                : (place.batch * out_.heads->size() + slots_[place.head(l)]) * grid_.sizes.queries +
+                      place.query(l);
+        return rows + (row - out_.first_row) * grid_.sizes.keys;
+    };
+    for (std::size_t l = 0; l < tile.lanes; ++l) {
+        if (out_.weights != nullptr) tile.weights[l] = row_in(out_.weights, l);
+        if (out_.scores != nullptr && place.split == 0) tile.scores[l] = row_in(out_.scores, l);
+    }
+}
+
+/// A head that is chosen again is a copy.
+template <class T>
+void FusedCall<T>::repeat_heads() {
+    if (slots_.empty() || is_dry_run()) return;
+    const std::size_t matrix = grid_.sizes.queries * grid_.sizes.keys, heads = out_.heads->size();
+    for (T* rows : {out_.weights, out_.scores})
+        for (std::size_t b = 0; rows != nullptr && b < grid_.sizes.batch; ++b)
+            for (std::size_t i = 0; i < heads; ++i)
+                if (const std::size_t first = slots_[(*out_.heads)[i]]; first != i)
+                    std::copy_n(rows + (b * heads + first) * matrix, matrix,
+                                rows + (b * heads + i) * matrix);
+}
+
+template <class T>
+void FusedCall<T>::finish() {
+    merge_splits();
+    repeat_heads();
 }
 
 template <class T>
@@ -98,7 +141,7 @@ void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, ThreadPool& threads) {
     FusedCall<T> fused(kernel, call, outputs, threads, false, outputs.weights != nullptr);
     fused.run(0, fused.grid().items());
-    fused.merge_splits();
+    fused.finish();
 }
 
 template void attend_fused(const kernels::Kernel&, const AttentionCall<float>&,

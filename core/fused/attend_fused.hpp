@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
@@ -17,6 +18,8 @@ struct FusedOutputs {
     T* weights = nullptr;    ///< (batch, heads, q_len, kv_len), after dropout
     T* scores = nullptr;     ///< (batch, heads, q_len, kv_len), unscaled
     T* logsumexp = nullptr;  ///< (batch, heads, q_len)
+    /// The heads of weights and scores, in order; null: all.
+    const std::vector<std::size_t>* heads = nullptr;
     std::size_t first_row =
         0;  ///< of (batch * heads * q_len): the row that weights and scores start at
 };
@@ -27,13 +30,14 @@ struct FusedOutputs {
 /// with a fused multiply-add. mask_method must be neg_inf. Errors: std::bad_alloc.
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                  const FusedOutputs<T>& outputs, ThreadPool& workers);
+                  const FusedOutputs<T>& outputs, ThreadPool& threads);
 
-/// The weights of a question, or its scores, computed a few MiB at a time while they are read. Not
-/// for dropout head by head over several batch entries, whose draws have a different order.
+/// The weights of a question, or its scores, computed a few MiB at a time while they are read; of
+/// `heads` alone, in this order, unless it is null. Not for dropout head by head over several batch
+/// entries, whose draws have a different order.
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                            ThreadPool& workers);
+                            const std::vector<std::size_t>* heads, ThreadPool& threads);
 
 }  // namespace attn

@@ -70,6 +70,10 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
     for (const StepUse& use : steps_)
         if (use.step.input_divisor != nullptr) divisor_ = use.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
+    if (out.heads != nullptr) {
+        slots_.assign(grid_.sizes.heads, not_chosen);
+        for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
+    }
     for (FusedWorker<T>& worker : workers_) allocate(worker, weights);
     if (grid_.splits > 1) allocate_splits();
     folds_scale_ = !is_dry_run() && query_is_in_range(std::abs(call.scale / divisor_));
@@ -84,7 +88,7 @@ void FusedCall<T>::allocate(FusedWorker<T>& worker, bool weights) const {
     worker.weights.reserve(by_rows
                                ? kernels::block_keys
                                : kernels::weights_size(entries_.lanes, grid_.sizes.keys, weights));
-    worker.discarded.reserve(d_v());
+    worker.discarded.reserve(slots_.empty() ? d_v() : std::max(d_v(), grid_.sizes.keys));
     dropout_.reserve(worker.keep);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "core/base/memory.hpp"
@@ -36,8 +37,8 @@ public:
     /// Computes items [first, first + count) of the grid.
     void run(std::size_t first, std::size_t count);
 
-    /// Writes the rows that were computed in key splits, after all items.
-    void merge_splits();
+    /// Completes the outputs after all items: rows in key splits, and heads chosen twice.
+    void finish();
 
     const TileGrid& grid() const { return grid_; }
 
@@ -48,6 +49,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t not_chosen = std::numeric_limits<std::size_t>::max();
+
     std::size_t d_k() const { return call_.query.shape(3); }
     std::size_t d_v() const { return call_.value.shape(3); }
 
@@ -72,9 +75,12 @@ private:
     std::size_t first_key_row(const TilePlace& place) const;
 
     // attend_fused.cpp
+    void merge_splits();
     /// `next`: the item that this worker probably gets next.
     void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);
     void set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
+    void set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
+    void repeat_heads();
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
 
     const kernels::Entries<T>& entries_;
@@ -85,8 +91,9 @@ private:
     TileDropout dropout_;
     std::vector<StepUse> steps_;
     std::vector<Array<T>> biases_;
-    double divisor_ = 1;        // a step's division of its input, which the scale includes
-    bool folds_scale_ = false;  // queries are multiplied by the scale
+    double divisor_ = 1;              // a step's division of its input, which the scale includes
+    bool folds_scale_ = false;        // queries are multiplied by the scale
+    std::vector<std::size_t> slots_;  // of each head among the chosen ones, or not_chosen
     std::vector<FusedWorker<T>> workers_;
     // Of key splits: (rows, splits, d_v), (rows, splits) twice, and a merged row.
     AlignedArray<T> contexts_, shifts_, sums_;

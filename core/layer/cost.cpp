@@ -66,8 +66,8 @@ void require_memory(const Plan& plan, const Cost& cost) {
     else
         require_memory(cost.memory, is_layer ? "inputs" : "query",
                        "the weights (" + std::to_string(plan.batch) + ", " +
-                           std::to_string(plan.heads) + ", " + std::to_string(plan.q_len) + ", " +
-                           std::to_string(plan.kv_len) + ")");
+                           std::to_string(plan.size_of<std::uint64_t>(Axis::heads)) + ", " +
+                           std::to_string(plan.q_len) + ", " + std::to_string(plan.kv_len) + ")");
 }
 
 }  // namespace attn

@@ -48,6 +48,7 @@ TorchGenerator generator_of(const Plan& plan) {
     if (!draws || is_dry_run()) return unused;
     TorchGenerator generator(plan.parameters.seed.bits);
     generator.skip(plan.parameters.skip);
+    generator.skip(plan.parameters.input_draws);
     return generator;
 }
 

@@ -21,6 +21,7 @@ enum class Axis {
     batch,
     heads,
     kv_heads,
+    cache_heads,  ///< kv_heads, all of them also if some heads are chosen
     heads_apart,  ///< heads of a result that does not concatenate them
     groups,       ///< independent heads, each a layer with its own parameters
     tokens,
@@ -98,6 +99,9 @@ inline constexpr ArrayRow rows[] = {
     {"b_value", {none, groups, none, value_width}, projections | qkv_bias, any},
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
+    // Before the rotary embedding; without one they equal `queries` and `keys`.
+    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, any},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, any},
     {"queries", {batch, heads, q_len, d_k}, nothing, any},
     {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},
@@ -112,16 +116,13 @@ inline constexpr ArrayRow rows[] = {
     {"dropout_mask", per_key, softmax, reference},
     {"attention_weights", per_key, nothing, any},
     {"logsumexp", per_query, softmax, any},
-    {"present_key", {batch, kv_heads, kv_len, d_k}, softmax, any},
-    {"present_value", {batch, kv_heads, kv_len, d_v}, softmax, any},
+    {"present_key", {batch, cache_heads, kv_len, d_k}, softmax, any},
+    {"present_value", {batch, cache_heads, kv_len, d_v}, softmax, any},
     {"states", {batch, kv_heads, q_len, d_k, d_v}, linear, reference},
-    {"present_state", {batch, kv_heads, d_k, d_v}, linear, any},
+    {"present_state", {batch, cache_heads, d_k, d_v}, linear, any},
     {"head_outputs", {batch, heads, q_len, d_v}, nothing, any},
     {"context_vectors", {batch, heads_apart, q_len, d_out}, nothing, any},
 
-    // Before the rotary embedding.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, trace},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, trace},
     // After alibi, and after each of at most two additive masks.
     {"alibi_scores", per_key, softmax, trace},
     {"bias_0_scores", per_key, softmax, trace},
@@ -248,6 +249,7 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
         case Axis::batch: return "batch";
         case Axis::heads:
         case Axis::kv_heads:
+        case Axis::cache_heads:
         case Axis::heads_apart:
         case Axis::groups: return "heads";
         case Axis::tokens: return "tokens";
@@ -274,6 +276,16 @@ struct ShownAxes {
     bool independent_heads = false;  ///< parameters have it
     bool average_heads = false;      ///< attention_weights are their mean over the heads
 
+    /// The chosen heads, in order, and the key head of each; empty: all.
+    std::vector<std::size_t> heads = {}, key_heads = {};
+
+    /// The chosen heads on an array's axis of heads; null: all.
+    const std::vector<std::size_t>* chosen(ArrayId array) const {
+        const Axis axis = array.row().axes[1];
+        if (heads.empty() || (axis != Axis::heads && axis != Axis::kv_heads)) return nullptr;
+        return axis == Axis::heads ? &heads : &key_heads;
+    }
+
     bool averages(ArrayId array) const { return average_heads && array == "attention_weights"; }
 
     /// Whether the axis in place `place` of the array's row is one that the answer shows.
@@ -282,7 +294,8 @@ struct ShownAxes {
             case Axis::none: return false;
             case Axis::batch: return batched;
             case Axis::heads: return with_heads && !averages(array);
-            case Axis::kv_heads: return with_heads;
+            case Axis::kv_heads:
+            case Axis::cache_heads: return with_heads;
             case Axis::heads_apart: return with_heads && separate_heads;
             case Axis::groups: return independent_heads;
             default: return true;

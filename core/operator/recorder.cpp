@@ -40,6 +40,21 @@ T* Recorder::allocate(ArrayId array, std::span<const std::size_t> shape) {
 
 template <class T>
 void Recorder::record(ArrayId array, const Tensor4<T>& values) {
+    if (!records(array)) return;
+    const std::vector<std::size_t>* const heads = chosen_heads(array);
+    if (heads == nullptr) return record_chosen(array, values);
+    Tensor4<T> chosen =
+        Tensor4<T>::from_shape({values.shape(0), heads->size(), values.shape(2), values.shape(3)});
+    const std::size_t matrix = values.shape(2) * values.shape(3);
+    T* to = chosen.data();
+    for (std::size_t b = 0; b < values.shape(0) && !is_dry_run(); ++b)
+        for (std::size_t head : *heads)
+            to = std::copy_n(values.data() + (b * values.shape(1) + head) * matrix, matrix, to);
+    record_chosen(array, chosen);
+}
+
+template <class T>
+void Recorder::record_chosen(ArrayId array, const Tensor4<T>& values) {
     T* buffer = allocate<T>(array, values.shape());
     if (buffer == nullptr || is_dry_run()) return;
     if (shown_.averages(array))
@@ -59,6 +74,8 @@ template float* Recorder::allocate(ArrayId, std::span<const std::size_t>);
 template double* Recorder::allocate(ArrayId, std::span<const std::size_t>);
 template void Recorder::record(ArrayId, const Tensor4<float>&);
 template void Recorder::record(ArrayId, const Tensor4<double>&);
+template void Recorder::record_chosen(ArrayId, const Tensor4<float>&);
+template void Recorder::record_chosen(ArrayId, const Tensor4<double>&);
 template void Recorder::record(ArrayId, const Tensor3<float>&);
 template void Recorder::record(ArrayId, const Tensor3<double>&);
 
@@ -90,5 +107,35 @@ std::vector<NamedArray> Recorder::take() {
     recorded_.clear();
     return arrays;
 }
+
+template <class T>
+AllHeads<T>::AllHeads(Recorder& recorder, ArrayId array, std::vector<std::size_t> shape)
+    : recorder_(recorder), array_(array), shape_(std::move(shape)) {
+    if (!recorder.records(array)) return;
+    if (recorder.chosen_heads(array) == nullptr) {
+        data_ = recorder.allocate<T>(array, shape_);
+    } else {
+        all_ = Array<T>::from_shape(shape_);
+        data_ = all_.data();
+    }
+}
+
+template <class T>
+void AllHeads<T>::record() {
+    const std::vector<std::size_t>* const heads = recorder_.chosen_heads(array_);
+    if (data_ == nullptr || heads == nullptr) return;
+    const std::size_t of_all = shape_[1];
+    shape_[1] = heads->size();
+    T* to = recorder_.allocate<T>(array_, shape_);
+    const std::size_t entries = shape_[0] * of_all, size = entries == 0 ? 0 : all_.size() / entries;
+    for (std::size_t b = 0; b < shape_[0] && !is_dry_run(); ++b)
+        for (std::size_t head : *heads)
+            to = std::copy_n(data_ + (b * of_all + head) * size, size, to);
+    all_ = {};
+    data_ = nullptr;
+}
+
+template class AllHeads<float>;
+template class AllHeads<double>;
 
 }  // namespace attn

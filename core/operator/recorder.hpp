@@ -33,11 +33,21 @@ public:
     /// The names of the axes that the array shows.
     std::vector<std::string_view> axes_of(ArrayId array) const { return shown_.names(array); }
 
-    /// Records (batch, heads, rows, columns), without the axes that the array does not show.
+    /// The heads that the array has, or null if it has all; see ShownAxes.
+    const std::vector<std::size_t>* chosen_heads(ArrayId array) const {
+        return shown_.chosen(array);
+    }
+
+    /// Records the chosen heads of (batch, heads, rows, columns), without the axes that the array
+    /// does not show.
     template <class T>
     void record(ArrayId array, const Tensor4<T>& values);
 
-    /// The same for a step that an observer may replace first.
+    /// The same for values of the chosen heads alone.
+    template <class T>
+    void record_chosen(ArrayId array, const Tensor4<T>& values);
+
+    /// The same as `record` for a step that an observer may replace first.
     template <class T>
     void step(ArrayId array, Tensor4<T>& values) {
         if (observer_ != nullptr) observer_->step(array, values);
@@ -48,7 +58,7 @@ public:
     template <class T>
     void record(ArrayId array, const Tensor3<T>& values);
 
-    /// A buffer for the argument of `record`, to be filled by the caller; null if it is not
+    /// A buffer for the argument of `record_chosen`, to be filled by the caller; null if it is not
     /// requested.
     template <class T>
     T* allocate(ArrayId array, std::span<const std::size_t> shape);
@@ -76,6 +86,27 @@ private:
     ShownAxes shown_;
     StepObserver* observer_;
     std::vector<Kept> recorded_;
+};
+
+/// A buffer for an array of all heads, of which the recorder keeps the chosen ones.
+template <class T>
+class AllHeads {
+public:
+    /// `shape`: (batch, heads, ...). The recorder must outlive it.
+    AllHeads(Recorder& recorder, ArrayId array, std::vector<std::size_t> shape);
+
+    /// Null if the array is not requested.
+    T* data() const { return data_; }
+
+    /// To be called once the buffer is filled.
+    void record();
+
+private:
+    Recorder& recorder_;
+    ArrayId array_;
+    std::vector<std::size_t> shape_;
+    Array<T> all_;  // empty if the buffer is the recorder's
+    T* data_ = nullptr;
 };
 
 }  // namespace attn

@@ -45,7 +45,8 @@ void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder
     const auto call = std::make_shared<const AttentionCall<T>>(std::move(used));
     const auto record = [&](ArrayId array, bool scores) {
         if (recorder.records(array))
-            recorder.keep_stream(array, stream_weights(kernel, call, scores, pool));
+            recorder.keep_stream(
+                array, stream_weights(kernel, call, scores, recorder.chosen_heads(array), pool));
     };
     record("attention_weights", false);
     record("scores", true);
@@ -56,31 +57,33 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
                       Recorder& recorder, ThreadPool& pool) {
     const kernels::Kernel& kernel = *plan.backend->kernel;
     const std::array<std::size_t, 4>& q = call.query.shape();
-    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len},
-        of_heads{q[0], q[1], q[2], plan.d_v};
-    const auto allocate = [&](ArrayId array, const std::array<std::size_t, 4>& shape) {
-        return recorder.allocate<T>(array, shape);
-    };
+    const std::vector<std::size_t>* const chosen = recorder.chosen_heads("attention_weights");
+    const std::array<std::size_t, 4> of_heads{q[0], q[1], q[2], plan.d_v},
+        of_weights{q[0], chosen == nullptr ? q[1] : chosen->size(), q[2], plan.kv_len};
     FusedOutputs<T> outputs{context};
-    T* heads = allocate("head_outputs", of_heads);
-    if (heads != nullptr) outputs.context = rows_of_heads(heads, of_heads);
+    outputs.heads = chosen;
+    AllHeads<T> heads(recorder, "head_outputs", {q[0], q[1], q[2], plan.d_v});
+    if (heads.data() != nullptr) outputs.context = rows_of_heads(heads.data(), of_heads);
     Tensor4<T> averaged;
     const bool averages = recorder.averages("attention_weights");
     if (averages) {
         averaged = Tensor4<T>::from_shape(of_weights);
         outputs.weights = averaged.data();
     } else if (!plan.streams) {
-        outputs.weights = allocate("attention_weights", of_weights);
+        outputs.weights = recorder.allocate<T>("attention_weights", of_weights);
     }
-    if (!plan.streams) outputs.scores = allocate("scores", of_weights);
-    outputs.logsumexp = allocate("logsumexp", {q[0], q[1], q[2], 1});
+    if (!plan.streams) outputs.scores = recorder.allocate<T>("scores", of_weights);
+    AllHeads<T> sums(recorder, "logsumexp", {q[0], q[1], q[2], 1});
+    outputs.logsumexp = sums.data();
     attend_fused(kernel, call, outputs, pool);
-    if (heads != nullptr) copy_heads<T>(heads, of_heads, context);
+    if (heads.data() != nullptr) copy_heads<T>(heads.data(), of_heads, context);
+    heads.record();
+    sums.record();
     if (plan.streams)
         keep_streams(kernel, std::move(call), recorder, pool);
     else
         call = {};
-    if (averages) recorder.record("attention_weights", averaged);
+    if (averages) recorder.record_chosen("attention_weights", averaged);
 }
 
 template <class T>
@@ -118,8 +121,9 @@ double projection_work(const Plan& plan) {
     if (plan.parameters.source == Parameters::Source::none) return 0;
     const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
     const double query =
-        size(Axis::tokens) * size(Axis::d_in) * size(Axis::heads) * size(Axis::d_k);
-    const double key_value = size(Axis::kv_len) * size(Axis::d_context) * size(Axis::kv_heads) *
+        size(Axis::tokens) * size(Axis::d_in) * static_cast<double>(plan.heads) * size(Axis::d_k);
+    const double key_value = size(Axis::kv_len) * size(Axis::d_context) *
+                             static_cast<double>(plan.kv_heads) *
                              (size(Axis::d_k) + size(Axis::d_v));
     return size(Axis::batch) * (query + key_value);
 }

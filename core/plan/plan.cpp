@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/plan/backend.hpp"
+#include "core/plan/drawn_input.hpp"
 #include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
@@ -65,8 +66,16 @@ void resolve_scores(Settings& s, const Plan& plan) {
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected " +
                            (plan.heads == 1 ? "1" : "1 or " + std::to_string(plan.heads)));
-    if (s.average_heads && !plan.shown.with_heads)
-        refuse("average_heads", "there is no heads axis; expected several heads");
+    for (const auto& [key, is_given] :
+         {std::pair("average_heads", s.average_heads), {"head", !s.head.empty()}})
+        if (is_given && !plan.shown.with_heads)
+            refuse(key, "there is no heads axis; expected several heads");
+    for (std::uint64_t head : s.head)
+        if (head >= plan.heads)
+            refuse("head", plan.heads == 1
+                               ? "there is one head; expected 0, or --heads N for more"
+                               : "there are " + std::to_string(plan.heads) +
+                                     " heads; expected 0 to " + std::to_string(plan.heads - 1));
     if (!s.rope) {
         if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
         if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");
@@ -82,6 +91,9 @@ void resolve_scores(Settings& s, const Plan& plan) {
                "not such a scaling; expected a factor above 0, or FACTOR,LOW,HIGH,LENGTH with LOW "
                "below HIGH");
     s.rope_base = s.rope_base.value_or(default_rope_base);
+    if (!s.rope_dims && plan.d_k % 2 != 0)
+        refuse("rope", "a head has " + std::to_string(plan.d_k) +
+                           " dimensions; expected an even number, or --rope-dims N");
     s.rope_dims = s.rope_dims.value_or(plan.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
         refuse("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(plan.d_k) +
@@ -118,6 +130,15 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan) {
 void resolve_draws(Settings& s) {
     if (s.dropout_skip && !s.dropout_seed) refuse("dropout_skip", "requires --dropout-seed");
     if (s.dropout_seed) s.dropout_skip = s.dropout_skip.value_or(0);
+}
+
+/// The chosen heads, for the arrays that have one entry per head.
+void choose_heads(Plan& plan, const Settings& s) {
+    const std::size_t group = plan.heads / plan.kv_heads;
+    for (std::uint64_t head : s.head) {
+        plan.shown.heads.push_back(static_cast<std::size_t>(head));
+        plan.shown.key_heads.push_back(static_cast<std::size_t>(head) / group);
+    }
 }
 
 /// The key to report if a layer is too wide: the largest given width.
@@ -181,6 +202,7 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
                        s.init,
                        s.seed,
                        s.rng_skip,
+                       draws_of_input(s),
                        s.qkv_bias,
                        *s.out_proj,
                        *s.out_bias};
@@ -201,9 +223,11 @@ void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
 
 // The order of checks decides which of several errors is reported.
 Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& options) {
-    if (options.token) s.token = options.token;
     if (!options.kernel.empty()) s.kernel = options.kernel;
-    if (options.trace) s.average_heads = false;
+    if (options.trace) {
+        s.average_heads = false;
+        s.head.clear();
+    }
     Plan plan;
     plan.mode = s.mode;
     plan.dtype = s.dtype;
@@ -241,6 +265,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.shown.average_heads = s.average_heads;
     take_settings(plan, s, operands.weights.has_value());
     plan.backend = &choose_backend(s.kernel, plan);
+    choose_heads(plan, s);  // after the backend: the chosen heads have the digits that all have
     plan.streams = options.stream && streams_weights(plan);
     plan.sink = s.sink;
     if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};

@@ -30,7 +30,8 @@ struct Parameters {
     Source source = Source::none;
     Init init = Init::none;
     Seed seed;
-    std::uint64_t skip = 0;  ///< 32-bit draws skipped before the first weight
+    /// 32-bit draws before the first weight: those skipped, and then those of the input.
+    std::uint64_t skip = 0, input_draws = 0;
     bool qkv_bias = false, out_proj = false, out_bias = false;
 };
 
@@ -62,7 +63,7 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::size_t first_query = 0, rows = 0;  ///< of scores and context: what is computed
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
-    ShownAxes shown;
+    ShownAxes shown;      ///< with the chosen heads, if not all
     bool projects = false;  ///< queries, keys and values are projections of inputs
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
@@ -116,7 +117,6 @@ struct PlanOptions {
     /// Replace the settings' own, where given; `Plan::config` keeps the settings' emit.
     std::optional<std::vector<std::string>> emit = {};
     std::string_view kernel = {};
-    std::optional<std::uint64_t> token = {};
 };
 
 /// Fills in every default, checks every setting against the others and against the shapes, and

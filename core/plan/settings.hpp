@@ -61,7 +61,11 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
 
     Init init = Init::linear;
     Seed seed;
-    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first weight
+    std::uint64_t rng_skip = 0;  ///< 32-bit draws skipped before the first draw that is used
+    /// The shape of an input that is drawn before the parameters, as torch.rand or torch.randn; at
+    /// most one is given.
+    std::vector<std::uint64_t> rand, randn;
+    const std::vector<std::uint64_t>& drawn_shape() const { return randn.empty() ? rand : randn; }
     bool qkv_bias = false;
     std::optional<bool> out_proj, out_bias;
     Style style = Style::split;
@@ -85,7 +89,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
-    bool average_heads = false;  ///< attention_weights are their mean over the heads
+    std::vector<std::uint64_t> head;  ///< that arrays of each head hold, in order; empty: all
+    bool average_heads = false;       ///< attention_weights are their mean over the heads
 
     std::string_view kernel = "auto";  ///< a backend_name() (backend.hpp)
 };

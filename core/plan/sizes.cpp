@@ -209,11 +209,15 @@ bool has_heads_axis(const Settings& s) {
 
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
+    const std::string remainder = " (remainder " + number(plan.heads % plan.kv_heads) + "); ";
+    if (plan.heads % plan.kv_heads != 0 && !s.kv_heads && !plan.projects)
+        refuse("key", number(plan.heads) + " heads of queries are not a multiple of " +
+                          number(plan.kv_heads) + " heads of keys" + remainder +
+                          "expected operands (batch, heads, tokens, width)");
     if (plan.heads % plan.kv_heads != 0)
         refuse("kv_heads", number(plan.heads) + " heads are not a multiple of " +
-                               number(plan.kv_heads) + " (remainder " +
-                               number(plan.heads % plan.kv_heads) +
-                               "); expected a divisor of the heads");
+                               number(plan.kv_heads) + remainder +
+                               "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_recurrence(s, operands, plan);
     check_mask_shape(s, operands.mask, plan);
@@ -228,8 +232,9 @@ Number Plan::size_of(Axis axis) const {
     switch (axis) {
         case Axis::none: return 1;
         case Axis::batch: return number(batch);
-        case Axis::heads: return number(heads);
-        case Axis::kv_heads: return number(kv_heads);
+        case Axis::heads: return number(shown.heads.empty() ? heads : shown.heads.size());
+        case Axis::kv_heads: return number(shown.heads.empty() ? kv_heads : shown.heads.size());
+        case Axis::cache_heads: return number(kv_heads);
         case Axis::heads_apart: return number(shown.separate_heads ? heads : 1);
         case Axis::groups: return number(independent_heads() ? heads : 1);
         case Axis::tokens: return number(q_len);

@@ -38,6 +38,8 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     } else {
         bytes->read_to_end(check);
     }
+    if (Gunzip::starts(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
+        bytes->decompress(check);
     if (bytes->size_ == 0)
         throw Error(ErrorKind::input, bytes->name_,
                     std::string("is empty; expected ") + access.expected);
@@ -64,7 +66,7 @@ void Bytes::read_to_end(Check check) {
         if (got < 0) fail_to_read(name_, errno);
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
-        if (check != nullptr)
+        if (check != nullptr && !Gunzip::starts({memory_.data(), size}))
             check(name_, {memory_.data(), size}, size - static_cast<std::size_t>(got));
         if (size > largest_pipe)
             throw Error(ErrorKind::input, name_,
@@ -73,6 +75,70 @@ void Bytes::read_to_end(Check check) {
     size_ = size;
     if (fd_ > STDIN_FILENO) ::close(fd_);
     fd_ = -1;
+}
+
+/// Decompresses from the compressed byte `at` on; returns the number of bytes, 0 at the end.
+std::size_t Bytes::decompress_to(char* to, std::size_t room, Gunzip& gunzip,
+                                 std::uint64_t& at) const {
+    constexpr std::size_t piece = std::size_t{1} << 16;
+    std::span<char> rest(to, room);
+    while (!rest.empty() && (at < size_ || gunzip.has_more())) {
+        const std::string bytes = read(at, std::min<std::uint64_t>(size_ - at, piece));
+        std::string_view input = bytes;
+        const bool is_good = gunzip.inflate(input, rest);
+        at += bytes.size() - input.size();
+        if (!is_good) break;
+    }
+    return room - rest.size();
+}
+
+void Bytes::decompress(Check check) {
+    constexpr std::size_t smallest = std::size_t{1} << 18;
+    Gunzip gunzip;
+    AlignedArray<char> text;
+    std::size_t room = 0, size = 0;
+    std::uint64_t at = 0;
+    for (std::size_t count = 1; count != 0; size += count) {
+        if (size > largest_pipe)
+            throw Error(ErrorKind::input, name_,
+                        "is a gzip file of more than 1 GiB; expected less, or the file inside");
+        if (size == room) {
+            AlignedArray<char> larger;
+            room = std::max(smallest, 2 * room);
+            larger.reserve(room);
+            if (size != 0) std::memcpy(larger.data(), text.data(), size);
+            text.swap(larger);
+        }
+        count = decompress_to(text.data() + size, room - size, gunzip, at);
+        if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
+    }
+    if (const std::string fault = gunzip.fault(); !fault.empty())
+        throw Error(
+            ErrorKind::input,
+            name_ + ":" + std::to_string(1 + std::count(text.data(), text.data() + size, '\n')),
+            fault);
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+    fd_ = -1;
+    memory_.swap(text);
+    size_ = size;
+}
+
+std::string Bytes::start_of(const std::string& path, const Access& access, std::size_t count) {
+    Bytes bytes;
+    bytes.name_ = path;
+    bytes.fd_ = open_to_read(path, access);
+    struct stat status {};
+    if (::fstat(bytes.fd_, &status) != 0) fail_to_read(path, errno);
+    bytes.size_ = static_cast<std::uint64_t>(status.st_size);
+    const auto at_most = [&](std::size_t n) {
+        return static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size_, n));
+    };
+    if (!Gunzip::starts(bytes.read(0, at_most(2)))) return bytes.read(0, at_most(count));
+    Gunzip gunzip;
+    std::uint64_t at = 0;
+    std::string start(count, '\0');
+    start.resize(bytes.decompress_to(start.data(), count, gunzip, at));
+    return start;
 }
 
 std::shared_ptr<const Bytes> Bytes::of(std::string name, std::string_view bytes) {

@@ -1,4 +1,5 @@
-// Bytes with random access: a file, read in pieces as they are needed, or the whole of a pipe.
+// Bytes with random access: a file, read in pieces as they are needed, or the whole of a pipe or of
+// a gzip file, decompressed.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "core/base/memory.hpp"
 #include "io/file/access.hpp"
+#include "io/file/gunzip.hpp"
 
 namespace attn::io {
 
@@ -19,9 +21,13 @@ public:
     using Check = void (*)(const std::string& name, std::string_view so_far, std::size_t from);
 
     /// "-" is standard input. Errors: those of open_to_read; kind input if it is empty, or if a
-    /// pipe gives more than 1 GiB; those of `check`.
+    /// pipe or a gzip file gives more than 1 GiB; those of `check`; kind input, with the line of
+    /// the decompressed text, if gzip data are damaged or cut off.
     static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {},
                                              Check check = nullptr);
+
+    /// The first `count` bytes of a file, or all; decompressed. Errors: the same.
+    static std::string start_of(const std::string& path, const Access& access, std::size_t count);
 
     /// Bytes in memory.
     static std::shared_ptr<const Bytes> of(std::string name, std::string_view bytes);
@@ -43,6 +49,8 @@ public:
 private:
     Bytes() = default;
     void read_to_end(Check check);
+    void decompress(Check check);
+    std::size_t decompress_to(char* to, std::size_t room, Gunzip& gunzip, std::uint64_t& at) const;
 
     std::string name_;
     Access access_;

@@ -17,6 +17,7 @@
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
 #include "io/file/path.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::io {
 namespace {
@@ -142,6 +143,11 @@ void fail_to_read(const std::string& name, int error) {
 }
 
 void fail_to_write(const std::string& name, int error) {
+    const std::string folder = std::filesystem::path(name).parent_path().string();
+    if (error == ENOENT && !folder.empty() && !is_folder(folder))
+        throw Error(ErrorKind::io, name,
+                    "folder " + one_line(shortened(folder)) +
+                        " does not exist; expected an existing folder (mkdir -p creates it)");
     throw Error(ErrorKind::io, name,
                 std::string("cannot be written (") + std::strerror(error) +
                     "); expected a writable location with enough space");

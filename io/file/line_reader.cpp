@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -79,14 +80,65 @@ Next LineReader::read_more(bool may_wait) {
     searched_ = buffer_.size();
     if (skipped_ != 0 || buffer_.size() > longest_ || is_no_text()) {
         // A device of zeros never ends.
-        if (!is_regular_ && buffer_.find('\0') != std::string::npos)
+        if ((!is_regular_ || gunzip_ != nullptr) && buffer_.find('\0') != std::string::npos)
             throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1),
                         "holds a zero byte; expected text");
         skipped_ += buffer_.size();
         buffer_.clear();
         searched_ = looked_at_ = 0;
     }
-    if (const Next ready = wait(may_wait); ready != Next::found) return ready;
+    if (gunzip_ != nullptr) return read_compressed(may_wait);
+    const Next more = read_bytes(buffer_, at_end_, may_wait);
+    find_gzip();
+    return more;
+}
+
+/// Gives a gzip file's first bytes to its reader.
+void LineReader::find_gzip() {
+    if (!is_start_ || (buffer_.size() < 2 && !at_end_)) return;
+    is_start_ = false;
+    if (longest_ == any_length || !Gunzip::starts(buffer_)) return;
+    gunzip_ = std::make_unique<Gunzip>();
+    compressed_ = std::exchange(buffer_, {});
+    compressed_at_end_ = std::exchange(at_end_, false);
+    looked_at_ = 0;
+}
+
+std::optional<double> LineReader::part() const {
+    const std::uint64_t read = gunzip_ == nullptr ? position_ : gunzip_->consumed();
+    // The end of a file that grows while it is read is unknown.
+    if (read >= size_) return std::nullopt;
+    return static_cast<double>(read) / static_cast<double>(size_);
+}
+
+/// Decompresses a piece to the buffered text. Lines before damage are returned first.
+Next LineReader::read_compressed(bool may_wait) {
+    const bool needs_input = compressed_.empty() && !gunzip_->has_more();
+    if (needs_input && !compressed_at_end_ && !is_damaged_) {
+        const Next more = read_bytes(compressed_, compressed_at_end_, may_wait);
+        if (more != Next::found) return more;
+    } else if (wait(false) == Next::end) {
+        return Next::end;
+    }
+    const bool is_over = compressed_at_end_ && compressed_.empty() && !gunzip_->has_more();
+    if (is_damaged_ || is_over) {
+        const std::string fault = gunzip_->fault();
+        if (!fault.empty())
+            throw Error(ErrorKind::input, name_ + ":" + std::to_string(number_ + 1), fault);
+        at_end_ = true;
+        return Next::found;
+    }
+    const std::size_t before = extend_buffer();
+    std::span<char> to(buffer_.data() + before, bytes_at_once);
+    std::string_view input = compressed_;
+    is_damaged_ = !gunzip_->inflate(input, to);
+    compressed_.erase(0, compressed_.size() - input.size());
+    buffer_.resize(buffer_.size() - to.size());
+    return Next::found;
+}
+
+/// Appends room for a piece to the buffered text; returns its size before.
+std::size_t LineReader::extend_buffer() {
     try {
         buffer_.resize(buffer_.size() + bytes_at_once);
     } catch (const std::bad_alloc&) {  // then the line is too long for the memory
@@ -94,17 +146,27 @@ Next LineReader::read_more(bool may_wait) {
         looked_at_ = 0;
         buffer_.resize(bytes_at_once);
     }
-    const std::size_t before = buffer_.size() - bytes_at_once;
+    return buffer_.size() - bytes_at_once;
+}
+
+/// Appends what the file has to `to`.
+Next LineReader::read_bytes(std::string& to, bool& at_end, bool may_wait) {
+    if (const Next ready = wait(may_wait); ready != Next::found) return ready;
+    if (&to == &buffer_)
+        extend_buffer();
+    else
+        to.resize(to.size() + bytes_at_once);
+    const std::size_t before = to.size() - bytes_at_once;
     ssize_t count;
     do {
-        count = ::read(fd_, buffer_.data() + before, bytes_at_once);
+        count = ::read(fd_, to.data() + before, bytes_at_once);
     } while (count < 0 && errno == EINTR && wait(true) == Next::found);
     const int error = errno;
-    buffer_.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
+    to.resize(before + (count < 0 ? 0 : static_cast<std::size_t>(count)));
     if (count < 0 && error == EINTR) return Next::end;
     if (count < 0 && is_later(error)) return may_wait ? Next::found : Next::none_yet;
     if (count < 0) fail_to_read(name_, error);
-    at_end_ = count == 0;
+    at_end = count == 0;
     return Next::found;
 }
 

@@ -85,18 +85,19 @@ bool is_public_name(const std::string& path) {
 
 std::string about_missing_file(const std::string& path) {
     if (path.starts_with('[') || path.starts_with('{'))
-        return "no such file; expected a name, JSON itself goes in through a pipe";
+        return "no such file; a string is a path: expected the list without quotes, or JSON "
+               "through a pipe";
     if (path.find("://") != std::string::npos)
         return "no such file; expected the name of a file; download an address first";
     if (path.find(' ') != std::string::npos && path.find_first_of("./") == std::string::npos)
-        return "no such file; expected a name, words go in by --text";
+        return "no such file; expected a path, and words as --text";
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty() && !is_folder(folder.string()))
-        return "no such file, for there is no folder " + shown(folder.string()) +
-               "; expected a file that is there";
+        return "no such file: folder " + shown(folder.string()) +
+               " does not exist; expected an existing file";
     const std::string near = nearest_entry(path);
     if (!near.empty()) return "no such file; " + shown(near) + " is there";
-    return "no such file; expected one that is there";
+    return "no such file; expected an existing file";
 }
 
 std::string about_missing_model(const std::string& path) {

@@ -62,9 +62,8 @@ class Builder {
 public:
     Builder(const Report& report, const NamedArray& array, const IsMasked& is_masked,
             const HeatMapLimits& limits)
-        : report_(report), array_(array), is_masked_(is_masked), limits_(limits),
-          shape_(shape_of(array)), colors_(colors_of_array(array)),
-          asks_mask_(is_masked && counts_queries_and_keys(array) && array.name != "mask") {}
+        : report_(report), array_(array), is_masked_(array, is_masked, report.first_query),
+          limits_(limits), shape_(shape_of(array)), colors_(colors_of_array(array)) {}
 
     HeatMap build(ColorScale scale) {
         const std::size_t rank = shape_.size();
@@ -89,12 +88,15 @@ public:
         std::size_t panels = 1;
         for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
             const std::string_view name = array_.axes[axis];
+            if (name == "batch" && shape_[axis] == 1) continue;  // "batch 0" would tell nothing
             map_.panel_axes.push_back({name == "heads" ? "head" : std::string(name), shape_[axis]});
-            const std::vector<std::string>& labels =
-                name == "heads" ? report_.head_labels : report_.layer_labels;
-            if ((name == "heads" || name == "layer") && labels.size() == shape_[axis])
-                for (const std::string& label : labels)
-                    map_.panel_axes.back().labels.push_back(label_text(label, widest_layer));
+            std::vector<std::string>& labels = map_.panel_axes.back().labels;
+            if (name == "heads" && has_chosen_heads(report_, array_))
+                for (std::size_t head : report_.heads)
+                    labels.push_back("head " + std::to_string(head));
+            if (name == "layer" && report_.layer_labels.size() == shape_[axis])
+                for (const std::string& label : report_.layer_labels)
+                    labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
         if (panels > max_panels)
@@ -184,20 +186,6 @@ private:
         return title;
     }
 
-    /// The batch entry, counted through all layers, and the head of a panel; without a heads axis,
-    /// numbers are those of one head, or means over the heads.
-    std::pair<std::size_t, std::size_t> place_of(std::size_t panel) const {
-        const std::size_t rank = shape_.size();
-        const bool of_heads = rank > 2 && array_.axes[rank - 3] == "heads";
-        const std::size_t heads = of_heads ? shape_[rank - 3] : 1;
-        return {panel / heads, of_heads ? panel % heads : every_head};
-    }
-
-    bool is_masked(std::size_t panel, std::size_t row, std::size_t column) const {
-        const auto [batch, head] = place_of(panel);
-        return is_masked_(batch, head, report_.first_query + row, column);
-    }
-
     template <class T>
     void add_panel(const T* values, std::size_t number) {
         HeatPanel panel;
@@ -244,7 +232,7 @@ private:
     bool is_unseen(double value, std::size_t panel, std::size_t row, std::size_t column) const {
         const bool is_marked = colors_ == ArrayColors::diverging_masked &&
                                value == -std::numeric_limits<double>::infinity();
-        return is_marked || (asks_mask_ && is_masked(panel, row, column));
+        return is_marked || is_masked_(panel, row, column);
     }
 
     template <class T>
@@ -267,22 +255,16 @@ private:
 
     const Report& report_;
     const NamedArray& array_;
-    const IsMasked& is_masked_;
+    const MaskedCells is_masked_;
     const HeatMapLimits& limits_;
     std::vector<std::size_t> shape_;
     ArrayColors colors_;
-    bool asks_mask_;
     std::size_t rows_ = 0, columns_ = 0;
     HeatMap map_;
     Magnitudes magnitudes_;
 };
 
 }  // namespace
-
-bool counts_queries_and_keys(const NamedArray& array) {
-    const std::size_t rank = array.axes.size();
-    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
-}
 
 bool holds_weights(const NamedArray& array) {
     constexpr double tolerance = 1e-2;

@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,7 +14,7 @@ namespace attn::io {
 /// One matrix of a picture: (rows, columns) of a heat map, row-major.
 struct HeatPanel {
     std::string title;                 ///< "batch 0, head 3"; empty if there is one panel
-    std::vector<double> values;        ///< NaN if there is no number
+    std::vector<double> values;        ///< NaN where a number is missing
     std::vector<std::uint8_t> masked;  ///< 1 where the query may not attend; empty: nowhere
     std::vector<double> row_peak;      ///< largest magnitude of each row, without masked cells
 };
@@ -100,25 +98,6 @@ struct HeatMap {
     /// The shortest decimal that reads back as the same number, or "no number".
     std::string number_text(double value) const;
 };
-
-/// The elements of (batch, heads, q_len, kv_len) that the mask excludes; null: none known. With
-/// layers, batch entries are counted through all of them. With `every_head`, an element is masked
-/// if it is masked in every head.
-inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
-using IsMasked =
-    std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
-
-/// Whether `is_masked` is true for the head, or for each of this many heads.
-template <class OfHead>
-bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
-    if (head != every_head) return is_masked(head);
-    for (std::size_t h = 0; h < heads; ++h)
-        if (!is_masked(h)) return false;
-    return true;
-}
-
-/// Whether the last axes are q_len and kv_len.
-bool counts_queries_and_keys(const NamedArray& array);
 
 /// Whether all rows hold numbers from 0 to 1 that sum to 1, as after a softmax; half precision may
 /// be off by a hundredth. Rank 2 or more.

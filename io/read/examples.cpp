@@ -58,6 +58,14 @@ Example find_example(std::string_view name) {
         return {{to_array(twice, {2, 6, 3})}, words, ""};
     }
     if (name == "pair") return {{to_array(pair, {2, 11, 8})}, {}, ""};
+    // One query of 1, so that the scores are the keys: five numbers whose softmax a notebook takes.
+    if (name == "softmax")
+        return {{},
+                {},
+                "",
+                {to_array({1}, {1, 1})},
+                {to_array({0.1, -0.2, 0.3, -0.2, 0.5}, {5, 1})},
+                {to_array({0, 0, 0, 0, 0}, {5, 1})}};
     if (name == "sentence") return {{}, {}, "Life is short, eat dessert first"};
     throw std::logic_error("no such example");
 }

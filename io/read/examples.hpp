@@ -1,4 +1,4 @@
-// The inputs built into the program: `--example journey|journey-twice|pair|sentence`.
+// The inputs built into the program: `--example NAME`.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@
 namespace attn::io {
 
 struct Example {
-    NumberArray inputs;               ///< empty if the example is text
-    std::vector<std::string> tokens;  ///< one per row, or empty
-    std::string text;                 ///< for `--text`, or empty
+    NumberArray inputs;                            ///< empty if the example is text
+    std::vector<std::string> tokens;               ///< one per row, or empty
+    std::string text;                              ///< for `--text`, or empty
+    NumberArray query = {}, key = {}, value = {};  ///< for `attn sdpa`, or empty
 };
 
 /// Names in the order of help. `find_example` takes one of them.
-inline constexpr std::string_view example_names = "journey|journey-twice|pair|sentence";
+inline constexpr std::string_view example_names = "journey|journey-twice|pair|sentence|softmax";
 Example find_example(std::string_view name);
 
 }  // namespace attn::io

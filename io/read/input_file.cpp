@@ -54,7 +54,10 @@ void check_binary(const std::string& name, std::string_view so_far, std::size_t)
 InputFile open_input_file(const std::string& path, const InputFormat* format,
                           const Access& access) {
     const DataPath parts = split_data_path(path);
-    if (format == nullptr && parts.file != "-") format = format_of_name(parts.file);
+    const bool by_name = format == nullptr && parts.file != "-";
+    // A missing file is reported as missing, whatever its suffix.
+    if (by_name && is_unread_name(parts.file)) Bytes::open(parts.file, access);
+    if (by_name) format = format_of_name(parts.file);
     const Bytes::Check check = format == nullptr ? check_unless_binary
                                : format->text    ? check_text_input
                                                  : check_binary;

@@ -39,7 +39,7 @@ constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"an HDF5 file", {".h5", ".hdf5", ".keras"}, "\x89HDF", "npz, by numpy.savez"},
     {"a Parquet file", {".parquet"}, "PAR1", "csv"},
     {"a workbook", {".xlsx", ".xls", ".ods"}, "", "its sheet as csv"},
-    {"a gzip file", {".gz", ".tgz"}, "\x1f\x8b", unpacked},
+    {"an archive", {".tgz", ".tar"}, "", unpacked},
     {"a zstd file", {".zst"}, "\x28\xb5\x2f\xfd", unpacked},
     {"an xz file", {".xz"}, "\xfd\x37zXZ", unpacked},
     {"a picture", {".png"}, "\x89PNG", "numbers"},
@@ -48,10 +48,25 @@ constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"a tensor as PyTorch prints it", {".torch"}, "tensor(", "npy, by numpy.save, or json"},
 }};
 
+/// The suffix of the file in a gzip file.
+std::string suffix_inside(const std::string& path) {
+    constexpr std::string_view gzip = ".gz";
+    const std::string suffix = suffix_of_name(path);
+    return suffix == gzip ? suffix_of_name(path.substr(0, path.size() - gzip.size())) : suffix;
+}
+
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
     throw Error(
         kind, name,
         "is " + std::string(row.what) + ", which is not read; expected " + std::string(row.way));
+}
+
+const UnreadFormat* unread_format_of(const std::string& path) {
+    const std::string suffix = suffix_inside(path);
+    for (const UnreadFormat& row : unread_formats)
+        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
+            return &row;
+    return nullptr;
 }
 
 const InputFormat* format_of_suffix(const std::string& suffix) {
@@ -102,7 +117,7 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
         return document.read_array(*member, rules, workers);
     std::string list;
     for (const JsonMember& other : document.members())
-        if (document.holds_array(other) && !is_label_key(other.key))
+        if (document.holds_array(other) && !is_label_key(other.key) && other.key != passed_on_key)
             list += (list.empty() ? "" : ", ") + shortened(other.key);
     constexpr std::size_t max_names_length = 400;
     list = shortened(list, max_names_length);
@@ -229,15 +244,17 @@ RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool*
 
 const InputFormat* format_of_name(const std::string& path) {
     if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
-    const std::string suffix = suffix_of_name(path);
-    for (const UnreadFormat& row : unread_formats)
-        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
-            refuse(row, ErrorKind::unsupported, path);
-    return format_of_suffix(suffix);
+    if (const UnreadFormat* row = unread_format_of(path))
+        refuse(*row, ErrorKind::unsupported, path);
+    return format_of_suffix(suffix_inside(path));
+}
+
+bool is_unread_name(const std::string& path) {
+    return !path.ends_with(index_suffix) && unread_format_of(path) != nullptr;
 }
 
 bool may_hold_names(const std::string& path) {
-    const InputFormat* format = format_of_suffix(suffix_of_name(path));
+    const InputFormat* format = format_of_suffix(suffix_inside(path));
     return format != nullptr && format->named;
 }
 

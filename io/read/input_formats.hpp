@@ -76,6 +76,9 @@ inline constexpr const InputFormat *json_input = &input_formats[0],
 /// supported.
 const InputFormat* format_of_name(const std::string& path);
 
+/// Whether the suffix is that of a known format that is not supported.
+bool is_unread_name(const std::string& path);
+
 /// Whether FILE:NAME may name an array of this file.
 bool may_hold_names(const std::string& path);
 

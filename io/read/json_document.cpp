@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "io/read/json_array.hpp"
+#include "io/read/json_copy.hpp"
 #include "io/read/json_rows.hpp"
 #include "io/text/decimal.hpp"
 
@@ -148,10 +149,23 @@ nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
     return parse(member.begin, member.end);
 }
 
+std::string JsonDocument::copied(const JsonMember& member) const {
+    return copy_json(source_, member.begin, member.end);
+}
+
+nlohmann::json JsonDocument::shown_value(const JsonMember& member) const {
+    if (member.key != passed_on_key) return read_value(member);
+    try {
+        return read_value(member);
+    } catch (const Error&) {
+        return std::string(text(member));
+    }
+}
+
 nlohmann::json JsonDocument::read_values() const {
     nlohmann::json values = nlohmann::json::object();
     check_values(source_.text.substr(begin_), begin_);
-    for (const JsonMember& member : members_) values[member.key] = read_value(member);
+    for (const JsonMember& member : members_) values[member.key] = shown_value(member);
     return values;
 }
 
@@ -162,7 +176,8 @@ void JsonDocument::fail(std::size_t offset, const std::string& message) const {
 void JsonDocument::check_end(std::size_t at) const {
     at = skip_space(at);
     if (at != source_.text.size())
-        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text");
+        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text" +
+                     (source_.text[at] == '{' ? ", or attn batch for several requests" : ""));
 }
 
 std::size_t JsonDocument::skip_space(std::size_t at) const {
@@ -254,7 +269,12 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         // Lists and objects may be large and are checked when they are read; other values now.
         const bool is_large = text[member.begin] == '[' || text[member.begin] == '{';
         const std::string_view value = this->text(member);
-        if (!is_large && !plain_text(value) && !io::is_short_whole(value)) read_value(member);
+        if (!is_large && !plain_text(value) && !io::is_short_whole(value)) {
+            if (member.key == passed_on_key)
+                copied(member);
+            else
+                read_value(member);
+        }
         members_.push_back(std::move(member));
         at = skip_space(at);
         if (at < text.size() && text[at] == '}') return at + 1;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,6 +20,9 @@ namespace attn::io {
 inline constexpr std::size_t deepest_json = 64;                       ///< brackets in a value
 inline constexpr std::size_t max_json_values = std::size_t{1} << 21;  ///< of a value
 inline constexpr std::size_t max_json_keys = std::size_t{1} << 19;  ///< of an object in a document
+
+/// The key whose value is passed on as it is written. Its numbers are not read.
+inline constexpr std::string_view passed_on_key = "meta";
 
 /// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
 bool has_too_many_values(std::string_view json);
@@ -66,6 +70,9 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
+    /// The same, checked, without the blanks between its tokens: see copy_json().
+    std::string copied(const JsonMember& member) const;
+
     /// Whether the value is an unsigned integer of few enough digits to fit in 64 bits.
     bool is_short_whole(const JsonMember& member) const;
 
@@ -76,7 +83,10 @@ public:
     /// A member as a document of nlohmann's. Errors: kind input, for more than max_json_values.
     nlohmann::json read_value(const JsonMember& member) const;
 
-    /// All members of an object so.
+    /// The same to be shown; the value of passed_on_key is its text if a number is out of range.
+    nlohmann::json shown_value(const JsonMember& member) const;
+
+    /// All members of an object, as shown_value() has them.
     nlohmann::json read_values() const;
 
 private:

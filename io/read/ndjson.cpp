@@ -61,7 +61,8 @@ public:
 private:
     void read_line(std::size_t begin, std::size_t end) {
         if (source_.text[begin] != '[')
-            fail(begin, "found " + excerpt(source_.text, begin) + "; expected a list on each line");
+            fail(begin, "found " + excerpt(source_.text, begin) + "; expected a list on each line" +
+                            (source_.text[begin] == '{' ? ", or attn batch for requests" : ""));
         if (rules_.highest_rank == 0)
             fail(begin, "one of several lines; expected one list, of rank 1");
         JsonArrayReader reader(source_, begin, rules_, end);

@@ -18,8 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 8> head_keys{
-    "schema", "mode", "id", "config", "shapes", "layout", label_keys[0], label_keys[1]};
+constexpr std::array<std::string_view, 9> head_keys{"schema",      "mode",        "id",
+                                                    passed_on_key, "config",      "shapes",
+                                                    "layout",      label_keys[0], label_keys[1]};
 
 constexpr std::size_t max_results = 4096;
 
@@ -102,6 +103,22 @@ bool ResultHead::has_layout() const {
     return !layout->is_null();
 }
 
+std::vector<std::size_t> ResultHead::heads_of(std::string_view array, std::size_t& axis) const {
+    const json heads = member(*layout, "heads"),
+               axes = member(member(*layout, "axes"), std::string(array));
+    const auto known = find_array(array);
+    const bool has_chosen =
+        known && (known->row().axes[1] == Axis::heads || known->row().axes[1] == Axis::kv_heads);
+    if (!heads.is_array() || !axes.is_array() || !has_chosen) return {};
+    const auto found = std::find(axes.begin(), axes.end(), "heads");
+    if (found == axes.end() || !std::all_of(heads.begin(), heads.end(), [](const json& head) {
+            return head.is_number_unsigned();
+        }))
+        return {};
+    axis = static_cast<std::size_t>(found - axes.begin());
+    return heads.get<std::vector<std::size_t>>();
+}
+
 std::optional<std::uint64_t> ResultHead::number(const std::string& key) const {
     const json value = member(*config, key);
     return value.is_number_unsigned() ? std::optional(value.get<std::uint64_t>()) : std::nullopt;
@@ -113,7 +130,7 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
     const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
     const ResultHead head(file);
     const bool has_own = of_keys && (head.context_tokens || head.mode == "cross");
-    const auto labels =
+    auto labels =
         (has_own ? head.context_tokens : head.tokens).value_or(std::vector<std::string>{});
     const std::size_t rows = shape[shape.size() - 2];
     if (labels.size() == rows) return labels;
@@ -160,7 +177,8 @@ void ResultView::find_arrays() {
         return;
     }
     for (const JsonMember& member : file_.document->members()) {
-        const bool is_array = !is_label_key(member.key) && file_.document->holds_array(member);
+        const bool is_array = !is_label_key(member.key) && member.key != passed_on_key &&
+                              file_.document->holds_array(member);
         if (is_array)
             add_array({member.key, dtype_, nullptr, &member});
         else if (find_array(member.key) && head_.has_layout())

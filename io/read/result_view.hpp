@@ -45,6 +45,8 @@ struct ResultHead {
 
     bool has_config() const;
     bool has_layout() const;
+    /// The chosen heads of the array's axis of heads, and the place of that axis; empty: all.
+    std::vector<std::size_t> heads_of(std::string_view array, std::size_t& axis) const;
     /// An unsigned integer of the config.
     std::optional<std::uint64_t> number(const std::string& key) const;
 };

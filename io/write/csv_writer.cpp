@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/read/csv_cells.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {

@@ -2,7 +2,7 @@
 #include "io/file/zip.hpp"
 #include "io/read/npy.hpp"
 #include "io/write/array_bytes.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::io {
 void write_npy(Output& out, const Report& report, const NumberStyle&) {

@@ -9,6 +9,34 @@
 
 namespace attn::io {
 
+/// JSON: the head's members, then one member per array, on one line unless pretty. Accepts streams.
+void write_json(Output& out, const Report& report, const NumberStyle& style);
+
+/// Each array in the form of PyTorch's `print(tensor)`: the same choice of fixed, integer or
+/// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
+void write_torch(Output& out, const Report& report, const NumberStyle& style);
+
+/// Aligned columns with token labels, for people.
+void write_table(Output& out, const Report& report, const NumberStyle& style);
+
+/// The report's first array, in the form that read_csv reads back: rows of the last axis. Labelled
+/// rows of a matrix begin with their labels, below a header if the columns are labelled too, not
+/// with numbers. If the rank is not 2, or unlabelled rows begin with 0, 1, 2, ..., a comment with
+/// the shape comes first. Non-finite numbers are nan, inf and -inf. Accepts streams.
+void write_csv(Output& out, const Report& report, const NumberStyle& style);
+
+/// The same with tabs.
+void write_tsv(Output& out, const Report& report, const NumberStyle& style);
+
+/// The report's first array, without metadata. Accepts streams.
+void write_npy(Output& out, const Report& report, const NumberStyle& style);
+
+/// Every array, and the head as JSON metadata (array_file.hpp). Accept streams.
+void write_npz(Output& out, const Report& report, const NumberStyle& style);
+void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
+
+using Writer = void (*)(Output&, const Report&, const NumberStyle&);
+
 struct OutputFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes{};  ///< errors show the first
@@ -21,6 +49,7 @@ struct OutputFormat {
     bool breaks_lines = false;                   ///< may be written with one line per row
     bool has_head = false;                       ///< it holds a result's head
     bool holds_weights = false;                  ///< arrays that a model can be read from
+    bool marks_masked = false;                   ///< masked cells have a mark instead of a number
 };
 
 inline constexpr std::array<OutputFormat, 10> output_formats{{
@@ -73,7 +102,11 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
      .has_head = true,
      .holds_weights = true},
     {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
-    {.name = "table", .suffixes = {".table"}, .write = write_table, .decimals = true},
+    {.name = "table",
+     .suffixes = {".table"},
+     .write = write_table,
+     .decimals = true,
+     .marks_masked = true},
     {.name = "none", .streams = true},
 }};
 

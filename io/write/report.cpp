@@ -1,8 +1,12 @@
 #include "io/write/report.hpp"
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::io {
 
@@ -14,6 +18,31 @@ std::span<const std::string> labels_of(const Report& report, std::string_view ax
     const std::size_t first = axis == "q_len" ? report.first_query : 0;
     const bool has_all = first <= queries.size() && length <= queries.size() - first;
     return has_all ? queries.subspan(first, length) : queries.first(0);
+}
+
+bool has_chosen_heads(const Report& report, const NamedArray& array) {
+    const auto axis = std::find(array.axes.begin(), array.axes.end(), "heads");
+    const auto id = find_array(array.name);
+    const Axis heads = id ? id->row().axes[1] : Axis::heads;
+    const bool is_whole = heads == Axis::cache_heads || heads == Axis::heads_apart;
+    if (report.heads.empty() || axis == array.axes.end() || is_whole) return false;
+    return shape_of(array)[static_cast<std::size_t>(axis - array.axes.begin())] ==
+           report.heads.size();
+}
+
+bool counts_queries_and_keys(const NamedArray& array) {
+    const std::size_t rank = array.axes.size();
+    return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
+}
+
+MaskedCells::MaskedCells(const NamedArray& array, const IsMasked& is_masked,
+                         std::size_t first_query)
+    : is_masked_(is_masked && counts_queries_and_keys(array) && array.name != "mask" ? &is_masked
+                                                                                     : nullptr),
+      first_query_(first_query) {
+    const std::size_t rank = array.axes.size();
+    has_heads_ = rank > 2 && array.axes[rank - 3] == "heads";
+    if (has_heads_) heads_ = shape_of(array)[rank - 3];
 }
 
 std::string head_text(const Report& report) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +21,22 @@
 
 namespace attn::io {
 
+/// The elements of (batch, heads, q_len, kv_len) that the mask excludes; null: none known. With
+/// layers, batch entries are counted through all of them. With `every_head`, an element is masked
+/// if it is masked in every head.
+inline constexpr std::size_t every_head = std::numeric_limits<std::size_t>::max();
+using IsMasked =
+    std::function<bool(std::size_t batch, std::size_t head, std::size_t query, std::size_t key)>;
+
+/// Whether `is_masked` is true for the head, or for each of this many heads.
+template <class OfHead>
+bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
+    if (head != every_head) return is_masked(head);
+    for (std::size_t h = 0; h < heads; ++h)
+        if (!is_masked(h)) return false;
+    return true;
+}
+
 enum class Nonfinite { string, null, literal };
 inline constexpr Names<Nonfinite, 3> nonfinite_names{
     {{Nonfinite::string, "string"}, {Nonfinite::null, "null"}, {Nonfinite::literal, "literal"}}};
@@ -29,9 +48,10 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label per query, and one per key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    std::size_t first_query = 0;  ///< the query of row 0
-    /// "layer 3" and "head 5": one per entry of the axes "layer" and "heads", or empty.
-    std::vector<std::string> layer_labels, head_labels;
+    std::size_t first_query = 0;            ///< the query of row 0
+    std::vector<std::size_t> heads;         ///< of arrays of chosen heads; empty: all, from 0
+    IsMasked is_masked = {};                ///< which cells tables and pictures show as masked
+    std::vector<std::string> layer_labels;  ///< "layer 3": one per entry of the axis, or empty
     std::string heading;  ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
@@ -43,6 +63,36 @@ struct Report {
 /// none.
 std::span<const std::string> labels_of(const Report& report, std::string_view axis,
                                        std::size_t length);
+
+/// Whether the report's heads are those of the array's axis of heads, which others have whole: a
+/// cache, and context vectors of each head.
+bool has_chosen_heads(const Report& report, const NamedArray& array);
+
+/// What tables show for a masked cell, which 0.0000 would not tell from a weight near zero.
+inline constexpr std::string_view masked_cell = ".";
+
+/// Whether the last axes are q_len and kv_len.
+bool counts_queries_and_keys(const NamedArray& array);
+
+/// The masked cells of one array: those of every array over queries and keys but the mask itself,
+/// whose zeros are its content. `is_masked` must outlive it.
+class MaskedCells {
+public:
+    MaskedCells(const NamedArray& array, const IsMasked& is_masked, std::size_t first_query);
+
+    /// A cell of the matrix-th matrix in row-major order. Without a heads axis, its numbers are
+    /// those of one head, or means over the heads.
+    bool operator()(std::size_t matrix, std::size_t row, std::size_t column) const {
+        return is_masked_ != nullptr &&
+               (*is_masked_)(matrix / heads_, has_heads_ ? matrix % heads_ : every_head,
+                             first_query_ + row, column);
+    }
+
+private:
+    const IsMasked* is_masked_;  // null: no cell is masked
+    std::size_t first_query_, heads_ = 1;
+    bool has_heads_;
+};
 
 /// The head as a JSON object.
 std::string head_text(const Report& report);
@@ -67,37 +117,9 @@ struct NumberStyle {
     TableLimits limits = {};
 };
 
-/// JSON: the head's members, then one member per array, on one line unless pretty. Accepts streams.
-void write_json(Output& out, const Report& report, const NumberStyle& style);
-
-/// The same after a head that is already written: the arrays, and the end of the object.
+/// JSON after a head that is already written: the arrays, and the end of the object.
 void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
                        ThreadPool* workers, bool is_first = false);
-
-/// Each array in the form of PyTorch's `print(tensor)`: the same choice of fixed, integer or
-/// scientific notation, line breaks at 80 columns, and summary above 1000 elements.
-void write_torch(Output& out, const Report& report, const NumberStyle& style);
-
-/// Aligned columns with token labels, for people.
-void write_table(Output& out, const Report& report, const NumberStyle& style);
-
-/// The report's first array, in the form that read_csv reads back: rows of the last axis. Labelled
-/// rows of a matrix begin with their labels, below a header if the columns are labelled too, not
-/// with numbers. If the rank is not 2, or unlabelled rows begin with 0, 1, 2, ..., a comment with
-/// the shape comes first. Non-finite numbers are nan, inf and -inf. Accepts streams.
-void write_csv(Output& out, const Report& report, const NumberStyle& style);
-
-/// The same with tabs.
-void write_tsv(Output& out, const Report& report, const NumberStyle& style);
-
-/// The report's first array, without metadata. Accepts streams.
-void write_npy(Output& out, const Report& report, const NumberStyle& style);
-
-/// Every array, and the head as JSON metadata (array_file.hpp). Accept streams.
-void write_npz(Output& out, const Report& report, const NumberStyle& style);
-void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
-
-using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 
 /// A tensor's text as PyTorch prints it, "tensor([...])".
 std::string torch_text(const AnyArray& array, int decimals);

@@ -6,7 +6,7 @@
 #include "io/read/array_file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/array_bytes.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::io {
 

@@ -1,13 +1,14 @@
 // Arrays as aligned columns with token labels, for people.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "io/text/display_width.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/text/wrap.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {
@@ -47,6 +48,7 @@ public:
 
     void write(const NamedArray& array) {
         array_ = &array;
+        is_masked_.emplace(array, report_.is_masked, report_.first_query);
         const std::vector<std::size_t> shape = shape_of(array);
         labels_.clear();
         labels_.reserve(shape.size());
@@ -70,8 +72,9 @@ private:
             const auto nothing = [] {};
             matrices.for_each(
                 [&](std::size_t matrix) {
-                    width = std::max(width, column_width(values.data() + matrix * size, rows,
-                                                         all_columns, column));
+                    width = std::max(width, column_width(Matrix<T>{values.data() + matrix * size,
+                                                                   matrix, all_columns},
+                                                         rows, column));
                 },
                 nothing);
             return width;
@@ -80,10 +83,26 @@ private:
         write_note({{{columns, "columns"}, {rows, "rows"}, {matrices, "matrices"}}});
         matrices.for_each(
             [&](std::size_t matrix) {
-                if (rank > 2) write_line(matrix_title(values, matrix));
-                write_matrix(values.data() + matrix * size, rows, columns);
+                const std::string title = matrix_title(values, matrix);
+                if (!title.empty()) write_line(title);
+                write_matrix(Matrix<T>{values.data() + matrix * size, matrix, all_columns}, rows,
+                             columns);
             },
             [&] { out_ << dots << "\n"; });
+    }
+
+    /// One matrix of the array, and its place in row-major order.
+    template <class T>
+    struct Matrix {
+        const T* values;
+        std::size_t place, columns;
+    };
+
+    /// A number, or a dot where the mask excludes the key, whatever the number.
+    template <class T>
+    std::string cell(const Matrix<T>& matrix, std::size_t row, std::size_t column) const {
+        if ((*is_masked_)(matrix.place, row, column)) return std::string(masked_cell);
+        return number(matrix.values[row * matrix.columns + column]);
     }
 
     void write_line(const std::string& words) {
@@ -126,20 +145,17 @@ private:
     }
 
     template <class T>
-    std::size_t column_width(const T* matrix, const Ends& rows, std::size_t columns,
-                             std::size_t column) const {
+    std::size_t column_width(const Matrix<T>& matrix, const Ends& rows, std::size_t column) const {
         std::size_t width = display_width(label(array_->axes.size() - 1, column));
         rows.for_each(
-            [&](std::size_t r) {
-                width = std::max(width, number(matrix[r * columns + column]).size());
-            },
+            [&](std::size_t r) { width = std::max(width, cell(matrix, r, column).size()); },
             [&] { width = std::max(width, dots.size()); });
         return width;
     }
 
     /// The widths of the shown columns; by rows, in memory order.
     template <class T>
-    std::vector<std::size_t> column_widths(const T* matrix, const Ends& rows,
+    std::vector<std::size_t> column_widths(const Matrix<T>& matrix, const Ends& rows,
                                            const Ends& columns) const {
         std::vector<std::size_t> widths;
         const auto nothing = [] {};
@@ -154,11 +170,8 @@ private:
         rows.for_each(
             [&](std::size_t r) {
                 std::size_t* width = widths.data();
-                columns.for_each(
-                    [&](std::size_t c) {
-                        widen(*width++, number(matrix[r * columns.count + c]).size());
-                    },
-                    nothing);
+                columns.for_each([&](std::size_t c) { widen(*width++, cell(matrix, r, c).size()); },
+                                 nothing);
             },
             [&] {
                 for (std::size_t& width : widths) widen(width, dots.size());
@@ -168,7 +181,7 @@ private:
 
     /// Text is made twice, so that the table need not be stored.
     template <class T>
-    void write_matrix(const T* matrix, const Ends& rows, const Ends& columns) {
+    void write_matrix(const Matrix<T>& matrix, const Ends& rows, const Ends& columns) {
         const std::size_t labels = label_width(rows);
         const std::vector<std::size_t> widths = column_widths(matrix, rows, columns);
         const auto write_row = [&](const std::string& name, auto text_of) {
@@ -189,8 +202,7 @@ private:
         write_row("", [&](std::size_t c) { return label(last, c); });
         rows.for_each(
             [&](std::size_t r) {
-                write_row(row_label(r),
-                          [&](std::size_t c) { return number(matrix[r * columns.count + c]); });
+                write_row(row_label(r), [&](std::size_t c) { return cell(matrix, r, c); });
             },
             [&] { write_row(std::string(dots), [](std::size_t) { return std::string(dots); }); });
     }
@@ -213,11 +225,12 @@ private:
         return text;
     }
 
-    /// "batch 0, heads 1" of the matrix-th matrix in row-major order.
+    /// "batch 0, head 1" of the matrix-th matrix in row-major order, without the only batch entry.
     template <class T>
     std::string matrix_title(const Array<T>& values, std::size_t matrix) const {
         std::string title;
-        for (std::size_t i = values.dimension() - 2; i-- > 0;) {
+        for (std::size_t i = std::max<std::size_t>(values.dimension(), 2) - 2; i-- > 0;) {
+            if (array_->axes[i] == "batch" && values.shape(i) == 1) continue;
             const std::string axis(array_->axes[i] == "heads" ? "head" : array_->axes[i]);
             const std::string part = axis + " " + std::to_string(matrix % values.shape(i));
             title = title.empty() ? part : part + ", " + title;
@@ -261,6 +274,7 @@ private:
     int decimals_;
     const TableLimits& limits_;
     const NamedArray* array_ = nullptr;
+    std::optional<MaskedCells> is_masked_;
     std::vector<std::span<const std::string>> labels_;  // by axis
     bool is_vector_ = false;
 };

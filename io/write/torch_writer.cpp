@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "io/text/number_text.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace attn::io {
 namespace {

@@ -21,7 +21,7 @@
 #include "io/file/source.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 
 namespace {
 

@@ -28,6 +28,7 @@ TEST_CASE("batch: errors of every kind name the line of the record, or the file 
     scratch_folder();
     std::filesystem::create_directories("work");
     write_text("work/empty.csv", "");
+    write_text("work/tensor.pt", "contents");
     const bool has_neon = run_attn({"--version"}).out.find("neon") != std::string::npos;
     // Where a file is at fault, it follows the kind.
     const std::vector<std::pair<std::string, std::string>> records{

@@ -33,6 +33,10 @@ std::vector<Json> kinds_of_records() {
         with(layer, {{"mask", mask}, {"mask_true", "keep"}, {"nonfinite", "null"}}),
         with(layer, {{"mask", {{0, 1, 1}}}, {"dtype", "float64"}, {"threads", 2}}),
         with(layer, {{"bare", true}, {"tokens", {"a", "b", "c"}}}),
+        with(layer, {{"meta", {{"id", 1}, {"meta", 1}, {"seed", 1}}}, {"token", 1}}),
+        with(layer, {{"tokens", {"a", "b", "c"}}, {"token", "b"}, {"meta", "\"id\":1"}}),
+        with(layer, {{"bare", true}, {"meta", {{"W_query", {{1, 2}}}}}}),
+        with(layer, {{"mode", "multihead"}, {"heads", 2}, {"head", {1, 0, 1}}, {"emit", "all"}}),
         with(layer, {{"past_key", rows}, {"past_value", rows}, {"dropout_seed", 3}}),
         {{"id", "x"}, {"mode", "sdpa"}, {"query", rows}, {"key", rows}, {"value", rows}},
     };
@@ -58,6 +62,11 @@ std::vector<Change> changes() {
     add([](const Json& record) { return record.dump().insert(1, "\"id\": 2,"); });
     add_values("id", {"7", "-7", "007", "\"a b\"", "\"\\u00e9\\n\"", "\"\xe2\x80\x8b\"", "null",
                       "1.5", "[1]", "18446744073709551615", "99999999999999999999"});
+    add_values("meta",
+               {"null", "1.0", "1e400", "\"a\"", "[]", "{\"id\": 1, \"seed\" : 1}", "[1,]", "tru",
+                "1180591620717411303424", "{\"config\": {\"id\": 1}}", "[[1, 2], [3, 4]]"});
+    add_values("token", {"0", "2", "3", "\"b\"", "\"c\"", "\"1\"", "\"z\"", "null"});
+    add_values("head", {"0", "[1]", "[2]", "\"1,0\"", "null"});
     add_values("seed", {"7", "0", "-7", "07", "7.0", "7e0", "\"7\"", "null", "true", "[7]",
                         "999999999999999999", "18446744073709551615", "18446744073709551616"});
     for (const char* key : {"inputs", "context", "query", "value", "mask", "past_key"})

@@ -51,8 +51,8 @@ TEST_CASE("errors: one line without control characters, however long the input")
              {{"self", "no\nfile\x1b[31m/x"},
               "",
               4,
-              "no\\x0afile\\x1b[31m/x: no such file, for there is no folder no\\x0afile\\x1b[31m; "
-              "expected a file that is there"},
+              "no\\x0afile\\x1b[31m/x: no such file: folder no\\x0afile\\x1b[31m does not exist; "
+              "expected an existing file"},
              {{"self"},
               "{\"a\\nb\": 1}",
               2,

@@ -104,6 +104,7 @@ std::vector<Asked> questions_of(Mode mode) {
 /// Texts that a flag of this option may have, its default among them where it has one.
 Words values_of(const Option& option) {
     const std::string argument = argument_of(option);
+    if (option.field.kind == FieldKind::token) return {"0", "2", "50000"};
     if (argument.find('|') != std::string::npos) {
         Words names;
         std::istringstream list(argument);

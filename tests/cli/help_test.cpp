@@ -168,7 +168,7 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
         const std::string name(command->name);
         const attn::test::Outcome page = run_attn({"help", name});
         CHECK(page.code == 0);
-        CHECK(page.out.starts_with(run_attn({name, "--help"}).out));
+        CHECK(page.out.starts_with(run_attn({"--help", name}).out));
         CHECK(list.find("\n  " + name + " ") != std::string::npos);
     }
     for (const Topic& topic : manual) {
@@ -217,18 +217,33 @@ TEST_CASE("help: every flag, array and model type has its line and its page") {
     }
 }
 
+TEST_CASE("help: every flag has its entry on the command line, as completion spells it") {
+    for (const CommandRow* command : attn_program().commands)
+        for (const auto& [flag, help] :
+             completion_of(attn_program(), "attn " + std::string(command->name) + " -").words) {
+            if (flag == "--man") continue;  // the help command's own
+            CAPTURE(flag);
+            const attn::test::Outcome page = run_attn({"help", flag});
+            CHECK(page.code == 0);
+            CHECK(page.out.starts_with("flag --"));
+        }
+}
+
 TEST_CASE("help: a word shows its first entry and lists the others") {
     const auto help = [](const std::string& word) { return run_attn({"help", word}).out; };
     CHECK(help("mask").starts_with("flag --mask\n    --mask FILE\n"));
     CHECK(help("mask").ends_with("\nAlso: array mask\n"));
     CHECK(help("--mask").find("Also") == std::string::npos);
     CHECK(help("-s") == help("--seed"));
+    CHECK(help("-h") == help("--help"));
+    CHECK(help("-V") == help("--version"));
+    CHECK(help("--config").starts_with("flag --config\n    --config FILE\n"));
     CHECK(help("--no-causal") == help("--causal"));
     CHECK(help("mask_true").starts_with("flag --mask-true\n"));
     CHECK(help("causal").starts_with("attn causal: "));
     CHECK(help("causal").ends_with("\nAlso: flag --causal\n"));
     CHECK(help("inputs").starts_with("key \"inputs\"\n"));
     CHECK(help("inputs").ends_with("\nAlso: array inputs\n"));
-    CHECK(help("logsumexp").starts_with("array logsumexp\n    log of the sum"));
+    CHECK(help("logsumexp").starts_with("array logsumexp\n    of each query, the natural log"));
     CHECK(help("xlm-roberta").find("--family bert") != std::string::npos);
 }

@@ -111,7 +111,7 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
     }
     write_text("five.json", five.dump());
     const Outcome all = run_attn({"plot", "five.json"});
-    CHECK(contains(all.out, "layer 1, batch 0, head 2"));
+    CHECK(contains(all.out, "layer 1, head 2"));
     CHECK(contains(all.err, "layer 2, batch 1, heads 3, row 2, column 2"));
     json four = json::array();
     for (const json& layer : five) four.push_back(layer[0]);
@@ -179,4 +179,79 @@ TEST_CASE("layers: results that differ are an error that names both") {
     const Outcome twice = run_attn({"plot", "-", "-"}, "");
     CHECK(twice.code == 2);
     CHECK(contains(twice.err, "standard input named twice"));
+}
+
+TEST_CASE("layers: FILE:NAME selects an array of each file, of other names and of one file too") {
+    scratch_folder();
+    const Words scale{"--color-scale", "fixed"};
+    const Words steps{"scaled_scores", "biased_scores", "weights_before_dropout",
+                      "attention_weights"};
+    for (const char* mask : {"causal", "self"})
+        for (const char* suffix : {".npz", ".json", ".safetensors"}) {
+            const std::string file = std::string("steps") + suffix;
+            REQUIRE(run_attn(
+                        {mask, "--example", "journey", "--dropout", "0.5", "-e", "all", "-o", file})
+                        .code == 0);
+            Words words{"plot"};
+            for (const std::string& step : steps) words.push_back(file + ":" + step);
+            const Words pair{"plot", words[3], words[4]};
+            const Outcome two = run_attn(pair + scale);
+            CHECK(two.err == "");
+            CHECK(contains(two.out, "weights_before_dropout, attention_weights (2, 6, 6)"));
+            for (const char* picture : {"l.svg", "l.png", "l.html"})
+                CHECK(run_attn(pair + Words{"-o", picture}).err == "");
+            CHECK(contains(read_text("l.svg"), "attention_weights"));
+            const std::string page = read_text("l.html"), open = "id=\"map-0\">";
+            const std::size_t at = page.find(open) + open.size();
+            const json map = json::parse(page.substr(at, page.find("</script>", at) - at));
+            REQUIRE(run_attn({mask, "--example", "journey", "--dropout", "0.5", "-e", "all", "-o",
+                              "own.json"})
+                        .code == 0);
+            const json own = json::parse(read_text("own.json"));
+            REQUIRE(map["panels"].size() == 2);
+            for (std::size_t layer = 0; layer < 2; ++layer) {
+                const json& panel = map["panels"][layer];
+                CHECK(panel["title"] == steps[2 + layer]);
+                const std::vector<double> numbers = flat(own[steps[2 + layer]]);
+                REQUIRE(panel["values"].size() == numbers.size());
+                for (std::size_t i = 0; i < numbers.size(); ++i)
+                    CHECK(panel["values"][i] == numbers[i]);
+            }
+            // The first selects among arrays of the same name as well.
+            const Outcome all = run_attn(words);
+            CHECK(all.err == "");
+            CHECK(contains(all.out, "scaled_scores, ..., attention_weights (4, 6, 6)"));
+            for (const std::string& step : steps) CHECK(contains(all.out, step));
+        }
+}
+
+TEST_CASE("layers: selected arrays of other programs, of files that hold one, and what differs") {
+    scratch_folder();
+    write_text("a.json", R"({"x": [[1, 0], [0.5, 0.5]], "y": [[0.25, 0.75], [0, 1]],
+                            "wide": [[1, 0, 0]]})");
+    write_text("b.json", R"({"x": [[0, 1], [1, 0]]})");
+    write_text("c.csv", "0.1,0.9\n0.2,0.8\n");
+    const auto drawn = [](const Words& words) {
+        const Outcome outcome = run_attn(Words{"plot"} + words + Words{"--axes", "query,key"});
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+        return outcome.out;
+    };
+    CHECK(contains(drawn({"a.json:x", "a.json:y"}), "x, y (2, 2, 2)"));
+    CHECK(contains(drawn({"a.json:x", "b.json:x"}), "b.json"));
+    CHECK(contains(drawn({"a.json:y", "b.json:x"}), "y, x (2, 2, 2)"));
+    CHECK(contains(drawn({"a.json:x", "b.json:x", "a.json:y"}), "b.json:x"));
+    CHECK(contains(drawn({"a.json:x", "c.csv"}), "x, array (2, 2, 2)"));
+    CHECK(contains(drawn({"c.csv", "a.json:y"}), "array, y (2, 2, 2)"));
+    CHECK(contains(drawn({"a.json:x", "a.json:x"}), "layer 1"));
+    const auto error = [](const Words& words) {
+        const Outcome outcome = run_attn(Words{"plot"} + words);
+        CHECK(outcome.out == "");
+        CHECK(outcome.code == 3);
+        return outcome.err;
+    };
+    CHECK(contains(error({"a.json:x", "a.json:wide"}),
+                   "has wide (1, 3), and a.json has (2, 2); expected layers of one shape"));
+    CHECK(contains(error({"a.json:x", "b.json:X"}), "b.json"));
+    CHECK(contains(error({"a.json:x", "b.json:y"}), "b.json"));
 }

@@ -37,6 +37,17 @@ std::vector<std::string> commands_of(const std::string& text) {
     return commands;
 }
 
+/// The ```python blocks.
+std::vector<std::string> programs_of(const std::string& text) {
+    const std::string start = "```python\n";
+    std::vector<std::string> programs;
+    for (std::size_t at = 0; (at = text.find(start, at)) != std::string::npos;) {
+        at += start.size();
+        programs.push_back(text.substr(at, text.find("```", at) - at));
+    }
+    return programs;
+}
+
 /// The arrays of --format torch: a line with the name, then tensor(...).
 std::map<std::string, std::vector<double>> printed_arrays(const std::string& text) {
     std::map<std::string, std::vector<double>> arrays;
@@ -85,6 +96,21 @@ TEST_CASE("manual: every command runs") {
     std::filesystem::remove("data");
 }
 
+TEST_CASE("manual: the programs that read golden vectors agree with them, where there is NumPy") {
+    if (run_shell("python3 -c 'import numpy'").code != 0) return;
+    scratch_folder();
+    const std::string page = read_text(data_path("../cli/manual/golden.md"));
+    for (const std::string& command : commands_of(page)) CHECK(run_shell(command).code == 0);
+    const std::vector<std::string> programs = programs_of(page);
+    CHECK(programs.size() == 2);
+    for (const std::string& program : programs) {
+        write_text("program.py", program);
+        const Outcome outcome = run_shell("python3 program.py");
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+    }
+}
+
 TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of them") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
@@ -94,8 +120,8 @@ TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of 
         bool is_expected = false;
     };
     std::vector<Printed> prints;
-    for (const std::string& command :
-         commands_of(read_text(data_path("../cli/manual/notebooks.md"))))
+    const std::string page = read_text(data_path("../cli/manual/notebooks.md"));
+    for (const std::string& command : commands_of(page.substr(page.find("## Notebook"))))
         prints.push_back({command, printed_arrays(run_shell(command).out)});
     std::filesystem::remove("data");
     const nlohmann::json golden = load_data("golden/seeds.json");

@@ -128,22 +128,28 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
     test::write_text("m.json", "[[1, 2], [3, 4]]");
     for (const std::string suffix :
          {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".gguf", ".onnx", ".h5", ".hdf5", ".keras",
-          ".parquet", ".xlsx", ".gz", ".zst", ".xz", ".png", ".jpg", ".pdf", ".torch"})
+          ".parquet", ".xlsx", ".tgz", ".zst", ".xz", ".png", ".jpg", ".pdf", ".torch"})
         for (const Words& words : std::vector<Words>{{"self", "x" + suffix},
                                                      {"self", "m.json", "--weights", "x" + suffix},
                                                      {"sdpa", "--query", "x" + suffix},
                                                      {"self", "m.json", "--mask", "x" + suffix},
                                                      {"plot", "x" + suffix},
                                                      {"compare", "m.json", "x" + suffix}}) {
+            const bool is_picture = words[0] == "plot" && suffix == ".png";
+            const Outcome missing = run_attn(words);
+            CHECK(missing.code == (is_picture ? 2 : 4));
+            test::write_text("x" + suffix, "contents");
             const Outcome refused = run_attn(words);
+            std::filesystem::remove("x" + suffix);
             CAPTURE(refused.err);
             CHECK(refused.code == 2);
-            CHECK(refused.err.find("which is not read; expected ") != std::string::npos);
+            CHECK(refused.err.find(is_picture
+                                       ? "is the name of a picture; expected "
+                                       : "which is not read; expected ") != std::string::npos);
         }
     for (const auto& [start, name] : std::vector<std::pair<std::string, std::string>>{
              {"\x89PNG\r\n\x1a\n", "a picture"},
              {"\xff\xd8\xff\xe0", "a picture"},
-             {"\x1f\x8b\x08", "a gzip file"},
              {"\x28\xb5\x2f\xfd", "a zstd file"},
              {"\xfd\x37zXZ", "an xz file"},
              {"GGUF", "a GGUF file"},

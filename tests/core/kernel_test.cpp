@@ -300,20 +300,27 @@ TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
             const kernels::Kernel& kernel = *kernels::supported().back();
             const Answer<float> kept = fused(kernel, *call);
             ThreadPool workers(2);
-            for (bool scores : {false, true}) {
-                const RowStream<float> stream =
-                    stream_weights<float>(kernel, call, scores, workers);
-                CHECK(stream.shape == std::vector<std::size_t>{2, 4, q_len, 6000});
-                const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
-                std::size_t read = 0, pieces = 0;
-                for (;; ++pieces) {
-                    const Array<float> rows = stream.next();
-                    if (rows.size() == 0) break;
-                    CHECK(std::equal(rows.begin(), rows.end(), expected.data() + read));
-                    read += rows.size();
+            const std::vector<std::size_t> all{0, 1, 2, 3}, three{3, 0, 0};
+            for (const std::vector<std::size_t>* heads : {&all, &three})
+                for (bool scores : {false, true}) {
+                    const RowStream<float> stream = stream_weights<float>(
+                        kernel, call, scores, heads == &all ? nullptr : heads, workers);
+                    CHECK(stream.shape == std::vector<std::size_t>{2, heads->size(), q_len, 6000});
+                    const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
+                    const std::size_t matrix = std::size_t{q_len} * 6000;
+                    std::size_t read = 0, pieces = 0;
+                    for (;; ++pieces) {
+                        const Array<float> rows = stream.next();
+                        if (rows.size() == 0) break;
+                        const std::size_t batch = read / matrix / heads->size(),
+                                          head = (*heads)[read / matrix % heads->size()];
+                        CHECK(std::equal(
+                            rows.begin(), rows.end(),
+                            expected.data() + (4 * batch + head) * matrix + read % matrix));
+                        read += rows.size();
+                    }
+                    CHECK(read == 2 * heads->size() * matrix);
+                    if (q_len == 700) CHECK(pieces > 1);
                 }
-                CHECK(read == expected.size());
-                if (q_len == 700) CHECK(pieces > 1);
-            }
         }
 }

@@ -37,6 +37,7 @@ void refuse_large(const Request& request) {
     };
     for (const auto& size : {s.d_out, s.d_k, s.d_v, s.heads, s.kv_heads, request.embed_dim})
         refuse(size, 64);
+    for (const std::uint64_t size : s.drawn_shape()) refuse(size, 64);
     refuse(request.threads, 4);
 }
 

@@ -11,7 +11,7 @@
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/npy.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;

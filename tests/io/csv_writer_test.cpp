@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/read/csv.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"

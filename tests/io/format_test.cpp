@@ -10,7 +10,7 @@
 
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"

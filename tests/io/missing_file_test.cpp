@@ -84,14 +84,14 @@ TEST_CASE("missing models: the name of a public model says how to get its folder
 TEST_CASE("missing files: nothing is guessed where nothing is near") {
     attn::test::scratch_folder();
     fill("folder", {"b.csv", "a.csv", ".hidden"});
-    CHECK(about_missing_file("folder/quite_another") == "no such file; expected one that is there");
-    CHECK(about_missing_file("folder/.hiddem") == "no such file; expected one that is there");
+    CHECK(about_missing_file("folder/quite_another") == "no such file; expected an existing file");
+    CHECK(about_missing_file("folder/.hiddem") == "no such file; expected an existing file");
     fill("folder", {"a1", "b2", "c3", "d4", "e5", "f6"});
-    CHECK(about_missing_file("folder/quite_another") == "no such file; expected one that is there");
+    CHECK(about_missing_file("folder/quite_another") == "no such file; expected an existing file");
     fill("folder", {});
-    CHECK(about_missing_file("folder/x.csv") == "no such file; expected one that is there");
+    CHECK(about_missing_file("folder/x.csv") == "no such file; expected an existing file");
     CHECK(about_missing_file("none/x.csv") ==
-          "no such file, for there is no folder none; expected a file that is there");
+          "no such file: folder none does not exist; expected an existing file");
     CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
     CHECK(about_missing_file("to be or not").find("--text") != std::string::npos);
     CHECK(about_missing_file("https://host/x.csv").find("download") != std::string::npos);

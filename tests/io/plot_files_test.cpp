@@ -132,7 +132,7 @@ TEST_CASE("svg: title, panels, labels, axes and legend") {
     const std::string svg = svg_of(causal_map(2, journey, 6));
     CHECK(fault_of(svg) == "");
     CHECK(test::contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
-    CHECK(test::contains(svg, ">batch 0, head 1</text>"));
+    CHECK(test::contains(svg, ">head 1</text>"));
     CHECK(count(svg, ">journey</text>") == 3);  // a row, and a column of each panel
     CHECK(test::contains(svg, ">query</text>"));
     CHECK(test::contains(svg, ">key</text>"));

@@ -286,7 +286,9 @@ TEST_CASE("ndjson: lines are the first axis") {
     CHECK(error("[1,2]\n[3,x]") == "f.ndjson:2:4: found 'x'; expected a number");
     CHECK(error("[1,2]\n[3,4] 5") == "f.ndjson:2:7: found '5'; expected the end of the line");
     CHECK(error("[1,2]\n[3,\n4]") == "f.ndjson:2:4: the text ends inside an array; expected ']'");
-    CHECK(error("[1,2]\n{}") == "f.ndjson:2:1: found '{'; expected a list on each line");
+    CHECK(error("[1,2]\n{}") ==
+          "f.ndjson:2:1: found '{'; expected a list on each line, "
+          "or attn batch for requests");
     CHECK(error("[[[1]]]\n[[[2]]]") ==
           "f.ndjson:1:3: an array nested deeper than 2; expected rank 1 to 2");
     CHECK(error("[1]\n[2]", rules_of(1, 1)) ==

@@ -38,7 +38,7 @@ TEST_CASE("UTF-8: overlong forms, surrogates, cut sequences and code points past
 TEST_CASE("reading: folders, missing files and zero bytes have their own words") {
     test::scratch_folder();
     CHECK(error_of([] { read_source("gone/x.csv"); }) ==
-          "gone/x.csv: no such file; expected one that is there");
+          "gone/x.csv: no such file; expected an existing file");
     CHECK(error_of([] { read_source("."); }) == ".: is a folder; expected a file");
     test::write_text("zero.csv", std::string("1,2\0", 4));
     CHECK(error_of([] { read_source("zero.csv"); }) ==

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/text/display_width.hpp"
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"

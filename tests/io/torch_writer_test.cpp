@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "io/write/report.hpp"
+#include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;

@@ -31,7 +31,8 @@ SUFFIXES = """json ndjson jsonl csv tsv npy npz safetensors JSON Csv csv.1 txt s
     parquet pt""".split()
 KERNELS = "auto reference generic avx2 avx512 neon".split()
 FAMILIES = "gpt2 llama bert neox mha notebook".split()
-ARRAYS = """token_ids inputs normed_inputs W_query W_key W_value W_out b_query b_key b_value b_out queries keys values
+ARRAYS = """token_ids inputs normed_inputs W_query W_key W_value W_out b_query b_key b_value b_out
+    unrotated_queries unrotated_keys queries keys values
     scores scaled_scores capped_scores mask biased_scores masked_scores masked_weights weights_before_dropout
     dropout_mask attention_weights logsumexp present_key present_value head_outputs context_vectors""".split()
 
@@ -58,8 +59,8 @@ COMPANY = {"rope-base": "--rope half", "rope-dims": "--rope half", "rope-scaling
 
 SHAPES_ARRAYS = """emit format nonfinite pretty average-heads save-weights save-family heatmap plot plot-array
     color-scale""".split()
-CHANGES_INPUT = """context query key value text example token-ids weights family layer model-config pre-norm norm-eps
-    weights-layout vocab-size embed-dim embed-seed input-format past-key past-value""".split()
+CHANGES_INPUT = """context query key value text example rand randn token-ids weights family layer model-config
+    pre-norm norm-eps weights-layout vocab-size embed-dim embed-seed input-format past-key past-value""".split()
 WRITES = ("output", "plot", "save-weights", "resume")
 
 # What is said to an option, by the word for its argument in --help.
@@ -118,7 +119,7 @@ def asked_with(mode, option):
     """A mode and a question of it to which an option can be added."""
     asked = re.sub(rf"--{option.name} \S+", "", ASKED[mode])
     company = COMPANY.get(option.name, "")
-    if option.name in ("example", "text", "token-ids") or "--text" in company:
+    if option.name in ("example", "rand", "randn", "text", "token-ids") or "--text" in company:
         asked = asked.replace("data/journey.csv", "", 1).replace("made/tokens.csv", "")
     if option.name == "example":
         asked = asked.replace("made/context.csv", "data/journey.csv")

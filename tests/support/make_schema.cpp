@@ -61,10 +61,10 @@ json number_schema(const cli::Limits& limits, bool whole) {
 
 /// A list; a string is a list in a flag's form; one number is a list of one.
 json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough) {
-    json list{{"type", "array"}, {"minItems", 1}, {"items", item}};
+    json list{{"type", "array"}, {"minItems", limits.shortest}, {"items", item}};
     if (limits.longest < 1000) list["maxItems"] = limits.longest;
     json any{list, {{"type", "string"}, {"minLength", 1}}};
-    if (one_is_enough) any.push_back(item);
+    if (one_is_enough && limits.shortest == 1) any.push_back(item);
     return {{"anyOf", any}};
 }
 
@@ -114,6 +114,7 @@ json field_schema(const cli::Option& option) {
         case number: return number_schema(option.limits, false);
         case string: return std::strcmp(option.key, "example") == 0 ? example_schema() : path;
         case strings: return strings_schema(option);
+        case token: return {{"anyOf", json{number_schema(option.limits, true), path}}};
         case integers:
             return list_schema({{"type", "integer"}, {"minimum", 0}}, option.limits, true);
         case signed_integers:
@@ -147,9 +148,10 @@ json request_schema() {
     keys["mode"] = {{"enum", names_of_modes()}};
     keys["id"] = {{"type", {"string", "integer", "null"}},
                   {"description", "given back in the answer"}};
+    keys["meta"] = {{"description", "any value, given back in the answer as it is"}};
     keys["inputs"] = {{"anyOf", json{{{"$ref", array_ref}}, path}},
                       {"description", "(tokens, d_in) or (batch, tokens, d_in), or a file"}};
-    const json common{"mode", "id", "inputs"};
+    const json common{"mode", "id", "meta", "inputs"};
     json by_mode = json::array();
     for (const ModeRow& row : mode_rows) {
         json names = common;
@@ -189,7 +191,7 @@ json layout_schema() {
         arrays[name.get<std::string>()] = list_of({{"type", "string"}});
     const json count{{"type", "integer"}, {"minimum", 0}};
     const json shape = list_of({{"type", "integer"}, {"minimum", 1}});
-    return object_of(
+    json layout = object_of(
         {{"queries", {{"type", "integer"}, {"minimum", 1}}},
          {"first_query", count},
          {"past_len", count},
@@ -198,6 +200,8 @@ json layout_schema() {
          {"boolean", list_of({{"enum", masks}})},
          {"operands", {{"type", "object"}, {"additionalProperties", shape}}},
          {"axes", {{"type", "object"}, {"properties", arrays}, {"additionalProperties", false}}}});
+    layout["properties"]["heads"] = {{"type", "array"}, {"minItems", 1}, {"items", count}};
+    return layout;
 }
 
 const json id_schema{{"type", {"string", "integer"}}};
@@ -208,7 +212,7 @@ void add_arrays(json& members) {
 }
 
 json bare_schema() {
-    json members{{"id", id_schema}};
+    json members{{"id", id_schema}, {"meta", json::object()}};
     add_arrays(members);
     return {{"$schema", draft},   {"title", "A result of attn, written with --bare"},
             {"type", "object"},   {"properties", members},
@@ -224,6 +228,7 @@ json result_schema() {
     json members;
     members["schema"] = {{"const", cli::schemas::result}};
     members["id"] = id_schema;
+    members["meta"] = json::object();
     members["mode"] = {{"enum", names_of_modes()}};
     for (const char* labels : {"tokens", "context_tokens"})
         members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};

@@ -90,19 +90,29 @@ Words cells_of(const std::string& line) {
     return cells;
 }
 
+/// A masked cell is a dot: a score of -Infinity, or no weight.
+std::string with_masked(std::string line, const std::string& name) {
+    const bool is_score = name.find("scores") != std::string::npos && name != "exp_scores";
+    for (std::size_t at; (at = (line + " ").find(" . ")) != std::string::npos;)
+        line.replace(at + 1, 1, is_score ? "-inf" : "0");
+    return line;
+}
+
 }  // namespace
 
 std::vector<double> table_row(const std::string& page, const std::string& name) {
     const Words lines = lines_of(page);
     for (const std::string& line : lines)
-        if (line.starts_with("    " + name + " ")) return numbers_in(line.substr(4 + name.size()));
+        if (line.starts_with("    " + name + " "))
+            return numbers_in(with_masked(line.substr(4 + name.size()), name));
     for (auto line = lines.begin(); line != lines.end(); ++line) {
         const Words header = cells_of(*line);
         const auto column = std::find(header.begin(), header.end(), name) - header.begin();
         if (!line->starts_with("    key ") || column == std::ssize(header)) continue;
         std::vector<double> numbers;
         while (++line != lines.end() && !line->empty())
-            numbers.push_back(std::stod(cells_of(*line).at(static_cast<std::size_t>(column))));
+            numbers.push_back(
+                std::stod(cells_of(with_masked(*line, name)).at(static_cast<std::size_t>(column))));
         return numbers;
     }
     // Where nothing drops weights, they are those of the softmax.

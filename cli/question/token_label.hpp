@@ -12,8 +12,8 @@ namespace attn::cli {
 /// of blanks only is quoted. Cut to at most `columns` columns.
 std::string shown_label(const std::string& label, std::size_t columns);
 
-/// The token with exactly this label, or else the one with the same label without surrounding
-/// blanks. Errors: kind usage if none or more than one matches.
-std::size_t token_labelled(const std::string& label, const Request& request);
+/// The index of the query with the request's token_label: exactly this label, or else the same
+/// without surrounding blanks. Errors: kind usage if none or more than one matches.
+std::size_t token_labelled(const Request& request, std::size_t queries);
 
 }  // namespace attn::cli

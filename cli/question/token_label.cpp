@@ -1,9 +1,10 @@
-#include "cli/explain/token_label.hpp"
+#include "cli/question/token_label.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/label_text.hpp"
@@ -37,8 +38,16 @@ std::string shown_label(const std::string& label, std::size_t columns) {
                         : io::label_text(word, columns);
 }
 
-std::size_t token_labelled(const std::string& label, const Request& request) {
+std::size_t token_labelled(const Request& request, std::size_t queries) {
+    const std::string& label = request.token_label;
     const std::vector<std::string>& tokens = request.tokens;
+    const std::string place = location_of(request, "token");
+    // In sdpa they may be labels of the keys.
+    if (tokens.size() != queries)
+        throw Error(ErrorKind::usage, place,
+                    std::string(tokens.empty() ? "the tokens have no labels"
+                                               : "the labels are those of the keys") +
+                        "; expected an integer from 0 to " + std::to_string(queries - 1));
     const auto matching = [&](const auto& is_meant) {
         std::vector<std::size_t> found;
         for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -50,22 +59,21 @@ std::size_t token_labelled(const std::string& label, const Request& request) {
     if (found.empty())
         found = matching([&](std::string_view token) { return trimmed(token) == trimmed(label); });
     if (found.size() == 1) return found[0];
-    const std::string place = location_of(request, "token");
-    if (tokens.empty())
-        throw Error(ErrorKind::usage, place,
-                    "the tokens have no labels; expected an integer from 0");
-    if (found.empty())
-        throw Error(ErrorKind::usage, place,
-                    "no token has this label; expected " +
-                        list_of(tokens.size(),
-                                [&](std::size_t i) {
-                                    return io::one_line(shown_label(tokens[i], max_listed_columns));
-                                }) +
-                        ", or an integer from 0 to " + std::to_string(tokens.size() - 1));
+    if (!found.empty())
+        throw Error(
+            ErrorKind::usage, place,
+            std::to_string(found.size()) + " tokens have this label; expected the index of one: " +
+                list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
+    const std::string near = did_you_mean(label, tokens);
+    const std::string nearest =
+        near.empty() ? "" : "; the nearest is " + shown_label(near, max_listed_columns);
     throw Error(ErrorKind::usage, place,
-                std::to_string(found.size()) +
-                    " tokens have this label; expected the index of one: " +
-                    list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
+                "no token has this label" + io::one_line(nearest) + "; expected " +
+                    list_of(tokens.size(),
+                            [&](std::size_t i) {
+                                return io::one_line(shown_label(tokens[i], max_listed_columns));
+                            }) +
+                    ", or an integer from 0 to " + std::to_string(queries - 1));
 }
 
 }  // namespace attn::cli

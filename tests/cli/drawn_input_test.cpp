@@ -1,0 +1,221 @@
+// Inputs that are drawn: --rand and --randn are PyTorch's numbers, and so are the parameters that
+// are drawn after them; they are inputs like others everywhere else.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "tests/support/contains.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/walk_text.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// FNV-1a over the bytes of the numbers in T, the low 32 bits in hexadecimal.
+template <class T, class Bits>
+std::string hash_in(const std::vector<double>& values) {
+    std::uint64_t state = 0xcbf29ce484222325;
+    for (const double value : values) {
+        auto bits = std::bit_cast<Bits>(static_cast<T>(value));
+        for (std::size_t byte = 0; byte < sizeof(Bits); ++byte, bits >>= 8)
+            state = (state ^ (bits & 0xff)) * 0x100000001b3;
+    }
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(state & 0xffffffff));
+    return text;
+}
+
+std::string hash_of(const json& values, const std::string& dtype) {
+    return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
+                              : hash_in<double, std::uint64_t>(flat(values));
+}
+
+std::string list_of(const json& shape) {
+    std::string text;
+    for (const json& size : shape) text += (text.empty() ? "" : ",") + size.dump();
+    return text;
+}
+
+json result_of(const Words& words, const std::string& input = "") {
+    const Outcome outcome = run_attn(words, input);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of every size") {
+    const json golden = load_data("golden/torch_input.json");
+    std::size_t count = 0;
+    for (const json& one : golden["cases"]) {
+        CAPTURE(one.dump());
+        const std::string dtype = one["dtype"], init = one["init"], draw = one["draw"];
+        Words words{init == "mha" ? "multihead" : "self",
+                    "--" + draw,
+                    list_of(one["shape"]),
+                    "--dtype",
+                    dtype,
+                    "--seed",
+                    one["seed"].dump(),
+                    "--init",
+                    init,
+                    "--emit",
+                    "inputs,W_query"};
+        if (init != "mha") words = words + Words{"--d-out", "2"};
+        // One number of torch.rand in float32 is one draw.
+        if (one["skip"] != 0) words = words + Words{"--rng-skip", one["skip"].dump()};
+        const json result = result_of(words);
+        CHECK(shape_of(result["inputs"]) == one["shape"].get<std::vector<std::size_t>>());
+        const std::vector<double> drawn = flat(result["inputs"]);
+        if (draw == "rand") {
+            CHECK(hash_of(result["inputs"], dtype) == one["hash"]);
+        } else {
+            const auto ends = one["ends"].get<std::vector<double>>();
+            const std::size_t shown = ends.size() / 2, more = drawn.size() - shown;
+            const double most = dtype == "float32" ? 2e-6 : 1e-15;
+            for (std::size_t i = 0; i < shown; ++i) {
+                CHECK(std::abs(drawn[i] - ends[i]) <= most * std::max(1.0, std::abs(ends[i])));
+                CHECK(std::abs(drawn[more + i] - ends[shown + i]) <=
+                      most * std::max(1.0, std::abs(ends[shown + i])));
+            }
+        }
+        CHECK(hash_of(result["W_query"], dtype) == one["weight"]);
+        ++count;
+    }
+    CHECK(count == 172);
+}
+
+TEST_CASE(
+    "drawn input: a flag, a key and a record of a batch give the same, and config repeats it") {
+    scratch_folder();
+    write_text("context.csv", "0.5,1\n2,0\n");
+    std::string requests;
+    std::vector<json> results;
+    for (const char* draw : {"rand", "randn"})
+        for (const char* shape : {"3,2", "2,3,2"})
+            for (const char* dtype : {"float32", "float64"})
+                for (const Words& mode : {Words{"self"}, Words{"causal", "--dropout", "0.5"},
+                                          Words{"causal", "--init", "none"},
+                                          Words{"multihead", "--heads", "2", "--d-out", "4"},
+                                          Words{"multihead", "--heads", "2", "--style", "wrapper"},
+                                          Words{"cross", "--context", "context.csv"}}) {
+                    const bool is_batch = std::string(shape) == "2,3,2";
+                    if (mode[0] == "cross" && is_batch) continue;  // the context is a matrix
+                    CAPTURE(draw);
+                    CAPTURE(shape);
+                    CAPTURE(mode[0]);
+                    const Words words = mode + Words{std::string("--") + draw,
+                                                     shape,
+                                                     "--dtype",
+                                                     dtype,
+                                                     "--seed",
+                                                     "7",
+                                                     "--emit",
+                                                     "all"};
+                    const json result = result_of(words);
+                    CHECK(result.contains("tokens") == false);
+                    // The same input as a file gives other parameters: the draws begin with them.
+                    const json config = result["config"];
+                    CHECK(config[draw] == json::parse("[" + std::string(shape) + "]"));
+                    Words again{mode[0]};
+                    if (mode[0] == "cross") again = again + Words{"--context", "context.csv"};
+                    CHECK(result_of(again, config.dump()) == result);
+                    json request = config;
+                    request["id"] = results.size();
+                    if (mode[0] == "cross") request["context"] = json::parse("[[0.5,1],[2,0]]");
+                    requests += request.dump() + "\n";
+                    results.push_back(result);
+                    // The stream goes on: parameters, and then dropout, after the draws of the
+                    // input.
+                    const std::size_t numbers = is_batch ? 12 : 6;
+                    const bool is_wide = std::string(dtype) == "float64";
+                    if (std::string(draw) == "randn") continue;
+                    json file = config;
+                    file.erase(draw);
+                    file["inputs"] = result["inputs"];
+                    file["rng_skip"] = numbers * (is_wide ? 2 : 1);
+                    json moved = result_of(again, file.dump());
+                    for (const char* head : {"config", "layout", "shapes"}) moved.erase(head);
+                    for (const auto& [name, values] : moved.items()) {
+                        CAPTURE(name);
+                        CHECK(values == result[name]);
+                    }
+                }
+    // Twice, so that prepared records do not answer with another record's input.
+    const std::vector<json> answers = answers_to(requests + requests);
+    REQUIRE(answers.size() == 2 * results.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        json answer = answers[i];
+        answer.erase("id");
+        answer["config"].erase("id");
+        CHECK(answer == results[i % results.size()]);
+    }
+    std::string seeds;
+    for (const char* seed : {"1", "2", "1"})
+        seeds += R"({"mode":"self","rand":[3,2],"seed":)" + std::string(seed) + "}\n";
+    const std::vector<json> drawn = answers_to(seeds, {"--emit", "inputs"});
+    REQUIRE(drawn.size() == 3);
+    CHECK(drawn[0]["inputs"] == drawn[2]["inputs"]);
+    CHECK(drawn[0]["inputs"] != drawn[1]["inputs"]);
+}
+
+TEST_CASE("drawn input: --seed is 0 by default, labels are those that are given") {
+    CHECK(result_of({"self", "--rand", "3,2"}) ==
+          result_of({"self", "--rand", "3,2", "--seed", "0"}));
+    const json result = result_of({"self", "--randn", "3,2", "--tokens", "a,b,c"});
+    CHECK(result["tokens"] == json({"a", "b", "c"}));
+    const json cost =
+        result_of({"batch", "--dry-run"}, R"({"mode":"self","rand":[1000,64],"emit":["inputs"]})");
+    CHECK(cost["memory_bytes"] >= 2 * 4 * 64000);
+    CHECK(cost["output_numbers"] == 64000);
+    const Outcome page = run_attn({"explain", "self", "--randn", "3,2", "--seed", "5"});
+    CHECK(page.err == "");
+    CHECK(contains(in_one_line(page.out),
+                   "drawn at random, from a standard normal distribution (--randn 3,2;"));
+    CHECK(contains(in_one_line(page.out), "The parameters and the input are random numbers"));
+    CHECK(
+        contains(in_one_line(run_attn({"explain", "self", "--rand", "3,2", "--init", "none"}).out),
+                 "The input consists of random numbers"));
+}
+
+TEST_CASE("drawn input: every other source of the input conflicts with it") {
+    scratch_folder();
+    write_text("x.csv", "1,2\n3,4\n");
+    for (const Words& other : {Words{"x.csv"}, Words{"--example", "journey"},
+                               Words{"--text", "a b"}, Words{"--randn", "3,2"},
+                               Words{"--weights", data_path("models/gpt2"), "--token-ids", "1"}}) {
+        CAPTURE(other.back());
+        const std::string mode = other.size() > 2 ? "multihead" : "self";
+        const Outcome outcome = run_attn(Words{mode, "--rand", "3,2"} + other);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.out == "");
+        CHECK(contains(outcome.err, "conflicts with"));
+        CHECK(contains(outcome.err, "--rand 3,2"));
+        CHECK(contains(outcome.err, "; expected one input\n"));
+    }
+    const Outcome document = run_attn({"self", "-"}, R"({"inputs": [[1, 2]], "randn": [3, 2]})");
+    CHECK(document.code == 2);
+    CHECK(contains(document.err, "conflicts with"));
+}
+
+TEST_CASE("softmax: the built-in question of sdpa is that of data/softmax.json") {
+    for (const char* scale : {"1", "8"}) {
+        const Words more{"--scale", scale, "--emit", "all"};
+        const json own = result_of(Words{"sdpa", "--example", "softmax"} + more);
+        CHECK(own == result_of(Words{"sdpa", data_path("softmax.json")} + more));
+        CHECK(own == result_of(Words{"sdpa"} + more, R"({"example": "softmax"})"));
+    }
+    const Outcome page = run_attn({"explain", "sdpa", "--example", "softmax"});
+    CHECK(page.err == "");
+    CHECK(page.code == 0);
+}

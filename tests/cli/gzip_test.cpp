@@ -1,0 +1,192 @@
+// Inputs in gzip files: the same answers as from the files inside, and errors at their lines.
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <string>
+#include <vector>
+
+#include "io/file/line_reader.hpp"
+#include "tests/support/requests.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn;
+using namespace attn::test;
+namespace {
+
+std::string compressed(const std::string& text, int level = 6) {
+    z_stream state{};
+    REQUIRE(deflateInit2(&state, level, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    std::string out(deflateBound(&state, text.size()) + 64, '\0');
+    state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    state.avail_in = static_cast<uInt>(text.size());
+    state.next_out = reinterpret_cast<Bytef*>(out.data());
+    state.avail_out = static_cast<uInt>(out.size());
+    REQUIRE(deflate(&state, Z_FINISH) == Z_STREAM_END);
+    out.resize(out.size() - state.avail_out);
+    deflateEnd(&state);
+    return out;
+}
+
+/// In members of `size` bytes of text each.
+std::string in_members(const std::string& text, std::size_t size) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); at += size) out += compressed(text.substr(at, size));
+    return out;
+}
+
+/// All lines of a file, and the error that ends them.
+std::pair<Words, std::string> lines_in(const std::string& path) {
+    Words lines;
+    const std::string error = error_of([&] {
+        io::LineReader reader(path);
+        for (io::Line line; reader.next(line) == io::Next::found;) {
+            CHECK(line.number == lines.size() + 1);
+            lines.emplace_back(line.text);
+        }
+    });
+    return {lines, error};
+}
+
+}  // namespace
+
+TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zeros") {
+    scratch_folder();
+    std::string text;
+    for (std::size_t i = 0; i < 3000; ++i)
+        text += std::string(i * 7 % 211, char('a' + i % 26)) + "\n";
+    for (const std::string& whole :
+         {text, text + "no end", std::string("\n\n"), std::string("x"), text.substr(0, 131072),
+          text.substr(0, 131073), std::string(300000, 'y') + "\n" + text}) {
+        write_text("plain", whole);
+        const Words expected = lines_in("plain").first;
+        for (std::size_t size :
+             {std::size_t{1}, std::size_t{1000}, std::size_t{131072}, whole.size()})
+            for (const std::string& zeros : {std::string(), std::string(1000, '\0')}) {
+                if (size == 1 && whole.size() > 5000) continue;
+                write_text("z.gz", in_members(whole, size) + zeros);
+                const auto [lines, error] = lines_in("z.gz");
+                CHECK(error == "");
+                CHECK((lines == expected));
+            }
+    }
+}
+
+TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the error has the line") {
+    scratch_folder();
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += "line " + std::to_string(i * i) + "\n";
+    write_text("plain", text);
+    const Words expected = lines_in("plain").first;
+    const std::string whole = in_members(text, 150);
+    const auto check = [&](const std::string& bytes) {
+        write_text("z.gz", bytes);
+        const auto [lines, error] = lines_in("z.gz");
+        REQUIRE(lines.size() <= expected.size());
+        const std::string place = "z.gz:" + std::to_string(lines.size() + 1) + ": ";
+        CAPTURE(error);
+        CHECK(error.starts_with(place));
+        return error;
+    };
+    for (std::size_t length = 2; length < whole.size(); ++length) {
+        write_text("z.gz", whole.substr(0, length));
+        const auto [lines, error] = lines_in("z.gz");
+        CAPTURE(length);
+        for (std::size_t i = 0; i < lines.size(); ++i)
+            CHECK(expected[i].starts_with(lines[i]));  // the last may end with a member
+        if (!error.empty()) CHECK(error.find("cut off") != std::string::npos);
+    }
+    for (std::size_t at = 2; at < whole.size(); ++at) {
+        std::string bytes = whole;
+        bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+        write_text("z.gz", bytes);
+        const auto [lines, error] = lines_in("z.gz");
+        CAPTURE(at);
+        // Some bytes of a header do not matter: the time, the system, flags of the compressor.
+        if (!error.empty()) CHECK(error.find("z.gz:") == 0);
+        if (error.empty()) CHECK((lines == expected));
+    }
+    CHECK(check(whole + "more").find("other bytes behind the end") != std::string::npos);
+    CHECK(check(whole + std::string(5, '\0') + "xx").find("other bytes") != std::string::npos);
+    std::string wrong_sum = compressed(text), wrong_length = wrong_sum;
+    wrong_sum[wrong_sum.size() - 8] ^= 1;
+    wrong_length[wrong_length.size() - 4] ^= 1;
+    CHECK(check(wrong_sum).find("damaged here (incorrect data check)") != std::string::npos);
+    CHECK(check(wrong_length).find("damaged here (incorrect length check)") != std::string::npos);
+}
+
+TEST_CASE("gzip: a batch answers as from the text, by name, by pipe, in shards and resumed") {
+    scratch_folder();
+    make_operands(".");
+    const std::string requests = mixed_requests(200);
+    write_text("r.ndjson", requests);
+    write_text("r.ndjson.gz", in_members(requests, 5000));
+    const Outcome plain = run_attn({"batch", "-"}, requests);
+    const std::string text = plain.out;
+    CHECK(run_shell("attn batch <r.ndjson.gz").out.size() != 0);
+    CHECK(run_shell("attn batch <r.ndjson.gz").out == text);
+    CHECK(run_shell("cat r.ndjson.gz | attn batch --jobs 3").out == text);
+    const auto named = [](std::string answers) {
+        for (std::size_t at; (at = answers.find("r.ndjson.gz:")) != std::string::npos;)
+            answers.erase(at + 8, 3);
+        return answers;
+    };
+    for (const Words& more :
+         std::vector<Words>{{}, {"--jobs", "1"}, {"--shard", "2/3"}, {"--dry-run"}}) {
+        const std::string expected = run_attn(Words{"batch", "r.ndjson"} + more).out;
+        CHECK(named(run_attn(Words{"batch", "r.ndjson.gz"} + more).out) == expected);
+    }
+    REQUIRE(run_attn({"batch", "r.ndjson.gz", "-o", "whole"}).code == 1);
+    const std::string whole = read_text("whole");
+    for (std::size_t length : {std::size_t{0}, whole.size() / 3, whole.size() / 2, whole.size()}) {
+        write_text("part", whole.substr(0, length));
+        CHECK(run_attn({"batch", "r.ndjson.gz", "--resume", "part"}).code == 1);
+        CHECK(read_text("part") == whole);
+    }
+}
+
+TEST_CASE("gzip: a batch answers what comes before damage, and ends with an error of its line") {
+    scratch_folder();
+    const std::string requests = quick_requests(500);
+    const std::string bytes = in_members(requests, 3000);
+    write_text("r.ndjson.gz", bytes.substr(0, bytes.size() - 9));
+    const Outcome cut = run_attn({"batch", "r.ndjson.gz", "--jobs", "1"});
+    CHECK(cut.code == 3);
+    const Words answers = lines_of(cut.out);
+    CHECK(answers.size() > 400);
+    CHECK(cut.err.starts_with("attn: error: r.ndjson.gz:" + std::to_string(answers.size() + 1) +
+                              ": the gzip data end here, cut off"));
+    CHECK(run_attn({"batch", "--jobs", "1"}, requests).out.starts_with(cut.out));
+}
+
+TEST_CASE("gzip: every reader takes a compressed file for the file inside") {
+    scratch_folder();
+    write_text("m.csv", read_text(data_path("journey.csv")));
+    REQUIRE(run_attn({"self", "m.csv", "--emit", "all", "-o", "r.json"}).code == 0);
+    for (const char* suffix : {".npz", ".npy", ".safetensors", ".ndjson"})
+        REQUIRE(run_attn({"self", "m.csv", "-o", std::string("r") + suffix}).code == 0);
+    for (const char* name : {"m.csv", "r.json", "r.ndjson", "r.npz", "r.npy", "r.safetensors"}) {
+        const std::string file = name, packed = file + ".gz";
+        write_text(packed, in_members(read_text(file), 700));
+        write_text("no-suffix", in_members(read_text(file), 700));
+        for (const char* command : {"self", "inspect", "plot"}) {
+            CAPTURE(std::string(command) + " " + packed);
+            const Outcome plain = run_attn({command, file}), found = run_attn({command, packed});
+            std::string out = found.out;
+            for (std::size_t at; (at = out.find(packed)) != std::string::npos;)
+                out.erase(at + file.size(), 3);
+            CHECK(found.code == plain.code);
+            CHECK(out.size() + 20 > plain.out.size());
+            if (command == std::string("self")) CHECK(found.out == plain.out);
+        }
+        CHECK(run_attn({"compare", file, packed}).code == run_attn({"compare", file, file}).code);
+        CHECK(run_shell("attn self - <" + packed).out == run_shell("attn self - <" + file).out);
+    }
+    CHECK(run_attn({"compare", "r.npz:context_vectors", "r.npz.gz:context_vectors"}).code == 0);
+    const std::string bytes = compressed(read_text("m.csv"));
+    write_text("cut.csv.gz", bytes.substr(0, bytes.size() - 9));
+    const Outcome cut = run_attn({"self", "cut.csv.gz"});
+    CHECK(cut.code == 3);
+    CHECK(cut.err.find("cut off") != std::string::npos);
+}

@@ -1,0 +1,221 @@
+// Tables show a masked cell as a dot, by the mask and never by the number; headings leave out the
+// only entry of a batch.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <sstream>
+#include <string>
+
+#include "tests/support/contains.hpp"
+#include "tests/support/random_question.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+Words words_of_line(const std::string& line) {
+    Words words;
+    std::istringstream in(line);
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+}
+
+/// The cells of a table's array, row after row; its titles of matrices.
+struct Cells {
+    Words cells, titles;
+};
+
+/// `lines` begin with the array's line. Titles are of matrices that an axis counts.
+Cells cells_in(const Words& lines, const json& axes, const std::vector<std::size_t>& shape) {
+    Cells read;
+    const std::size_t rank = shape.size(), columns = shape.back(),
+                      rows = rank == 1 ? 1 : shape[rank - 2];
+    std::size_t matrices = 1;
+    bool has_titles = false;
+    for (std::size_t i = 0; i + 2 < rank; ++i) {
+        matrices *= shape[i];
+        has_titles = has_titles || !(axes[i] == "batch" && shape[i] == 1);
+    }
+    std::size_t at = 1;
+    for (std::size_t matrix = 0; matrix < matrices; ++matrix) {
+        if (has_titles) read.titles.push_back(lines.at(at++));
+        ++at;  // the columns' labels
+        for (std::size_t row = 0; row < rows; ++row) {
+            const Words words = words_of_line(lines.at(at++));
+            REQUIRE(words.size() >= columns);
+            read.cells.insert(read.cells.end(), words.end() - static_cast<std::ptrdiff_t>(columns),
+                              words.end());
+        }
+    }
+    REQUIRE(at == lines.size());
+    return read;
+}
+
+std::string fixed(double value) {
+    std::array<char, 400> text{};
+    std::snprintf(text.data(), text.size(), "%.4f", value);
+    const std::string shown = text.data();
+    return shown == "-nan" ? "nan" : shown;
+}
+
+/// Whether each element of an array is masked; `mask` has every head, the array perhaps their mean.
+std::vector<bool> masked_elements(const json& array, const json& mask) {
+    const std::vector<double> keeps = flat(mask);
+    const std::vector<std::size_t> shape = shape_of(array), of_mask = shape_of(mask);
+    std::vector<bool> masked;
+    if (shape == of_mask) {
+        for (const double keep : keeps) masked.push_back(keep == 0);
+        return masked;
+    }
+    const std::size_t rank = of_mask.size(), heads = of_mask[rank - 3],
+                      matrix = of_mask[rank - 2] * of_mask[rank - 1];
+    for (std::size_t first = 0; first < keeps.size(); first += heads * matrix)
+        for (std::size_t i = 0; i < matrix; ++i) {
+            bool is_masked = true;
+            for (std::size_t h = 0; h < heads; ++h)
+                is_masked = is_masked && keeps[first + h * matrix + i] == 0;
+            masked.push_back(is_masked);
+        }
+    return masked;
+}
+
+std::vector<Words> tables_in(const std::string& text) {
+    std::vector<Words> tables(1);
+    for (const std::string& line : lines_of(text))
+        if (line.empty())
+            tables.emplace_back();
+        else
+            tables.back().push_back(line);
+    return tables;
+}
+
+}  // namespace
+
+TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its number") {
+    scratch_folder();
+    RandomQuestions::write_inputs();
+    RandomQuestions questions(31, true);
+    std::size_t dots = 0, zeros = 0;
+    for (std::size_t i = 0; i < cases(150); ++i) {
+        Words asked = questions.next() + Words{"--emit", "all", "--kernel", "reference"};
+        const bool has_heads = asked[0] == "multihead" || asked[0] == "cross";
+        if (has_heads && questions.one_in(3)) asked.emplace_back("--average-heads");
+        if (questions.one_in(4)) asked = asked + Words{"--token", "3"};
+        CAPTURE(joined(asked));
+        const Outcome computed = run_attn(asked);
+        const Outcome shown = run_attn(asked + Words{"-o", "t.table"});
+        CHECK(shown.code == computed.code);
+        if (computed.code != 0) continue;
+        const json result = json::parse(computed.out);
+        const json& axes = result["layout"]["axes"];
+        for (const Words& lines : tables_in(read_text("t.table"))) {
+            const std::string name = lines[0].substr(0, lines[0].find(' '));
+            CAPTURE(name);
+            const Cells read = cells_in(lines, axes[name], shape_of(result[name]));
+            std::vector<double> numbers = flat(result[name]);
+            if (result["config"]["dtype"] == "float32")
+                for (double& number : numbers) number = static_cast<float>(number);
+            REQUIRE(read.cells.size() == numbers.size());
+            const std::size_t rank = axes[name].size();
+            const bool has_masked = rank >= 2 && name != "mask" &&
+                                    axes[name][rank - 2] == "q_len" &&
+                                    axes[name][rank - 1] == "kv_len";
+            const std::vector<bool> masked = has_masked
+                                                 ? masked_elements(result[name], result["mask"])
+                                                 : std::vector<bool>(numbers.size(), false);
+            for (std::size_t cell = 0; cell < numbers.size(); ++cell) {
+                CHECK(read.cells[cell] == (masked[cell] ? "." : fixed(numbers[cell])));
+                dots += masked[cell] ? 1U : 0U;
+                zeros += !masked[cell] && read.cells[cell] == "0.0000" ? 1U : 0U;
+            }
+        }
+    }
+    CHECK(dots > 1000);
+    CHECK(zeros > 100);
+}
+
+TEST_CASE("tables: a weight that rounds to zero is 0.0000, a masked one a dot") {
+    scratch_folder();
+    const Outcome outcome =
+        run_attn({"sdpa", "-", "-f", "table", "-e", "attention_weights,biased_scores"},
+                 R"({"query": [[1]], "key": [[0], [-50], [9]], "value": [[1], [2], [3]],
+                     "mask": [[0, 0, "-Infinity"]]})");
+    CHECK(outcome.err == "");
+    CHECK(contains(outcome.out, "0  1.0000  0.0000  .\n"));
+    CHECK(contains(outcome.out, "0  0.0000  -50.0000  .\n"));
+    const Outcome causal =
+        run_attn({"causal", "--example", "journey", "-f", "table", "-e", "attention_weights"});
+    CHECK(contains(causal.out, "Your     1.0000        .       .       .       .       .\n"));
+    // Programs read numbers.
+    for (const char* format : {"csv", "torch", "json"}) {
+        const Outcome other =
+            run_attn({"causal", "--example", "journey", "-f", format, "-e", "attention_weights"});
+        CHECK(!contains(other.out, " ."));
+        CHECK(!contains(other.out, ",."));
+    }
+}
+
+TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask method") {
+    scratch_folder();
+    for (const char* method : {"neg-inf", "renormalize"})
+        for (const char* query : {"0", "2", "5"}) {
+            CAPTURE(method);
+            CAPTURE(query);
+            const bool is_before = method == std::string("neg-inf");
+            const Words asked{"causal", "--example",     "journey", "--dropout",
+                              "0.5",    "--mask-method", method};
+            const std::string page = good(Words{"explain"} + asked + Words{"--token", query});
+            const std::size_t masked = 5 - std::stoul(query);
+            const auto dots_of = [&](const std::string& name) {
+                std::size_t dots = 0;
+                for (const std::string& line : lines_of(page))
+                    if (line.starts_with("    " + name + " "))
+                        for (const std::string& word : words_of_line(line))
+                            dots += word == "." ? 1U : 0U;
+                return dots;
+            };
+            CHECK(dots_of("scores") == 0);
+            CHECK(dots_of("mask") == 0);
+            CHECK(dots_of("exp_scores") == (is_before ? masked : 0));
+            CHECK(dots_of("scores_left") == (is_before && masked != 0 ? masked : 0));
+            CHECK(dots_of("unmasked_weights") == 0);
+            CHECK(dots_of("masked_weights") == (is_before ? 0 : masked));
+            REQUIRE(run_attn(asked + Words{"-e", "all", "-o", "r.json"}).code == 0);
+            CHECK(table_row(good({"explain", "r.json", "--token", query}), "exp_scores") ==
+                  table_row(page, "exp_scores"));
+        }
+}
+
+TEST_CASE("headings: batch 0 appears only if the batch has other entries") {
+    scratch_folder();
+    const std::string one = "[[[0.4, 0.1], [0.5, 0.8]]]", two =
+                                                              "[[[0.4, 0.1], [0.5, 0.8]],"
+                                                              "[[0.2, 0.3], [0.1, 0.9]]]";
+    for (const std::string& inputs : {one, two}) {
+        const bool has_entries = inputs == two;
+        for (const char* mode : {"self", "multihead"}) {
+            CAPTURE(mode);
+            const Words asked =
+                mode == std::string("self") ? Words{mode} : Words{mode, "--heads", "2"};
+            const auto check = [&](const std::string& text) {
+                CHECK(contains(text, "batch 0") == has_entries);
+                CHECK(contains(text, "head 1") == (asked.size() > 1));
+            };
+            check(run_attn(asked + Words{"-f", "table", "-e", "attention_weights"}, inputs).out);
+            check(run_attn(asked + Words{"--heatmap", "-f", "none"}, inputs).out);
+            REQUIRE(run_attn(asked + Words{"--plot", "p.svg", "-o", "r.json"}, inputs).code == 0);
+            check(read_text("p.svg"));
+            check(run_attn({"plot", "r.json"}).out);
+            REQUIRE(run_attn({"plot", "r.json", "-o", "p.html"}).code == 0);
+            const std::string page = read_text("p.html");
+            CHECK(contains(page, "\"title\":\"batch 0") == has_entries);
+            CHECK(contains(page, "\"name\":\"batch\"") == has_entries);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// "meta" of a request: any JSON value, given back as it is written.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "io/write/output_formats.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn;
+using namespace attn::test;
+namespace {
+
+/// Texts without blanks between their tokens.
+const Words values{"null",
+                   "true",
+                   "false",
+                   "0",
+                   "-0",
+                   "1.0",
+                   "1.50",
+                   "-0.0e-0",
+                   "1e400",
+                   "-1E+999999",
+                   "1e-999",
+                   "1180591620717411303424",
+                   "0.1000000000000000055511151231257827",
+                   R"("")",
+                   R"("a \"b\" \\ c")",
+                   R"("\u00e9\ud83d\ude00\ud800\/\b")",
+                   "\"\xc3\xa9 \xf0\x9f\x98\x80\"",
+                   "[]",
+                   "{}",
+                   "[[]]",
+                   R"([[1.0,2],[3,4]])",
+                   R"({"id":1,"seed":2,"meta":3,"config":{"seed":"x"},"error":{}})",
+                   R"({"a":1,"a":2})",
+                   R"([1,"two",null,true,{"x":[1e400]}])",
+                   R"({"schema":"attn.result/1"})",
+                   R"({"context_vectors":[[1,2]]})"};
+
+std::string request_with(const std::string& meta, const std::string& more = "") {
+    return R"({"mode": "self", "id": 7, "inputs": [[1, 2], [3, 4]])" + more + R"(, "meta": )" +
+           meta + "}";
+}
+
+/// The value with blanks wherever JSON allows them.
+std::string spread(const std::string& text) {
+    std::string out;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (quoted && text[i] == '\\') {
+            (out += text[i]) += text[i + 1];
+            ++i;
+            continue;
+        }
+        if (text[i] == '"') quoted = !quoted;
+        const bool is_mark = !quoted && std::string("[]{},:").find(text[i]) != std::string::npos;
+        out += is_mark ? std::string(" \t") + text[i] + "\r\n " : std::string(1, text[i]);
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("meta: every value is given back as it is, in every format with a head") {
+    scratch_folder();
+    for (const std::string& value : values)
+        for (const std::string& written : {value, spread(value)}) {
+            CAPTURE(written);
+            write_text("r.json", request_with(written));
+            for (const io::OutputFormat& format : io::output_formats) {
+                if (!format.has_head) continue;
+                const std::string name(format.name);
+                for (const char* bare : {"--bare", "--no-bare"}) {
+                    CAPTURE(name);
+                    const Outcome outcome =
+                        run_attn({"self", "r.json", "-f", name, bare, "-o", "out"});
+                    CHECK(outcome.err == "");
+                    std::string expected = R"("id":7,"meta":)" + value;
+                    if (name == "safetensors") {  // JSON in a string
+                        std::string escaped;
+                        for (char c : expected) (escaped += c == '"' || c == '\\' ? "\\" : "") += c;
+                        expected = escaped;
+                    }
+                    const std::string text = read_text("out");
+                    if (name != "safetensors" || value.find("\xc3") == std::string::npos)
+                        CHECK(text.find(expected) != std::string::npos);
+                }
+            }
+            REQUIRE(run_attn({"self", "r.json", "--pretty", "-o", "out"}).code == 0);
+            CHECK(read_text("out").find("\n  \"meta\": " + value + ",\n") != std::string::npos);
+        }
+}
+
+TEST_CASE("meta: results that have one are read by every command") {
+    scratch_folder();
+    for (const std::string& value : values) {
+        CAPTURE(value);
+        write_text("r.json", request_with(value));
+        for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+            const std::string file = std::string("result") + suffix;
+            REQUIRE(run_attn({"self", "r.json", "--emit", "all", "-o", file}).code == 0);
+            for (const Words& words : std::vector<Words>{{"explain", file},
+                                                         {"plot", file, "-o", "p.svg"},
+                                                         {"compare", file, file},
+                                                         {"inspect", file},
+                                                         {"inspect", file, "--json"},
+                                                         {"causal", file}}) {
+                const Outcome outcome = run_attn(words);
+                CAPTURE(words[0] + " " + file);
+                CHECK(outcome.code == (words.back() == "--json" ? outcome.code : 0));
+                if (words[0] == "causal" && std::string(suffix) == ".json")
+                    CHECK(outcome.out.find(R"("id":7,"meta":)" + value + ",\"mode\"") !=
+                          std::string::npos);
+            }
+        }
+        CHECK(run_attn({"inspect", "r.json"}).code == 0);
+    }
+}
+
+TEST_CASE("meta: a batch gives each record its own, also where it fails") {
+    scratch_folder();
+    for (const char* more : {"", R"(, "bare": true)", R"(, "seed": 3)", R"(, "d_out": 0)"}) {
+        std::string lines;
+        for (const std::string& value : values) lines += request_with(value, more) + "\n";
+        const Outcome outcome = run_attn({"batch", "--jobs", "1"}, lines);
+        const Words answers = lines_of(outcome.out);
+        REQUIRE(answers.size() == values.size());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            CAPTURE(answers[i]);
+            CHECK(answers[i].find(R"("id":7,"meta":)" + values[i] + ",\"") != std::string::npos);
+            std::string alone = run_attn({"batch"}, request_with(values[i], more)).out;
+            CHECK(alone.substr(0, alone.find("\"error\"")) ==
+                  (answers[i] + "\n").substr(0, (answers[i] + "\n").find("\"error\"")));
+        }
+    }
+}
+
+TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have one") {
+    scratch_folder();
+    const auto lines = [](const std::string& last) {
+        return R"({"id": 1, "mode": "self", "inputs": [[1, 2]], "meta": {"a": 1.0}})"
+               "\n"
+               R"({"id": 2, "mode": "self", "inputs": [[1, 2]], "meta": )" +
+               last + "}\n";
+    };
+    for (const Words& flags : std::vector<Words>{{}, {"--bare"}}) {
+        write_text("r.ndjson", lines("1.0"));
+        REQUIRE(run_attn(Words{"batch", "r.ndjson", "-o", "out.ndjson"} + flags).code == 0);
+        const std::string whole = read_text("out.ndjson");
+        for (std::size_t length = 0; length <= whole.size(); ++length) {
+            write_text("out.ndjson", whole.substr(0, length));
+            CAPTURE(length);
+            CHECK(run_attn(Words{"batch", "r.ndjson", "--resume", "out.ndjson"} + flags).code == 0);
+            CHECK(read_text("out.ndjson") == whole);
+        }
+        write_text("r.ndjson", lines("1.00"));
+        CHECK(run_attn(Words{"batch", "r.ndjson", "--resume", "out.ndjson"} + flags).code == 3);
+        CHECK(read_text("out.ndjson") == whole);
+    }
+}
+
+TEST_CASE("meta: what is not JSON is an error at its place") {
+    scratch_folder();
+    for (const char* value : {"tru",
+                              "nul",
+                              "01",
+                              "1.",
+                              ".5",
+                              "+1",
+                              "1e",
+                              "0x1",
+                              "NaN",
+                              "Infinity",
+                              "-",
+                              "[1,]",
+                              "{\"a\"}",
+                              "{\"a\":}",
+                              "{1:2}",
+                              "[1 2]",
+                              "[\"a\" \"b\"]",
+                              "\"\\x\"",
+                              "\"\\u12g4\"",
+                              "\"\x01\"",
+                              "[1,,2]",
+                              "{,}",
+                              "[}",
+                              "'a'",
+                              "1 2",
+                              "[01]",
+                              "[1.e5]",
+                              "[tru]",
+                              "{\"a\":1,}"}) {
+        CAPTURE(value);
+        write_text("r.json", request_with(value));
+        const Outcome outcome = run_attn({"self", "r.json"});
+        CHECK(outcome.code == 3);
+        CHECK(outcome.out == "");
+        CHECK(outcome.err.starts_with("attn: error: r.json:1:"));
+    }
+}

@@ -1,0 +1,124 @@
+// --token takes an index or a label in every mode, on the command line, in a request and in a
+// batch, with the same answer.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "core/plan/modes.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn;
+using namespace attn::test;
+using Json = nlohmann::ordered_json;
+namespace {
+
+const Words labels{"Your", " journey", "12a", "-x", "1.5", "a,b", "\xc3\xa9t\xc3\xa9"};
+
+Json question_of(const ModeRow& mode) {
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < labels.size(); ++i) rows.push_back({0.5 * double(i), 1.0, -0.25});
+    Json question{{"mode", mode.name}, {"tokens", labels}};
+    for (const char* key : {"query", "key", "value"})
+        if (!mode.projects(false)) question[key] = rows;
+    if (mode.projects(false)) question["inputs"] = rows;
+    if (mode.projects(false) && mode.context) question["context"] = {{1, 2, 3}, {4, 5, 6}};
+    return question;
+}
+
+}  // namespace
+
+TEST_CASE("token label: every label is its index, however it is given") {
+    scratch_folder();
+    for (const ModeRow& mode : mode_rows) {
+        const std::string name(mode.name);
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            Json question = question_of(mode);
+            write_text("q.json", question.dump());
+            const Outcome by_index = run_attn({name, "q.json", "--token", std::to_string(i)});
+            REQUIRE(by_index.code == 0);
+            CHECK(Json::parse(by_index.out)["config"]["token"] == i);
+            for (const std::string& label : {labels[i], std::string(" ") + labels[i]}) {
+                CAPTURE(name + " " + label);
+                CHECK(run_attn({name, "q.json", "--token=" + label}).out == by_index.out);
+                question["token"] = label;
+                write_text("labelled.json", question.dump());
+                CHECK(run_attn({name, "labelled.json"}).out == by_index.out);
+                CHECK(run_attn({name, "labelled.json", "--token", std::to_string(i)}).out ==
+                      by_index.out);
+                question["id"] = 1;
+                const std::string line = question.dump();
+                Json answer =
+                    Json::parse(run_attn({"batch"}, line + "\n" + line + "\n")
+                                    .out.substr(0, run_attn({"batch"}, line + "\n").out.size()));
+                answer.erase("id");
+                answer["config"].erase("id");
+                CHECK(answer.dump() == Json::parse(by_index.out).dump());
+                write_text("f.json", Json{{"token", label}}.dump());
+                CHECK(run_attn({name, "q.json", "--config", "f.json"}).out == by_index.out);
+                question.erase("id");
+                const auto headline = [&](const Words& token) {
+                    const std::string page = run_attn(Words{"explain", name, "q.json"} + token).out;
+                    return page.substr(0, page.find("\n\n", page.find("looks at")));
+                };
+                CHECK(headline({"--token=" + label}) == headline({"-t", std::to_string(i)}));
+            }
+        }
+    }
+}
+
+TEST_CASE("token label: of words, CSV and a batch's default") {
+    scratch_folder();
+    const auto token_of = [](const Words& words) {
+        const Outcome outcome = run_attn(words);
+        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+        return Json::parse(outcome.out)["config"]["token"].get<int>();
+    };
+    CHECK(token_of({"self", "--text", "Life is short, eat dessert first", "-t", "short"}) == 2);
+    CHECK(token_of({"causal", "--example", "journey", "-t", "journey"}) == 1);
+    CHECK(token_of({"causal", data_path("journey.csv"), "-t", "journey"}) == 1);
+    CHECK(token_of({"self", "--example", "journey", "--tokens", "a,b,c,d,e,f", "-t", "f"}) == 5);
+    write_text("r.ndjson",
+               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"tokens\": [\"a\", \"b\"]}\n"
+               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"tokens\": [\"b\", \"a\"]}\n"
+               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"token\": 1}\n"
+               "{\"mode\": \"self\", \"inputs\": [[1], [2]]}\n");
+    const Words answers = lines_of(run_attn({"batch", "r.ndjson", "--token", "b"}).out);
+    REQUIRE(answers.size() == 4);
+    for (const auto& [i, token] : {std::pair(std::size_t{0}, 1), {1, 0}, {2, 1}})
+        CHECK(Json::parse(answers[i])["config"]["token"] == token);
+    CHECK(Json::parse(answers[3])["error"]["kind"] == "usage");
+}
+
+TEST_CASE("token label: unknown and repeated ones name what there is") {
+    scratch_folder();
+    const auto error = [](const Words& words) { return run_attn(words).err; };
+    const Words journey{"self", "--example", "journey"};
+    const std::string all = "Your, journey, starts, with, one, step, or an integer from 0 to 5\n";
+    CHECK(
+        error(journey + Words{"--token", "jurney"}) ==
+        "attn: error: --token jurney: no token has this label; the nearest is journey; expected " +
+            all);
+    CHECK(error(journey + Words{"--token", "elsewhere"}) ==
+          "attn: error: --token elsewhere: no token has this label; expected " + all);
+    CHECK(error(journey + Words{"--token", "6"}) ==
+          "attn: error: --token 6: there are 6 tokens; expected 0 to 5\n");
+    CHECK(error(journey + Words{"--tokens", "a,b,a,b,a,c", "--token", "a"}) ==
+          "attn: error: --token a: 3 tokens have this label; expected the index of one: 0, 2, 4\n");
+    write_text("m.json", "[[1, 2], [3, 4]]");
+    CHECK(error({"self", "m.json", "--token", "a"}) ==
+          "attn: error: --token a: the tokens have no labels; expected an integer from 0 to 1\n");
+    CHECK(
+        error({"self", "m.json", "--token", ""}).find("expected an integer from 0, or the label") !=
+        std::string::npos);
+    // In sdpa the labels may be those of the keys.
+    write_text("q.json",
+               R"({"query": [[1], [2]], "key": [[1], [2], [3]], "value": [[1], [2], [3]],)"
+               R"( "tokens": ["a", "b", "c"]})");
+    CHECK(error({"sdpa", "q.json", "--token", "b"}) ==
+          "attn: error: --token b: the labels are those of the keys; expected an integer from 0 to "
+          "1\n");
+}
