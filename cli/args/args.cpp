@@ -84,7 +84,7 @@ void Args::fail(std::string_view own) const {
     const FlagValue* const flag = find(own);
     throw Error(ErrorKind::usage,
                 flag == nullptr ? flag_of(own_option(*this, own)) : location_of(*flag),
-                "no such value; expected " + expected_of(own_option(*this, own)));
+                "invalid value; expected " + expected_of(own_option(*this, own)));
 }
 
 const std::vector<std::string>& Args::names() const {

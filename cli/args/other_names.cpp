@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cstddef>
 
+#include "core/base/did_you_mean.hpp"
+
 namespace attn::cli {
 namespace {
 
@@ -89,7 +91,7 @@ constexpr Explained explained[] = {
     {" limit count take first ", "head -n N takes the first N requests", "batch"},
     {" shell ", "expected attn completion bash, zsh or fish", "completion"},
     {" bias use_bias add_bias attention_bias qkv_biases ",
-     "--qkv-bias adds biases to the projections; --no-out-bias leaves out that of the output"},
+     "--qkv-bias adds biases to the projections; --no-out-bias removes the output projection's"},
     {" out ", "-o FILE writes the result there; --d-out N is the width of the context vectors"},
     {" json csv tsv npy npz ndjson table torch safe_tensors ",
      "use --format, such as --format json"},
@@ -98,16 +100,17 @@ constexpr Explained explained[] = {
     {" dim d_model hidden_size hidden_dim hidden width size embed model_dim features ",
      "--d-out N is the width of the context vectors; the input determines its own width"},
     {" head_dim head_size d_head dim_head head_width ",
-     "--d-out N is the width of all heads together: heads times a head's"},
-    {" d_in input_dim in_features ", "it is the width of the input; --d-out N is the output's"},
+     "--d-out N is the total width of all heads: their number times the width of one"},
+    {" d_in input_dim in_features ",
+     "the input determines it; --d-out N is the width of the context vectors"},
     {" d_key dim_k key_dim kdim ", "--d-k N is the width of queries and keys"},
     {" d_value dim_v value_dim vdim ", "--d-v N is the width of values"},
     {" batch_size batches ", "the input determines it: (batch, tokens, d_in)"},
     {" seq_len seqlen sequence_length length n_tokens num_tokens ",
      "the input determines it: (tokens, d_in)"},
-    {" batch_first ", "inputs are (batch, tokens, d_in) always"},
+    {" batch_first ", "inputs are always (batch, tokens, d_in)"},
     {" need_weights output_attentions return_weights return_attention weights_only ",
-     "the attention weights are written anyway; --emit attention_weights writes them alone"},
+     "the attention weights are written by default; --emit attention_weights writes only them"},
     {" all everything intermediates ", "--emit all writes every array"},
     {" input inputs file input_file infile in i x data matrix ",
      "the input is an argument without a flag: attn MODE FILE, or - for standard input"},
@@ -121,16 +124,18 @@ constexpr Explained explained[] = {
      "--window LEFT counts the keys before the query: a window of N keys is --window N-1"},
     {" softmax_1 softmax1 off_by_one softmax_plus_one ",
      "--sink 0 adds 1 to the softmax's denominator"},
-    {" no_header headerless ", "--csv-header no takes the first row for data"},
+    {" no_header headerless ", "--csv-header no reads the first row as data"},
     {" delimiter delim sep separator ",
-     "values may be separated by commas, semicolons, tabs or blanks; attn finds out by which"},
-    {" temperature temp ", "--scale S multiplies the scores (default 1/sqrt(d_k))"},
+     "attn detects the separator: a comma, a semicolon, a tab or a space"},
+    {" temperature temp ",
+     "--scale S multiplies the scores by S (default 1/sqrt(d_k)); a temperature T divides S"},
     {" verbose v debug vv ", "attn explain MODE shows every step, attn --version the version"},
     {" quiet q silent ", "attn prints only its result; 2>/dev/null hides its notes"},
     {" version ", "attn --version shows it"},
     {" device cuda gpu cpu mps ", "attn computes on the processor; --threads N, --kernel NAME"},
     {" float64 double fp64 float32 float fp32 ", "use --dtype float32 or float64"},
-    {" half fp16 float16 bf16 bfloat16 ", "types are --dtype float32 and float64"},
+    {" half fp16 float16 bf16 bfloat16 ",
+     "attn reads half precision and computes in --dtype float32 or float64"},
     {" color colour no_color ", "use the environment variables NO_COLOR and CLICOLOR_FORCE"},
     {" force overwrite y yes ", "existing files are replaced anyway"},
     {" dry_run n ", "attn batch has --dry-run"},
@@ -141,7 +146,7 @@ constexpr Explained explained[] = {
 struct OtherValues {
     std::string_view key;
     std::string_view names;
-    const char* value;
+    const char* value;  // or, of refused ones, words
 };
 
 constexpr OtherValues other_values[] = {
@@ -166,6 +171,12 @@ constexpr OtherValues other_values[] = {
     {"mask_true", " mask masked block ignore ", "drop"},
 };
 
+/// Values that no option takes.
+constexpr OtherValues refused_values[] = {
+    {"dtype", " float16 half fp16 bfloat16 bf16 float8 fp8 ",
+     "attn reads half precision and computes in float32 or float64"},
+};
+
 constexpr Explained commands_elsewhere[] = {
     {" mha multi_head multi_head_attention multiheadattention heads ", "attn multihead"},
     {" gqa mqa grouped grouped_query ", "attn multihead --kv-heads N"},
@@ -185,6 +196,8 @@ constexpr Explained commands_elsewhere[] = {
     {" run serve bulk many ", "attn batch"},
     {" walk trace steps tutorial why ", "attn explain MODE"},
     {" complete completions ", "attn completion"},
+    {" notebook notebooks book ", "attn help notebooks"},
+    {" linear_attention linear_attn deltanet gated_deltanet delta_net gla retnet ", "attn linear"},
 };
 
 template <class Row, std::size_t N>
@@ -215,12 +228,18 @@ const char* explanation_of(const std::string& listed_word, std::string_view comm
     return nullptr;
 }
 
-const char* value_of_other_name(std::string_view key, const std::string& value) {
+std::string hint_for_value(std::string_view key, const std::string& value,
+                           const std::vector<std::string>& values) {
     const std::string listed_word = as_listed(value);
+    const auto is_meant = [&](const OtherValues& row) {
+        return row.key == key && row.names.find(listed_word) != std::string_view::npos;
+    };
+    for (const OtherValues& row : refused_values)
+        if (is_meant(row)) return std::string("; ") + row.value;
+    std::string near = did_you_mean(value, values);
     for (const OtherValues& row : other_values)
-        if (row.key == key && row.names.find(listed_word) != std::string_view::npos)
-            return row.value;
-    return nullptr;
+        if (is_meant(row)) near = row.value;
+    return near.empty() ? near : "; did you mean " + near + "?";
 }
 
 const char* command_of_other_name(const std::string& listed_word) {

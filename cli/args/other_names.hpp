@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Names that other programs use, and what attn has instead.
 namespace attn::cli {
@@ -17,8 +18,10 @@ std::string_view key_of_other_name(const std::string& listed_word);
 /// in all (an empty name); or null.
 const char* explanation_of(const std::string& listed_word, std::string_view command);
 
-/// The value of this option that others call so, as in --rope neox for half; or null.
-const char* value_of_other_name(std::string_view key, const std::string& value);
+/// What to add to the error of an unknown value of this option: the value that others call so, as
+/// in --rope neox for half, or the nearest of `values`, as "; did you mean half?"; or nothing.
+std::string hint_for_value(std::string_view key, const std::string& value,
+                           const std::vector<std::string>& values);
 
 /// The command that others call this, as words of a message; or null.
 const char* command_of_other_name(const std::string& listed_word);

@@ -137,12 +137,13 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
             for (const AddedFlag& added : flags)
                 if (!has_value(*added.option) &&
                     (flag == flag_of(*added.option) || flag == "--no-" + flag_name(*added.option)))
-                    throw Error(ErrorKind::usage, flag, "has a value; expected none");
+                    throw Error(ErrorKind::usage, flag,
+                                "takes no value; expected " + flag + " alone");
         }
         if (!word.starts_with('-') || word.starts_with("--")) continue;
         if (equals == 2)
             throw Error(ErrorKind::usage, word,
-                        "'=' behind a short flag; expected a blank, as in " + word.substr(0, 2) +
+                        "'=' after a short flag; expected a space, as in " + word.substr(0, 2) +
                             " " + word.substr(3));
         const std::string name = word.substr(1, word.find('=') - 1);
         for (const AddedFlag& added : flags)
@@ -157,7 +158,7 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
     if (!text.starts_with('-')) text.insert(0, "--");
     const std::string flag = text.substr(0, text.find_first_of(": "));
     if (text.find("override") == std::string::npos) fail_without_value(flag, flags);
-    throw Error(ErrorKind::usage, flag, "has a value; expected none");
+    throw Error(ErrorKind::usage, flag, "takes no value; expected " + flag + " alone");
 }
 
 const CommandRow* find_command(const Program& program, std::string_view name) {

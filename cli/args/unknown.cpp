@@ -51,8 +51,9 @@ struct StandIn {
 constexpr StandIn stand_ins[] = {
     {"causal", in(Mode::self), "attn causal masks, attn self never does"},
     {"causal", in(Mode::causal), "attn causal always masks, attn self never does"},
-    {"query", every_mode & ~in(Mode::sdpa),
-     "attn sdpa has it as an operand; --token computes one query"},
+    {"causal", in(Mode::linear), "a recurrence never reads later tokens"},
+    {"query", every_mode & ~in(Mode::sdpa) & ~in(Mode::linear),
+     "attn sdpa and attn linear take it as an operand; --token computes one query"},
 };
 
 const Option* find_anywhere(const Program& program, std::string_view key) {
@@ -95,9 +96,9 @@ std::string nearest(const Program& program, const CommandRow& command, const std
 std::string nearest_flag(const Program& program, const CommandRow& command,
                          const std::string& meant, bool is_negated) {
     const std::string near = nearest(program, command, meant, is_negated, true);
-    if (!near.empty()) return "the nearest known one is " + near;
+    if (!near.empty()) return "did you mean " + near + "?";
     const std::string far = nearest(program, command, meant, is_negated, false);
-    if (far.empty()) return "attn " + std::string(command.name) + " --help lists the known ones";
+    if (far.empty()) return "attn " + std::string(command.name) + " --help lists the known flags";
     std::string key = far.substr(is_negated ? 5 : 2);
     std::replace(key.begin(), key.end(), '-', '_');
     return have(owners_of(program, *option_of(program.options, key)), far);
@@ -145,7 +146,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const std::string_view key = std::string_view(listed_word).substr(1, listed_word.size() - 2);
     const Option* const known = find_anywhere(program, key);
     if (const char* const words = explanation_of(as_listed(bare), command.name))
-        return (known != nullptr ? "no flag of " + name + "; " : unknown) + words;
+        return (known != nullptr ? "not a flag of " + name + "; " : unknown) + words;
     const char* const negated = is_negated ? explanation_of(as_listed(bare), "") : nullptr;
     const bool is_switch = known != nullptr && is_boolean(*known);
     if (negated != nullptr && !is_switch) return unknown + negated;
@@ -161,9 +162,9 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         const bool is_own = known->modes == 0 || (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
-        return "no flag of " + name + "; " + elsewhere(program, command, *known) +
+        return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
                (near.empty() || near.size() > flag.size() + 2 ? ""
-                                                              : "; the nearest here is " + near);
+                                                              : "; did you mean " + near + "?");
     }
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const char* const words = explanation_of(word, "");
@@ -178,7 +179,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         return unknown + "attn calls it " + spelled(option) + "; " +
                elsewhere(program, command, option);
     }
-    return unknown + (is_letter ? name + " --help lists the known ones"
+    return unknown + (is_letter ? name + " --help lists the known flags"
                                 : nearest_flag(program, command, meant, is_negated));
 }
 
@@ -198,7 +199,7 @@ std::string unknown_command(const Program& program, const std::string& word) {
                    flag;
         if (bare == "v") return "unknown flag; expected -V or --version";
         return near.empty() ? "unknown flag before a command; expected --help or --version"
-                            : "unknown flag before a command; the nearest is --" + near;
+                            : "unknown flag before a command; did you mean --" + near + "?";
     }
     if (const char* const words = command_of_other_name(as_listed(word)))
         return std::string("unknown command; expected ") + words;
@@ -210,7 +211,7 @@ std::string unknown_command(const Program& program, const std::string& word) {
     for (const CommandRow* command : program.commands) names.push_back(command->name);
     const std::string near = did_you_mean(word, {names.begin(), names.end()});
     return "unknown command; " +
-           (near.empty() ? "expected " + listed(names) : "the nearest is " + near);
+           (near.empty() ? "expected " + listed(names) : "did you mean " + near + "?");
 }
 
 std::string mode_meant(const std::string& word) {
@@ -247,9 +248,11 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
     const char* const words = explanation_of(listed_word, "");
     if (words != nullptr && key.size() > 1) return start + words;
     const std::string near = did_you_mean(key, known);
-    if (!near.empty()) return start + "the nearest known one is \"" + near + "\"";
+    if (!near.empty()) return start + "did you mean \"" + near + "\"?";
     return start +
-           "expected a flag's name with '_' for '-', or in a request inputs, id, tokens or mode";
+           "expected a flag's name with '_' for '-', or in a request inputs, id, mode or meta, "
+           "which "
+           "takes any data";
 }
 
 }  // namespace attn::cli

@@ -9,8 +9,8 @@
 
 namespace attn::cli {
 
-/// "no flag of attn self; attn multihead, cross and sdpa have it", "unknown flag; the nearest known
-/// one is --seed". `flag` has its dashes.
+/// "not a flag of attn self; attn multihead, cross and sdpa have it", "unknown flag; the nearest
+/// known one is --seed". `flag` has its dashes.
 std::string unknown_flag(const Program& program, const CommandRow& command,
                          const std::string& flag);
 

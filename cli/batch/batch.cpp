@@ -296,7 +296,7 @@ bool run_batch(BatchRequest request) {
     io::LineOutput& out = *opened;
     if (request.resume && out.is_inherited())
         throw Error(ErrorKind::io, request.output,
-                    "is open already, where answers go behind what is there; expected the name of "
+                    "is open already, and answers are appended to it; expected the name of "
                     "a file, or --output in place of --resume");
     access.written = out.id();
     BatchCount count;

@@ -20,9 +20,10 @@ constexpr Names<CompareForm, 2> compare_forms{
 
 int run_compare(const Args& args) {
     const std::vector<std::string>& words = args.names();
-    if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a third input; expected two");
+    if (words.size() > 2)
+        throw Error(ErrorKind::usage, words[2], "unexpected third input; expected two, A and B");
     if (words.size() < 2)
-        throw Error(ErrorKind::usage, "attn compare", "one input is missing; expected A and B");
+        throw Error(ErrorKind::usage, "attn compare", "requires two inputs, A and B");
     CompareRequest request;
     request.a = words[0];
     request.b = words[1];

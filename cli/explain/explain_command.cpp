@@ -59,7 +59,8 @@ Request request_of_words(const Args& args) {
     const std::vector<std::string>& words = args.names();
     Request request;
     request.settings.mode = mode_named(words[0])->mode;
-    if (words.size() > 2) throw Error(ErrorKind::usage, words[2], "a second input; expected one");
+    if (words.size() > 2)
+        throw Error(ErrorKind::usage, words[2], "unexpected second input; expected only one");
     if (words.size() < 2) return request;
     if (words[1].empty())
         throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");

@@ -96,8 +96,9 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
         known.insert(known.begin(), names.begin(), names.end());
     const std::string near = did_you_mean(name, known);
     throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
-                "is not a command, page, flag, key, array or model type; expected " +
-                    (near.empty() ? "one of those that attn help lists" : near));
+                near.empty() ? "unknown topic; expected a command, page, flag, key, array or model "
+                               "type (attn help lists commands and pages)"
+                             : "unknown topic; did you mean " + near + "?");
 }
 
 int run_help(const Args& args) {
@@ -105,7 +106,8 @@ int run_help(const Args& args) {
     const std::size_t columns = io::screen_columns(STDOUT_FILENO);
     if (words.size() > 1)
         throw Error(ErrorKind::usage, io::shortened(words[1]),
-                    "a second topic; expected one, as in attn help " + io::shortened(words[1]));
+                    "unexpected second topic; expected only one, as in attn help " +
+                        io::shortened(words[1]));
     std::string page;
     if (args.has("man")) {
         if (!words.empty())

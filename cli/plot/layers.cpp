@@ -203,7 +203,7 @@ private:
         throw Error(ErrorKind::input, place,
                     "has no array \"" + io::shortened(name) + "\"; " +
                         (near.empty() ? "expected one of " + io::shortened(list, longest_list)
-                                      : "the nearest is " + near));
+                                      : "did you mean " + near + "?"));
     }
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,

@@ -175,7 +175,7 @@ private:
         } else {
             const std::string key = rule.key;
             const std::string expected =
-                "is missing; expected a file, or \"" + key + "\" in the request";
+                "missing; expected a file, or \"" + key + "\" in the request";
             if (request_.of_batch)
                 throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
@@ -255,9 +255,8 @@ private:
                      std::size_t count) const {
         if (labels.size() == count) return;
         throw Error(ErrorKind::input, location_of(request_, key),
-                    "labels for " + std::to_string(labels.size()) +
-                        (labels.size() == 1 ? " token" : " tokens") + "; expected " +
-                        std::to_string(count) + ", one per token");
+                    std::to_string(labels.size()) + (labels.size() == 1 ? " label" : " labels") +
+                        "; expected " + std::to_string(count) + ", one per token");
     }
 
     const Request& request_;

@@ -101,7 +101,7 @@ private:
         std::string others;
         for (std::size_t i = 1; i < flags_.size(); ++i)
             others += (i == 1 ? "" : i + 1 < flags_.size() ? ", " : " and ") + flags_[i];
-        std::string text = "is missing";
+        std::string text = "missing";
         if (!others.empty()) text += ", as are " + others;
         text +=
             "; the tensors of " + file_.name + " do not show " + (others.empty() ? "it" : "them");

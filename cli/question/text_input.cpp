@@ -47,7 +47,7 @@ Request with_text(Request request) {
     if (request.example) {
         if (!is_known(*request.example))
             throw Error(ErrorKind::usage, location_of(request, "example"),
-                        "unknown; expected " + std::string(io::example_names));
+                        "unknown value; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
         const bool is_operator = row_of(request.settings.mode).source == Source::operands;
         if (is_operator != (example.query.values.dimension() != 0))

@@ -66,14 +66,15 @@ std::size_t token_labelled(const Request& request, std::size_t queries) {
                 list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
     const std::string near = did_you_mean(label, tokens);
     const std::string nearest =
-        near.empty() ? "" : "; the nearest is " + shown_label(near, max_listed_columns);
+        near.empty() ? "" : "; did you mean " + shown_label(near, max_listed_columns) + "?";
     throw Error(ErrorKind::usage, place,
-                "no token has this label" + io::one_line(nearest) + "; expected " +
+                "no token has this label; expected " +
                     list_of(tokens.size(),
                             [&](std::size_t i) {
                                 return io::one_line(shown_label(tokens[i], max_listed_columns));
                             }) +
-                    ", or an integer from 0 to " + std::to_string(queries - 1));
+                    ", or an integer from 0 to " + std::to_string(queries - 1) +
+                    io::one_line(nearest));
 }
 
 }  // namespace attn::cli

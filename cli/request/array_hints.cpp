@@ -66,13 +66,13 @@ std::string unknown_array(std::string_view name) {
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     for (const ForeignNames& row : foreign_names)
         if (row.names.find(" " + small + " ") != std::string_view::npos)
-            return start + "here it is " + std::string(row.array.row().name);
+            return start + "attn calls it " + std::string(row.array.row().name);
     const std::vector<std::string> names = names_of_arrays();
     const std::string near = did_you_mean(name, names);
-    if (!near.empty()) return start + "the nearest is " + near;
+    if (!near.empty()) return start + "did you mean " + near + "?";
     for (const ForeignNames& row : foreign_names)
         if (!did_you_mean(name, words_of(row.names)).empty())
-            return start + "the nearest is " + std::string(row.array.row().name);
+            return start + "did you mean " + std::string(row.array.row().name) + "?";
     std::string list;
     for (const std::string& known : names) list += known + ", ";
     return start + "expected " + list + "or all";

@@ -12,7 +12,6 @@
 
 #include "cli/args/other_names.hpp"
 #include "cli/request/request.hpp"
-#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
@@ -116,7 +115,7 @@ std::string take_list(std::vector<T>& field, const json& value, const Limits& li
                       : value.is_array() ? std::all_of(value.begin(), value.end(), add)
                                          : add(value);
     if (!good || list.size() < limits.shortest)
-        return std::string("not such a list; expected ") + limits.expected;
+        return std::string("not a valid list; expected ") + limits.expected;
     field = std::move(list);
     return {};
 }
@@ -244,20 +243,6 @@ std::size_t place_of_name(std::string_view (*name)(std::size_t), const json& val
     return place;
 }
 
-namespace {
-
-std::string did_you_mean_value(const Option& option, const json& value) {
-    if (!value.is_string()) return "";
-    const std::string& text = value.get_ref<const std::string&>();
-    const char* const other = value_of_other_name(option.key, text);
-    const auto names = names_of(option.field);
-    const std::string near =
-        other != nullptr ? other : did_you_mean(text, {names.begin(), names.end()});
-    return near.empty() ? near : "; did you mean " + near + "?";
-}
-
-}  // namespace
-
 std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
     if (field.kind == FieldKind::operand) {
@@ -275,8 +260,13 @@ std::string store(Request& request, const Option& option, const json& value) {
     }
     const bool is_unknown =
         field.kind == FieldKind::choice && field.name(place_of_name(field.name, value)).empty();
-    if (is_unknown)
-        return "unknown; expected " + argument_of(option) + did_you_mean_value(option, value);
+    if (is_unknown) {
+        const auto names = names_of(field);
+        return "unknown value; expected " + argument_of(option) +
+               (value.is_string() ? hint_for_value(option.key, value.get<std::string>(),
+                                                   {names.begin(), names.end()})
+                                  : "");
+    }
     return field.set(request, value, option.limits);
 }
 

@@ -287,7 +287,7 @@ constexpr Option table[] = {
      "write the parameters too, as safetensors, npz or json by the name (default none)", as_flag},
 
     {"causal", masking, (with_out & ~linear) | sdpa, setting<&S::causal>, {}, "",
-     "a token sees itself and those before it, not those behind (default on in multihead, but for "
+     "a token attends to itself and earlier tokens, not to later ones (default on in multihead, but for "
      "bert; off in cross and sdpa)", saved, multihead},
     {"causal_align", masking, softmax, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
@@ -325,7 +325,7 @@ constexpr Option table[] = {
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
      "times in LENGTH positions (default none)", saved},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
-     "logits in the softmax's denominator, one a head or one for all (default none)",
+     "logits in the softmax's denominator, one per head or one for all (default none)",
      saved | of_heads},
 
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",

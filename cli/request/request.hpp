@@ -52,10 +52,11 @@ struct Location {
     Location() = default;
     Location(std::string words) : text(std::move(words)) {}
     Location(std::size_t at, std::string_view value_text = {})
-        : in_document(true), offset(at), value(value_text) {}
+        : in_document(true), is_key(true), offset(at), value(value_text) {}
 
     std::string text;
     bool in_document = false;
+    bool is_key = false;      ///< from a request, whose document may have been freed
     bool is_default = false;  ///< from a file of flags
     std::size_t offset = 0;   ///< of the key or value in the document
     std::string_view value;   ///< as written there; empty if the location is enough
@@ -167,13 +168,21 @@ Request without_document(Request request);
 /// The name of the setting or operand `key` in errors: its location, or the flag that would set it.
 std::string location_of(const Request& request, const std::string& key);
 
-/// Returns the result of `act`. A SettingError becomes an Error at the setting's location.
+/// Whether the setting `key` is given by a key of the request.
+bool is_from_key(const Request& request, const std::string& key);
+
+/// The message with the keys of a request in place of flags: "expected d_out 4 or qkv_bias false".
+std::string with_keys(std::string message);
+
+/// Returns the result of `act`. A SettingError becomes an Error at the setting's location. Where a
+/// key of the request's document is wrong, it names keys.
 template <class Act>
 decltype(auto) at_locations(const Request& request, const Act& act) {
     try {
         return act();
     } catch (const SettingError& error) {
-        throw Error(error.kind(), location_of(request, error.where()), error.what());
+        throw Error(error.kind(), location_of(request, error.where()),
+                    is_from_key(request, error.where()) ? with_keys(error.what()) : error.what());
     }
 }
 

@@ -69,25 +69,25 @@ const FlagValue* flag_of_kind(const Args& args, std::initializer_list<FieldKind>
     const bool is_there = io::path_exists(word);
     const std::string suffix = io::suffix_of_name(word);
     if (!is_there && has_suffix(io::picture_formats, suffix))
-        hint = ", and --plot " + word + " for a picture (--heatmap draws on the terminal)";
+        hint = "; to write a picture, use --plot " + word + " (--heatmap draws on the terminal)";
     else if (!is_there && has_suffix(io::output_formats, suffix))
-        hint = ", and --output " + word + " for the result";
+        hint = "; to write the result, use --output " + word;
     else if (is_setting(word))
-        hint = ", and --" + second;
+        hint = "; did you mean --" + second + "?";
     else if (find_array(word))
-        hint = ", and a list of arrays without blanks: --emit scores,mask";
+        hint = "; separate the names of arrays with commas: --emit scores,mask";
     else if (toggled.find(" " + word + " ") != std::string_view::npos)
-        hint = ", and a switch without a value: " +
-               (toggle != nullptr ? flag_of(*toggle->option) : "--pretty, --no-pretty");
+        hint =
+            "; " + (toggle != nullptr ? flag_of(*toggle->option) : "--pretty") + " takes no value";
     else if (list != nullptr && is_number(word))
-        hint = ", and numbers of a list separated by commas: " + location_of(*list) + ",...";
+        hint = "; separate the numbers of a list with commas: " + location_of(*list) + ",...";
     else if (args.gives("text"))
-        hint = ", and a text in quotes: --text \"some words\"";
+        hint = "; quote the text: --text \"some words\"";
     else if (mode == Mode::cross)
-        hint = ", and the tokens that it attends to as --context " + second;
+        hint = "; to attend to its tokens, use --context " + second;
     else if (mode == Mode::sdpa)
-        hint = ", or attn sdpa --query " + first + " --key " + second + " --value FILE";
-    throw Error(ErrorKind::usage, word, "a second input; expected one" + hint);
+        hint = "; use attn sdpa --query " + first + " --key " + second + " --value FILE";
+    throw Error(ErrorKind::usage, word, "unexpected second input; expected only one" + hint);
 }
 
 std::vector<std::string> known_keys(Mode mode) {
@@ -183,7 +183,8 @@ void check_defaults(const Request& request) {
         if (option != nullptr && (option->modes & in(request.settings.mode)) == 0)
             throw Error(ErrorKind::usage, text_of(request, key, place),
                         "mode " + std::string(row_of(request.settings.mode).name) +
-                            " has no such setting; " + where_else(*option, request.settings.mode));
+                            " does not have this setting; " +
+                            where_else(*option, request.settings.mode));
     }
 }
 
@@ -230,7 +231,8 @@ Request make_request(const Args& args) {
     }
     request = with_flags(std::move(request), args);
     if (!args.input) return request;
-    if (!request.input.empty()) throw Error(ErrorKind::usage, "-", "a second input; expected one");
+    if (!request.input.empty())
+        throw Error(ErrorKind::usage, "-", "unexpected second input; expected only one");
     check_input_name(*args.input, *args.command);
     request.input = *args.input;
     return request;

@@ -50,7 +50,8 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
     const std::size_t q_heads = plan.packed ? plan.heads : 1,
                       k_heads = plan.packed ? plan.kv_heads : 1;
     if (from_end(q, 1) % q_heads != 0)
-        refuse_shape("query", q, "a multiple of " + number(q_heads) + " columns, one part a head");
+        refuse_shape("query", q,
+                     "a multiple of " + number(q_heads) + " columns, one part per head");
     plan.d_k = from_end(q, 1) / q_heads;
     if (from_end(k, 1) != plan.d_k * k_heads)
         refuse_shape("key", k,
@@ -178,7 +179,7 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
     }
     if (!fits)
         refuse_shape("mask", mask,
-                     "what broadcasts to (batch " + number(plan.batch) + ", heads " +
+                     "a shape that broadcasts to (batch " + number(plan.batch) + ", heads " +
                          number(plan.heads) + ", q_len " + number(plan.q_len) + ", kv_len " +
                          number(plan.kv_len) + ")");
 }

@@ -64,7 +64,7 @@ bool Gunzip::inflate(std::string_view& input, std::span<char>& to) {
 
 std::string Gunzip::fault() const {
     if (damage_ == "incorrect header check" && members_ != 0)
-        return "other bytes behind the end of the gzip data; expected only gzip, or zeros";
+        return "other bytes after the end of the gzip data; expected only gzip, or zeros";
     if (!damage_.empty())
         return "the gzip data are damaged here (" + damage_ +
                "); expected the file as it was compressed, which gzip -t checks";

@@ -96,7 +96,7 @@ std::string about_missing_file(const std::string& path) {
         return "no such file: folder " + shown(folder.string()) +
                " does not exist; expected an existing file";
     const std::string near = nearest_entry(path);
-    if (!near.empty()) return "no such file; " + shown(near) + " is there";
+    if (!near.empty()) return "no such file; did you mean " + shown(near) + "?";
     return "no such file; expected an existing file";
 }
 

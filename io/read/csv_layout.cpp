@@ -17,7 +17,7 @@ bool is_plain_label(const Field& field) {
     return end != std::string::npos && field.text[end] != ' ' && field.text[end] != '\t';
 }
 
-/// "#N/A", "#REF!;2": a spreadsheet's error value, with no word behind it by any separator.
+/// "#N/A", "#REF!;2": a spreadsheet's error value, with no word after it by any separator.
 bool begins_with_error_value(std::string_view line) {
     constexpr std::string_view separators = " \t,;|";
     for (bool is_first = true; !line.empty(); is_first = false) {

@@ -56,9 +56,9 @@ std::string suffix_inside(const std::string& path) {
 }
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
-    throw Error(
-        kind, name,
-        "is " + std::string(row.what) + ", which is not read; expected " + std::string(row.way));
+    throw Error(kind, name,
+                "is " + std::string(row.what) + ", which attn cannot read; expected " +
+                    std::string(row.way));
 }
 
 const UnreadFormat* unread_format_of(const std::string& path) {

@@ -57,7 +57,7 @@ TEST_CASE("errors: one line without control characters, however long the input")
               "{\"a\\nb\": 1}",
               2,
               "<stdin>:1:2: unknown key \"a\\x0ab\"; expected a flag's name with '_' for "
-              "'-', or in a request inputs, id, tokens or mode"}})
+              "'-', or in a request inputs, id, mode or meta, which takes any data"}})
         check(bad);
     const Outcome huge = run_attn({"self"}, "[[" + std::string(1000000, '9') + "]]");
     CHECK(huge.code == 3);

@@ -321,5 +321,5 @@ TEST_CASE("linear: errors name what was found and what fits") {
                 "--example pair: conflicts with query, key and value; expected inputs or these "
                 "three");
     check_error({"linear"}, R"({"query": [[1]], "key": [[1]]})", 2,
-                "--value: is missing; expected a file, or \"value\" in the request");
+                "--value: missing; expected a file, or \"value\" in the request");
 }

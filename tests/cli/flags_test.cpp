@@ -70,7 +70,7 @@ std::vector<std::string> named_in(const std::string& message) {
     std::vector<std::string> names;
     std::istringstream words(message);
     for (std::string word; words >> word;)
-        if (word.starts_with("--")) names.push_back(word.substr(2));
+        if (word.starts_with("--")) names.push_back(word.substr(2, word.find('?') - 2));
     return names;
 }
 
@@ -138,7 +138,8 @@ TEST_CASE("unknown flags: for those of another command, the error names it") {
                 const std::string message = unknown(*command, "--" + name);
                 CAPTURE(std::string(command->name));
                 CAPTURE(name);
-                CHECK(message.starts_with("no flag of attn " + std::string(command->name) + "; "));
+                CHECK(
+                    message.starts_with("not a flag of attn " + std::string(command->name) + "; "));
                 // A row of its own, the modes that have it, or the commands where no mode has.
                 const bool is_own = option->modes == 0 && find_option(option->key) == nullptr;
                 if (const char* words = explanation_of(as_listed(name), command->name))
@@ -182,7 +183,7 @@ TEST_CASE("unknown words: what is far from all is not guessed at") {
         for (const CommandRow* command : attn_program().commands)
             CHECK(unknown(*command, std::string("--") + far)
                       .ends_with("attn " + std::string(command->name) +
-                                 " --help lists the known ones"));
+                                 " --help lists the known flags"));
         CHECK(unknown_command(attn_program(), far).find("expected self, causal, ") !=
               std::string::npos);
         CHECK(unknown_key(far, {"inputs", "seed"}).find("nearest") == std::string::npos);

@@ -107,7 +107,7 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
         if (!error.empty()) CHECK(error.find("z.gz:") == 0);
         if (error.empty()) CHECK((lines == expected));
     }
-    CHECK(check(whole + "more").find("other bytes behind the end") != std::string::npos);
+    CHECK(check(whole + "more").find("other bytes after the end") != std::string::npos);
     CHECK(check(whole + std::string(5, '\0') + "xx").find("other bytes") != std::string::npos);
     std::string wrong_sum = compressed(text), wrong_length = wrong_sum;
     wrong_sum[wrong_sum.size() - 8] ^= 1;

@@ -177,7 +177,7 @@ TEST_CASE("inspect: every kind of file is recognised") {
     CHECK(request["arrays"].size() == 1);
     CHECK(problem_of(request) == "");
     CHECK(problem_of(inspected({}, R"({"mode": "causal", "inputs": [[1]], "sede": 3})")) ==
-          "<stdin>:1:37: unknown key \"sede\"; the nearest known one is \"seed\"");
+          "<stdin>:1:37: unknown key \"sede\"; did you mean \"seed\"?");
 }
 
 TEST_CASE("inspect: a model's heads, norms and positions are those of its library") {
@@ -243,7 +243,7 @@ TEST_CASE("inspect: the command that it shows runs, of every model and of what a
         CAPTURE(path);
         const json found = inspected({path});
         if (found.contains("problem")) {
-            CHECK(problem_of(found).find("--heads: is missing") == 0);
+            CHECK(problem_of(found).find("--heads: missing") == 0);
             continue;
         }
         std::string command = found["command"];

@@ -145,7 +145,7 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
             CHECK(refused.code == 2);
             CHECK(refused.err.find(is_picture
                                        ? "is the name of a picture; expected "
-                                       : "which is not read; expected ") != std::string::npos);
+                                       : "which attn cannot read; expected ") != std::string::npos);
         }
     for (const auto& [start, name] : std::vector<std::pair<std::string, std::string>>{
              {"\x89PNG\r\n\x1a\n", "a picture"},
@@ -160,7 +160,7 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
         for (const std::string file : {"bytes", "bytes.json", "bytes.csv"}) {
             const std::string bytes = start + std::string(64, '\1');
             test::write_text(file, bytes);
-            const std::string about = " is " + name + ", which is not read; expected ";
+            const std::string about = " is " + name + ", which attn cannot read; expected ";
             for (const Outcome& refused :
                  {run_attn({"self", file}), run_attn({"self"}, bytes), run_attn({"plot", file})}) {
                 CAPTURE(refused.err);

@@ -97,13 +97,12 @@ TEST_CASE("token label: unknown and repeated ones name what there is") {
     scratch_folder();
     const auto error = [](const Words& words) { return run_attn(words).err; };
     const Words journey{"self", "--example", "journey"};
-    const std::string all = "Your, journey, starts, with, one, step, or an integer from 0 to 5\n";
-    CHECK(
-        error(journey + Words{"--token", "jurney"}) ==
-        "attn: error: --token jurney: no token has this label; the nearest is journey; expected " +
-            all);
+    const std::string all = "Your, journey, starts, with, one, step, or an integer from 0 to 5";
+    CHECK(error(journey + Words{"--token", "jurney"}) ==
+          "attn: error: --token jurney: no token has this label; expected " + all +
+              "; did you mean journey?\n");
     CHECK(error(journey + Words{"--token", "elsewhere"}) ==
-          "attn: error: --token elsewhere: no token has this label; expected " + all);
+          "attn: error: --token elsewhere: no token has this label; expected " + all + "\n");
     CHECK(error(journey + Words{"--token", "6"}) ==
           "attn: error: --token 6: there are 6 tokens; expected 0 to 5\n");
     CHECK(error(journey + Words{"--tokens", "a,b,a,b,a,c", "--token", "a"}) ==

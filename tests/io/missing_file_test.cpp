@@ -58,7 +58,7 @@ TEST_CASE("missing files: every slip in a name finds the file that is there") {
         for (const std::string& slip : slips_of(name)) {
             if (std::filesystem::exists("folder/" + slip)) continue;
             CHECK(about_missing_file("folder/" + slip) ==
-                  "no such file; folder/" + name + " is there");
+                  "no such file; did you mean folder/" + name + "?");
         }
 }
 
@@ -108,6 +108,7 @@ TEST_CASE("missing files: names of others do no harm, and many take no time") {
     for (int i = 0; i < 20000; ++i) many.push_back("part_" + std::to_string(100000 + i) + ".npy");
     fill("folder", many);
     const auto start = std::chrono::steady_clock::now();
-    CHECK(about_missing_file("folder/port_100000.npy").starts_with("no such file; folder/part_"));
+    CHECK(about_missing_file("folder/port_100000.npy")
+              .starts_with("no such file; did you mean folder/part_"));
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
