@@ -66,6 +66,7 @@ struct ArrayRow {
     std::array<Axis, 5> axes;
     unsigned needs;  ///< bits of needs::Need
     From from;
+    bool needs_rope_in_all = false;  ///< `all` has it only where it does not repeat another
 
     /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
     constexpr bool is_parameter() const {
@@ -100,8 +101,8 @@ inline constexpr ArrayRow rows[] = {
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
     // Before the rotary embedding; without one they equal `queries` and `keys`.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, any},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, any},
+    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, any, true},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, any, true},
     {"queries", {batch, heads, q_len, d_k}, nothing, any},
     {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},

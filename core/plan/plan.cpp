@@ -108,15 +108,19 @@ std::string missing_array(const std::string& name, const ArraySet& available) {
     return text;
 }
 
-/// Sorts the names of arrays, without repetitions, and replaces `all` by all of them.
-ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan) {
+/// Sorts the names of arrays, without repetitions, and replaces `all` by all of them. `rotates`:
+/// there is a rotary embedding.
+ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rotates) {
     const ArraySet available =
         ArraySet::of([&](const ArrayRow& row) { return row.from != From::trace && plan.has(row); });
+    const ArraySet all = ArraySet::of([&](const ArrayRow& row) {
+        return row.from != From::trace && plan.has(row) && (rotates || !row.needs_rope_in_all);
+    });
     ArraySet wanted;
     for (const std::string& name : emit) {
         const auto id = find_array(name);
         if (name == "all")
-            wanted.add(available);
+            wanted.add(all);
         else if (id && available.has(*id))
             wanted.add(*id);
         else
@@ -260,7 +264,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);
-    plan.emit = resolve_emit(emit, plan);
+    plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) s.emit = std::move(emit);
     plan.shown.average_heads = s.average_heads;
     take_settings(plan, s, operands.weights.has_value());

@@ -181,8 +181,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
         const bool is_grouped = std::count(more.begin(), more.end(), "--kv-heads") != 0;
         const Outcome noted =
             run_attn({"plot", "r.npz", "--head", "2", "--array", "all", "-o", "p.svg"});
-        CHECK(noted.err.starts_with("attn: note: --head: unrotated_keys, keys, values") ==
-              is_grouped);
+        CHECK(noted.err.starts_with("attn: note: --head: keys, values") == is_grouped);
     }
     CHECK(run_attn({"plot", "r.npz", "--head", "4"}).err ==
           "attn: error: --head 4: attention_weights has 4 heads; expected 0 to 3\n");
