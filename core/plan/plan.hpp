@@ -63,7 +63,7 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::size_t first_query = 0, rows = 0;  ///< of scores and context: what is computed
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
-    ShownAxes shown;      ///< with the chosen heads, if not all
+    ShownAxes shown;        ///< with the chosen heads, if not all
     bool projects = false;  ///< queries, keys and values are projections of inputs
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 

@@ -213,9 +213,10 @@ TEST_CASE("chosen heads: pictures and comparisons name them, and a page asks for
 TEST_CASE("chosen heads: a mistake names the heads that there are") {
     scratch_folder();
     const auto error = [](const Words& words) { return run_attn(words).err; };
-    CHECK(error({"self", "--example", "journey", "--head", "0"}) ==
-          "attn: error: --head: not a flag of attn self; attn multihead, cross, sdpa and linear have "
-          "it\n");
+    CHECK(
+        error({"self", "--example", "journey", "--head", "0"}) ==
+        "attn: error: --head: not a flag of attn self; attn multihead, cross, sdpa and linear have "
+        "it\n");
     CHECK(error({"multihead", "--example", "pair", "--heads", "4", "--head", "0,4"}) ==
           "attn: error: --head 0,4: there are 4 heads; expected 0 to 3\n");
     CHECK(error({"multihead", "--example", "pair", "--head", "1"}) ==
