@@ -247,7 +247,7 @@ std::string store(Request& request, const Option& option, const json& value) {
     const Field& field = option.field;
     if (field.kind == FieldKind::operand) {
         if (field.set != nullptr) {
-            const std::string problem = field.set(request, value, option.limits);
+            std::string problem = field.set(request, value, option.limits);
             if (problem.empty()) request.operand_files.erase(option.key);
             if (problem.empty() || !value.is_string()) return problem;
         }
