@@ -146,9 +146,9 @@ TEST_CASE(
                     file["rng_skip"] = numbers * (is_wide ? 2 : 1);
                     json moved = result_of(again, file.dump());
                     for (const char* head : {"config", "layout", "shapes"}) moved.erase(head);
-                    for (const auto& [name, values] : moved.items()) {
-                        CAPTURE(name);
-                        CHECK(values == result[name]);
+                    for (const auto& item : moved.items()) {
+                        CAPTURE(item.key());
+                        CHECK(item.value() == result[item.key()]);
                     }
                 }
     // Twice, so that prepared records do not answer with another record's input.

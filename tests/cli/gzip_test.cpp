@@ -66,7 +66,9 @@ TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zer
             for (const std::string& zeros : {std::string(), std::string(1000, '\0')}) {
                 if (size == 1 && whole.size() > 5000) continue;
                 write_text("z.gz", in_members(whole, size) + zeros);
-                const auto [lines, error] = lines_in("z.gz");
+                const auto read = lines_in("z.gz");
+                const Words& lines = read.first;
+                const std::string& error = read.second;
                 CHECK(error == "");
                 CHECK((lines == expected));
             }

@@ -219,8 +219,9 @@ TEST_CASE("help: every flag, array and model type has its line and its page") {
 
 TEST_CASE("help: every flag has its entry on the command line, as completion spells it") {
     for (const CommandRow* command : attn_program().commands)
-        for (const auto& [flag, help] :
+        for (const auto& word :
              completion_of(attn_program(), "attn " + std::string(command->name) + " -").words) {
+            const std::string flag = word.first;
             if (flag == "--man") continue;  // the help command's own
             CAPTURE(flag);
             const attn::test::Outcome page = run_attn({"help", flag});
