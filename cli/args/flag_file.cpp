@@ -153,14 +153,18 @@ private:
         if (!has_value(*option) && !value.is_boolean())
             refuse("not a boolean; expected true or false");
         if (is_switch && value == false) return;
-        if (value.is_array() && !is_list(*option)) refuse("a list; expected one value");
+        const bool is_operand = option->field.kind == FieldKind::operand;
+        const bool takes_constants = is_operand && option->field.set != nullptr;
+        if (value.is_array() && !is_list(*option) && !takes_constants)
+            refuse("a list; expected one value");
         if (value.is_boolean() && has_value(*option)) refuse("a boolean; expected a value");
-        if (value.is_number() && is_text(*option)) refuse("a number; expected a string");
+        if (value.is_number() && is_text(*option) && !takes_constants)
+            refuse("a number; expected a string");
         std::optional<std::string> text = option->field.kind == FieldKind::shapes
                                               ? std::optional(value.dump())
                                               : spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
-        if (option->field.kind == FieldKind::operand) text = io::path_beside(path_, *text);
+        if (is_operand && value.is_string()) text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
     }
 

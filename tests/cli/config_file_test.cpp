@@ -42,6 +42,11 @@ public:
             if (one_in(3)) settings["init"] = among({Json("rand"), "mha", "xavier", "linear"});
             if (one_in(3)) settings["qkv_bias"] = true;
             if (one_in(4)) settings["rng_skip"] = 3;
+            if (mode.mechanism == Mechanism::linear) {
+                if (one_in(2)) settings["decay"] = among({Json(-0.5), Json::array({-0.25})});
+                if (one_in(2)) settings["beta"] = among({Json(0.5), Json::array({1})});
+                if (one_in(2)) settings["qk_norm"] = true;
+            }
         }
         if (mode.name == "multihead" && one_in(3)) settings["out_bias"] = false;
         if (one_in(3)) settings["scale"] = among({Json(0.1), 1, 1e-30, -2.5});
