@@ -232,7 +232,9 @@ private:
         for (std::size_t i = std::max<std::size_t>(values.dimension(), 2) - 2; i-- > 0;) {
             if (array_->axes[i] == "batch" && values.shape(i) == 1) continue;
             const std::string axis(array_->axes[i] == "heads" ? "head" : array_->axes[i]);
-            const std::string part = axis + " " + std::to_string(matrix % values.shape(i));
+            std::size_t entry = matrix % values.shape(i);
+            if (axis == "head" && has_chosen_heads(report_, *array_)) entry = report_.heads[entry];
+            const std::string part = axis + " " + std::to_string(entry);
             title = title.empty() ? part : part + ", " + title;
             matrix /= values.shape(i);
         }

@@ -183,6 +183,9 @@ TEST_CASE("chosen heads: pictures and comparisons name them, and a page asks for
     const Words layer{"multihead", "--example", "pair", "--heads", "4", "--d-out", "8"};
     REQUIRE(run_attn(layer + Words{"--head", "3,1", "-o", "r.json", "--plot", "r.svg"}).code == 0);
     REQUIRE(run_attn({"plot", "r.json", "-o", "p.svg"}).code == 0);
+    const std::string table = run_attn(layer + Words{"--head", "3,1", "--format", "table"}).out;
+    CHECK(table.find("\nbatch 0, head 3\n") < table.find("\nbatch 0, head 1\n"));
+    CHECK(table.find(", head 0\n") == std::string::npos);
     for (const char* picture : {"r.svg", "p.svg"}) {
         const std::string svg = read_text(picture);
         CHECK(svg.find("head 3") != std::string::npos);
