@@ -14,8 +14,8 @@ constinit const Option config_option{
     .key = "config",
     .argument = "FILE",
     .help =
-        "a JSON object of flags, or the config of a result, for those that are not given here "
-        "(default: the environment's ATTN_CONFIG, or none)"};
+        "a JSON object of flags, or a result's config; the command line overrides it (default: "
+        "the environment's ATTN_CONFIG, or none)"};
 
 constinit const Option help_option{
     .key = "help",

@@ -42,22 +42,60 @@ std::string meaning_in(std::string_view topic, std::string_view word) {
     return "";
 }
 
-/// The page that mentions a flag most often, except lists and recipes.
-std::string topic_about(const std::string& flag) {
-    std::string best = "flags";
-    std::size_t most = 0;
-    for (const Topic& topic : manual) {
-        const std::string_view name = topic.name;
-        if (name == "flags" || name == "arrays" || name == "notebooks") continue;
-        std::size_t count = 0;
-        for (std::size_t at = 0; (at = topic.text.find(flag, at)) != std::string_view::npos;) {
+/// The pages about the flags of a group of modes' options.
+struct GroupPages {
+    std::string_view group;
+    std::vector<std::string_view> topics;
+};
+
+const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "models", "numbers"}},
+                                      {"Dimensions", {"flags"}},
+                                      {"Weights", {"numbers", "models"}},
+                                      {"Masking", {"operator"}},
+                                      {"Scores", {"operator"}},
+                                      {"Recurrence", {"linear"}},
+                                      {"Cache", {"operator"}},
+                                      {"Dropout", {"operator", "numbers"}},
+                                      {"Output", {"formats", "arrays", "requests"}},
+                                      {"Pictures", {"pictures"}},
+                                      {"Numerics", {"numbers"}}};
+
+/// How often the prose of a page, without its blocks of commands, mentions a flag.
+std::size_t mentions_of(const std::string& flag, std::string_view page) {
+    constexpr std::string_view fence = "```";
+    std::size_t count = 0;
+    for (bool is_prose = true; !page.empty(); is_prose = !is_prose) {
+        const std::string_view part = page.substr(0, page.find(fence));
+        page.remove_prefix(std::min(page.size(), part.size() + fence.size()));
+        for (std::size_t at = 0; is_prose && (at = part.find(flag, at)) != part.npos;) {
             at += flag.size();
-            const char next = at < topic.text.size() ? topic.text[at] : ' ';
+            const char next = at < part.size() ? part[at] : ' ';
             if (next != '-' && (next < 'a' || next > 'z')) ++count;
         }
-        if (count > most) most = count, best = topic.name;
+    }
+    return count;
+}
+
+/// The page that mentions the flag most often among `topics`; the first of them if none does.
+std::string topic_about(const std::string& flag, const std::vector<std::string_view>& topics) {
+    std::string best(topics.front());
+    std::size_t most = 0;
+    for (const std::string_view name : topics) {
+        const std::size_t count = mentions_of(flag, find_topic(std::string(name))->text);
+        if (count > most) most = count, best = name;
     }
     return best;
+}
+
+/// The page about an option of modes or, where it is not null, of a command.
+std::string topic_about(const Option& option, const CommandRow* command) {
+    for (const GroupPages& row : pages_of_groups)
+        if (command == nullptr && option.group != nullptr && row.group == option.group)
+            return topic_about(flag_of(option), row.topics);
+    if (command == nullptr) return "flags";
+    const std::string_view own(command->name);
+    const std::string name(own == "plot" ? "pictures" : own);
+    return find_topic(name) != nullptr ? name : "flags";
 }
 
 bool is_flag(const Option& option, const std::string& word) {
@@ -69,13 +107,15 @@ bool is_flag(const Option& option, const std::string& word) {
            (is_boolean(option) && name == "no-" + flag_name(option) && word.starts_with("--"));
 }
 
-HelpEntry entry_of(const Option& option, const std::string& commands, std::size_t columns) {
+/// `command`: whose own option it is; null for one of modes or of all commands.
+HelpEntry entry_of(const Option& option, const std::string& commands, std::size_t columns,
+                   const CommandRow* command = nullptr) {
     std::string text = paragraph(spelling_of(option), columns) +
                        paragraph(help_of(option), columns) +
                        paragraph("A flag of " + commands + ".", columns);
     if (option.modes != 0 && (option.use & as_key) != 0)
         text += paragraph("In a request: \"" + std::string(option.key) + "\".", columns);
-    return {"flag " + flag_of(option), text, topic_about(flag_of(option))};
+    return {"flag " + flag_of(option), text, topic_about(option, command)};
 }
 
 void add_flags(std::vector<HelpEntry>& entries, const Program& program, const std::string& word,
@@ -86,18 +126,19 @@ void add_flags(std::vector<HelpEntry>& entries, const Program& program, const st
     for (const CommandRow* command : program.commands)
         for (const Option& option : command->own)
             if (is_flag(option, word))
-                entries.push_back(entry_of(option, "attn " + std::string(command->name), columns));
+                entries.push_back(
+                    entry_of(option, "attn " + std::string(command->name), columns, command));
     for (const Option* option : {&config_option, &help_option})
         if (is_flag(*option, word)) entries.push_back(entry_of(*option, "every command", columns));
     if (is_flag(version_option, word))
         entries.push_back(entry_of(version_option, "attn alone", columns));
 }
 
-/// "(batch, heads, q_len, kv_len)".
+/// "(batch, heads, q_len, kv_len)", without axes that only --style wrapper and the operator have.
 std::string axes_of(const ArrayRow& array) {
     std::string text;
     for (const Axis axis : array.axes)
-        if (!axis_name(axis).empty())
+        if (!axis_name(axis).empty() && axis != Axis::groups && axis != Axis::heads_apart)
             text += (text.empty() ? "(" : ", ") + std::string(axis_name(axis));
     return text + ")";
 }
@@ -112,11 +153,14 @@ void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::si
     const auto found = std::find_if(emitted_arrays.begin(), emitted_arrays.end(),
                                     [&](const ArrayRow& row) { return row.name == word; });
     if (found == emitted_arrays.end()) return;
-    entries.push_back(
-        {"array " + word,
-         paragraph(meaning_in("arrays", word), columns) +
-             paragraph("Axes " + axes_of(*found) + "; written with --emit " + word + ".", columns),
-         "arrays"});
+    const bool has_batch = found->axes.front() == Axis::batch;
+    entries.push_back({"array " + word,
+                       paragraph(meaning_in("arrays", word), columns) +
+                           paragraph("Axes " + axes_of(*found) +
+                                         (has_batch ? ", without batch for a single input" : "") +
+                                         "; written with --emit " + word + ".",
+                                     columns),
+                       "arrays"});
 }
 
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {

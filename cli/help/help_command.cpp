@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/args/help.hpp"
+#include "cli/args/other_names.hpp"
 #include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
@@ -86,6 +87,39 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
     return page.empty() ? entry_page(entries) : page + list_of(entries, 0);
 }
 
+/// Words that people look up, and the page about them.
+struct TopicWords {
+    std::string_view topic;
+    std::string_view words;  // as listed
+};
+
+constexpr TopicWords topic_words[] = {
+    {"exit-codes", " error errors exit exit_code exitcode status "},
+    {"formats", " csv tsv json npy npz numpy safetensors gz gzip zip excel file files input "},
+    {"golden", " port porting python pytorch c "},
+    {"models", " model gpt huggingface hf transformers weights_file gguf "},
+    {"notebooks", " raschka book chapter "},
+    {"operator", " softmax attention masking rotary cache gqa mqa flash "},
+    {"requests", " result results request keys "},
+    {"speed", " performance benchmark benchmarks fast "},
+};
+
+/// Fails with what the word is called here, if it is another name.
+void check_other_names(const std::string& name, const std::string& where) {
+    const std::string listed_word =
+        as_listed(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+    const auto fail = [&](const std::string& words) {
+        throw Error(ErrorKind::usage, where, "unknown topic; " + words);
+    };
+    for (const TopicWords& row : topic_words)
+        if (row.words.find(listed_word) != std::string_view::npos)
+            fail("expected attn help " + std::string(row.topic));
+    std::string key(key_of_other_name(listed_word));
+    std::replace(key.begin(), key.end(), '_', '-');
+    if (!key.empty()) fail("expected attn help --" + key);
+    if (const char* const words = explanation_of(listed_word, "")) fail(words);
+}
+
 [[noreturn]] void fail_unknown_topic(const Program& program, const std::string& name) {
     const std::vector<std::string_view> names = all_names(program);
     std::vector<std::string> known = words_with_entries(program);
@@ -94,8 +128,9 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
         std::erase_if(known, [&](const std::string& word) { return !word.starts_with("--"); });
     else
         known.insert(known.begin(), names.begin(), names.end());
-    const std::string near = did_you_mean(name, known);
-    throw Error(ErrorKind::usage, "attn help " + io::shortened(name),
+    const std::string near = did_you_mean(name, known), where = "attn help " + io::shortened(name);
+    if (name.size() > 1) check_other_names(name, where);
+    throw Error(ErrorKind::usage, where,
                 near.empty() ? "unknown topic; expected a command, page, flag, key, array or model "
                                "type (attn help lists commands and pages)"
                              : "unknown topic; did you mean " + near + "?");
