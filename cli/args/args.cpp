@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
@@ -108,6 +109,8 @@ std::string Args::mode_as_word(const std::string& flag) const {
             other = words[i];
         }
     }
+    if (mode_named(mode) == nullptr && mode_named(other) != nullptr)
+        mode = std::exchange(other, "INPUT");  // `--mode` itself has been taken out
     if (mode_named(mode) == nullptr) mode = "MODE";
     const bool is_mode = command->mode != nullptr;
     return "the mode is a word: attn " + (is_mode ? "" : std::string(command->name) + " ") + mode +

@@ -90,6 +90,7 @@ constexpr Explained explained[] = {
     {" html markdown md text ", "--format html, markdown or text chooses the form", "explain"},
     {" limit count take first ", "head -n N takes the first N requests", "batch"},
     {" shell ", "expected attn completion bash, zsh or fish", "completion"},
+    {" meta id ", "it is a key of a request: {\"id\": 7, \"meta\": \"any JSON\", ...}"},
     {" bias use_bias add_bias attention_bias qkv_biases ",
      "--qkv-bias adds biases to the projections; --no-out-bias removes the output projection's"},
     {" out ", "-o FILE writes the result there; --d-out N is the width of the context vectors"},

@@ -104,6 +104,19 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     return have(owners_of(program, *option_of(program.options, key)), far);
 }
 
+/// The flags of the command that begin with a letter, or where its help is.
+std::string flags_of_letter(const Program& program, const CommandRow& command, char letter) {
+    std::vector<std::string> flags;
+    const auto add = [&](const Option& option) {
+        if (flag_name(option)[0] == letter) flags.push_back(flag_of(option));
+    };
+    std::for_each(command.own.begin(), command.own.end(), add);
+    for (const Option& option : program.options)
+        if ((option.use & as_flag) != 0 && takes(command, option)) add(option);
+    if (flags.empty()) return "attn " + std::string(command.name) + " --help lists the known flags";
+    return "expected " + listed({flags.begin(), flags.end()});
+}
+
 /// Whether it is the negation of another flag, not a flag whose name begins so.
 bool is_negation(const Program& program, const std::string& bare) {
     if (!bare.starts_with("no-") && !bare.starts_with("no_")) return false;
@@ -179,7 +192,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         return unknown + "attn calls it " + spelled(option) + "; " +
                elsewhere(program, command, option);
     }
-    return unknown + (is_letter ? name + " --help lists the known flags"
+    return unknown + (is_letter ? flags_of_letter(program, command, meant.empty() ? '-' : meant[0])
                                 : nearest_flag(program, command, meant, is_negated));
 }
 

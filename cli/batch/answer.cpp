@@ -78,11 +78,10 @@ std::string start_of_bare(const Record& record) {
 
 void check_answer_format(const Request& request) {
     if (!request.format->json)
-        throw Error(ErrorKind::usage, location_of(request, "format"),
-                    "a batch writes lines of JSON; expected json or ndjson");
+        throw setting_error(request, "format",
+                            "a batch writes lines of JSON; expected json or ndjson");
     if (request.pretty)
-        throw Error(ErrorKind::usage, location_of(request, "pretty"),
-                    "an answer of a batch is one line; expected false");
+        throw setting_error(request, "pretty", "an answer of a batch is one line; expected false");
 }
 
 RecordOutcome Answerer::answer(const Record& record) {

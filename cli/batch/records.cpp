@@ -106,7 +106,8 @@ std::string meta_of(const Record& record) {
         const io::Source line = source_of(record);
         const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
         const io::JsonMember* member = document.find(std::string(io::passed_on_key));
-        return member == nullptr ? std::string() : document.copied(*member);
+        std::string text = member == nullptr ? std::string() : document.copied(*member);
+        return io::find_invalid_utf8(text) == std::string::npos ? text : std::string();
     } catch (const Error&) {
         return {};
     }

@@ -41,8 +41,8 @@ constexpr std::string_view tracing_kernel = "reference";
 void check_kernel(const Request& request) {
     const std::string_view kernel = request.settings.kernel;
     if (kernel != "auto" && kernel != tracing_kernel)
-        throw Error(ErrorKind::usage, location_of(request, "kernel"),
-                    "a fused kernel records no steps; expected auto or reference");
+        throw setting_error(request, "kernel",
+                            "a fused kernel records no steps; expected auto or reference");
 }
 
 /// Text on the screen fits it. Numbers in a file are not wrapped.

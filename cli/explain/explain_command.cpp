@@ -37,7 +37,11 @@ void check_result_flags(const Args& args, const std::string& result) {
         const std::string_view key = given.option->key;
         const bool is_own = find_option(key) != given.option;
         const bool is_of_page = key == "precision" || key == "output" || key == "token";
-        if (!is_own && !is_of_page && given.origin != Origin::environment)
+        const bool is_mode_setting = !is_own && !is_of_page && given.origin != Origin::environment;
+        if (is_mode_setting && args.names().empty())
+            throw Error(ErrorKind::usage, location_of(given),
+                        "requires a mode; expected attn explain MODE, one of " + listed_modes());
+        if (is_mode_setting)
             throw Error(ErrorKind::usage, location_of(given),
                         "is a setting of a mode, and " + io::shortened(result) +
                             " is taken for a result, whose settings are its own; expected a mode "

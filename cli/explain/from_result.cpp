@@ -22,11 +22,12 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
     const std::size_t first = plan.first_query;
     const std::size_t query = chosen.value_or(source.has_one_query ? first : plan.middle_query());
     if (query >= first && query - first < plan.rows) return query;
-    throw Error(ErrorKind::usage, location_of(request, "token"),
-                source.file + " has " +
-                    (source.has_one_query ? "query " + std::to_string(first) + " alone"
-                                          : "queries 0 to " + std::to_string(plan.rows - 1)) +
-                    "; expected one of them");
+    throw setting_error(
+        request, "token",
+        source.file + " has " +
+            (source.has_one_query ? "query " + std::to_string(first) + " alone"
+                                  : "queries 0 to " + std::to_string(plan.rows - 1)) +
+            "; expected one of them");
 }
 
 void require_weights(const Plan& plan, const io::ResultView& view) {

@@ -163,7 +163,7 @@ private:
         page_.paragraph(
             std::string("The output is also a sum over the tokens so far: each value "
                         "times one number, which the keys, decays and corrections since "
-                        "then determine. The numbers may be negative and need not make "
+                        "then determine. The numbers may be negative and need not sum to "
                         "1") +
             (has_past ? "; what --past-state gives is not among them." : "."));
         show_with_bars({{"attention_weights", row("attention_weights")}});

@@ -23,8 +23,7 @@ namespace {
 void check_style(const Request& request) {
     const auto require = [&](const char* key, bool is_given, bool applies, const char* formats) {
         if (is_given && !applies)
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        std::string("requires ") + formats);
+            throw setting_error(request, key, std::string("requires ") + formats);
     };
     const io::OutputFormat& format = *request.format;
     require("pretty", request.pretty, format.breaks_lines, "--format json");
@@ -37,8 +36,7 @@ void check_style(const Request& request) {
 void check_saved(const Request& request) {
     if (request.save_weights.empty()) {
         if (request.save_family != nullptr)
-            throw Error(ErrorKind::usage, location_of(request, "save_family"),
-                        "requires --save-weights");
+            throw setting_error(request, "save_family", "requires --save-weights");
         return;
     }
     format_of_weights(request);
@@ -57,8 +55,7 @@ void check_files(const Request& request) {
             if (path.empty() || other.empty() || !io::is_same_output(path, other)) continue;
             const std::string first = request.has(other_key) ? location_of(request, other_key)
                                                              : std::string("standard output");
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        "the same file as " + first + "; expected another");
+            throw setting_error(request, key, "the same file as " + first + "; expected another");
         }
 }
 
@@ -99,9 +96,9 @@ std::vector<std::string> arrays_to_write(const Request& request) {
     if (!format.one_array) return emit;
     if (!request.has("emit")) return {"context_vectors"};
     if (emit.size() != 1 || emit.front() == "all")
-        throw Error(ErrorKind::usage, location_of(request, "emit"),
-                    std::string(format.name) +
-                        " holds one array; expected one name, or npz, safetensors or json");
+        throw setting_error(request, "emit",
+                            std::string(format.name) +
+                                " holds one array; expected one name, or npz, safetensors or json");
     return emit;
 }
 
@@ -139,8 +136,8 @@ OutputPlan plan_output(Request request) {
     check_files(request);
     check_pictures(request);
     if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
-        throw Error(ErrorKind::usage, location_of(request, "format"),
-                    "bytes that no terminal shows; expected -o FILE, or a pipe");
+        throw setting_error(request, "format",
+                            "bytes that no terminal shows; expected -o FILE, or a pipe");
     const io::OutputFormat& format = *request.format;
     OutputPlan plan{&format, arrays_to_write(request), std::nullopt};
     if (format.write != nullptr && !format.one_array) return plan;

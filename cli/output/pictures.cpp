@@ -65,20 +65,20 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
 void check_pictures(const Request& request) {
     if (!request.wants_pictures())
         for (const char* key : {"plot_array", "color_scale"})
-            if (request.has(key))
-                throw Error(ErrorKind::usage, location_of(request, key),
-                            "requires --heatmap or --plot");
+            if (request.has(key)) throw setting_error(request, key, "requires --heatmap or --plot");
     if (!request.plot.empty()) picture_format(request.plot, location_of(request, "plot"));
     if (request.format->write == nullptr && !request.wants_pictures() &&
         request.save_weights.empty())
-        throw Error(ErrorKind::usage, location_of(request, "format"),
-                    "leaves nothing to write; requires --heatmap, --plot or --save-weights");
+        throw setting_error(
+            request, "format",
+            "leaves nothing to write; requires --heatmap, --plot or --save-weights");
     if (request.format->write == nullptr && !request.wants_pictures() && request.has("emit"))
-        throw Error(ErrorKind::usage, location_of(request, "emit"),
-                    "format none writes no array; requires --heatmap or --plot, or another format");
+        throw setting_error(
+            request, "emit",
+            "format none writes no array; requires --heatmap or --plot, or another format");
     if (request.format->write == nullptr && request.output != "-")
-        throw Error(ErrorKind::usage, location_of(request, "output"),
-                    "format none writes nothing; expected no file, or another format");
+        throw setting_error(request, "output",
+                            "format none writes nothing; expected no file, or another format");
 }
 
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,

@@ -29,8 +29,8 @@ io::LayerName saved_layer(const Request& request, const Plan& plan) {
 
 io::Report weights_report(const Request& request, const Plan& plan, const Result& result) {
     if (!result.weights)
-        throw Error(ErrorKind::usage, location_of(request, "save_weights"),
-                    "--init none has no parameters; expected another --init, or --weights");
+        throw setting_error(request, "save_weights",
+                            "--init none has no parameters; expected another --init, or --weights");
     io::Report report;
     report.head.emplace_back("schema", io::value_text(schemas::weights));
     report.head.emplace_back("config", config_of(request));

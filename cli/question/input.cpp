@@ -173,8 +173,9 @@ void check_sources(const RequestWithInput& asked) {
     for (const char* key : {"inputs", "example", "rand", "randn", "text", "token_ids"}) {
         if (!request.has(key)) continue;
         if (source != nullptr)
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        "conflicts with " + location_of(request, source) + "; expected one input");
+            throw setting_error(
+                request, key,
+                "conflicts with " + location_of(request, source) + "; expected one input");
         source = key;
     }
     if (!request.projects() && source != nullptr) {
@@ -182,12 +183,12 @@ void check_sources(const RequestWithInput& asked) {
             mode.source == Source::operands && std::string_view(source) == "example";
         for (const char* key : {"query", "key", "value"})
             if (is_example && request.has(key))
-                throw Error(
-                    ErrorKind::usage, location_of(request, key),
+                throw setting_error(
+                    request, key,
                     "conflicts with " + location_of(request, "example") + "; expected one of them");
         if (!is_example)
-            throw Error(
-                ErrorKind::usage, location_of(request, source),
+            throw setting_error(
+                request, source,
                 mode.source == Source::operands
                     ? about_operator_input(*asked.input)
                     : "conflicts with query, key and value; expected inputs or these three");
@@ -195,12 +196,10 @@ void check_sources(const RequestWithInput& asked) {
     const bool reads_tokens = reads_input(request) || mode.context;
     for (const char* key : {"input_format", "csv_header", "csv_labels", "csv_comments"})
         if (request.has(key) && !reads_tokens)
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        "requires INPUT, a file of tokens");
+            throw setting_error(request, key, "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
-        if (request.has(key) && !text)
-            throw Error(ErrorKind::usage, location_of(request, key), "requires --text");
+        if (request.has(key) && !text) throw setting_error(request, key, "requires --text");
 }
 
 }  // namespace attn::cli

@@ -18,6 +18,11 @@ void require_input(const Request& request, const std::string& command) {
         return refuse_keyboard(command,
                                "no query, key and value; expected --query FILE --key FILE --value "
                                "FILE, or a request that holds them, as a file or piped in");
+    if (request.has("weights"))
+        return refuse_keyboard(
+            command,
+            "no input; expected --token-ids N,..., or a file whose rows have the "
+            "width of the weights");
     const bool lacks_context = mode.context && !request.has_file("context");
     refuse_keyboard(
         command,

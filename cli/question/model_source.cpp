@@ -184,8 +184,8 @@ Request ModelSource::with_model(Request asked) {
             &io::read_model_config(store, *file_, layer_, config_path,
                                    *files_.config(config_path, access_to(request, "model_config")));
     else if (request.model_config && *request.model_config != "none")
-        throw Error(
-            ErrorKind::usage, location_of(request, "model_config"),
+        throw setting_error(
+            request, "model_config",
             "family " + std::string(family.name) + " has no config; expected --model-config none");
     if (type_ != nullptr && type_->has_padding_positions && !wants_offset)
         padding_id_ = *request.position_offset - 1;
@@ -203,8 +203,7 @@ Request ModelSource::with_model(Request asked) {
         return std::move(builder.request);
     for (const char* key : {"norm", "norm_eps"})
         if (key == std::string("norm") ? wants_norm : wants_eps)
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        "requires --pre-norm or --token-ids");
+            throw setting_error(request, key, "requires --pre-norm or --token-ids");
     builder.request.norm_eps.reset();
     return std::move(builder.request);
 }
@@ -224,11 +223,11 @@ void ModelSource::check_folder_type(const Request& request) {
 void ModelSource::check_embedding_flags(const Request& request) const {
     for (const char* key : {"position_offset", "embedding_scale"})
         if (request.has(key) && request.token_ids.empty())
-            throw Error(ErrorKind::usage, location_of(request, key), "requires --token-ids");
+            throw setting_error(request, key, "requires --token-ids");
     if (request.has("position_offset") && layer_.family->embedding.positions.empty())
-        throw Error(ErrorKind::usage, location_of(request, "position_offset"),
-                    "family " + std::string(layer_.family->name) +
-                        " has no table of positions; expected no offset");
+        throw setting_error(request, "position_offset",
+                            "family " + std::string(layer_.family->name) +
+                                " has no table of positions; expected no offset");
 }
 
 /// The settings determine the rotation; frequencies in the file that contradict them are an error.
@@ -286,10 +285,11 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
 
 Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
     if (layer_.number.value_or(0) != 0)
-        throw Error(ErrorKind::usage, location_of(request, "token_ids"),
-                    "layer " + std::to_string(*layer_.number) +
-                        " takes hidden states, which need the layers before it; expected layer 0, "
-                        "or INPUT");
+        throw setting_error(
+            request, "token_ids",
+            "layer " + std::to_string(*layer_.number) +
+                " takes hidden states, which need the layers before it; expected layer 0, "
+                "or INPUT");
     check_padding(request);
     const std::size_t first = past_len + request.position_offset.value_or(0);
     return io::embed_token_ids(*file_, layer_, request.token_ids,
@@ -302,9 +302,10 @@ Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t p
 void ModelSource::check_padding(const Request& request) const {
     const auto& ids = request.token_ids;
     if (padding_id_ && std::find(ids.begin(), ids.end(), *padding_id_) != ids.end())
-        throw Error(ErrorKind::usage, location_of(request, "token_ids"),
-                    "id " + std::to_string(*padding_id_) + " is the padding of " +
-                        std::string(type_->name) + ", which is not supported; expected other ids");
+        throw setting_error(request, "token_ids",
+                            "id " + std::to_string(*padding_id_) + " is the padding of " +
+                                std::string(type_->name) +
+                                ", which is not supported; expected other ids");
 }
 
 io::NormSettings ModelSource::norm_settings(const Request& request) const {
@@ -338,8 +339,8 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
     const std::optional<std::size_t> width = io::embedding_width(*file_, layer_);
     if (request.text && width) {
         if (*request.embed_dim != *width)
-            throw Error(
-                ErrorKind::usage, location_of(request, request.example ? "example" : "text"),
+            throw setting_error(
+                request, request.example ? "example" : "text",
                 "words at random places of width " + std::to_string(*request.embed_dim) +
                     ", with a model whose own embedding has width " + std::to_string(*width) +
                     "; expected --token-ids N,..., as its tokenizer numbers them");
@@ -366,8 +367,7 @@ void check_no_model(const Request& request) {
           "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
         const bool of_saved = key == "family" || key == "layer";
         if (request.has(key) && !(of_saved && !request.save_weights.empty()))
-            throw Error(ErrorKind::usage, location_of(request, std::string(key)),
-                        "requires --weights");
+            throw setting_error(request, std::string(key), "requires --weights");
     }
 }
 

@@ -50,6 +50,7 @@ public:
             read_named(request_, of_document, [&] { embed_token_ids(); });
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
         add_notes(masks_.resolve());
+        note_growth();
         check_tokens();
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
     }
@@ -60,6 +61,15 @@ private:
 
     void add_notes(std::vector<std::string> notes) {
         for (std::string& note : notes) read_.notes.push_back(std::move(note));
+    }
+
+    /// Decays are often meant as factors.
+    void note_growth() {
+        const std::vector<double>& decays = request_.settings.decay;
+        if (std::any_of(decays.begin(), decays.end(), [](double decay) { return decay > 0; }))
+            add_notes({location_of(request_, "decay") +
+                       ": a decay is a logarithm, and above 0 the state grows; to keep 90 % per "
+                       "token, use -0.1054"});
     }
 
     io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
@@ -286,9 +296,9 @@ std::string path_of(const Request& request, const Input* input, const std::strin
     const bool is_piped = input != nullptr && input->file.name == "<stdin>";
     if (io::split_data_path(path).file == "-") {
         if (request.of_batch || is_piped)
-            throw Error(ErrorKind::usage, location_of(request, key),
-                        request.of_batch ? "standard input in a batch; expected a file"
-                                         : "standard input named twice; expected it once");
+            throw setting_error(request, key,
+                                request.of_batch ? "standard input in a batch; expected a file"
+                                                 : "standard input named twice; expected it once");
         return path;
     }
     if (is_from_flag(request, key) || input == nullptr || is_piped) return path;

@@ -82,8 +82,9 @@ private:
         asked_.request = model_->with_model(request());
         for (const char* key : {"init", "rng_skip"})
             if (request().has(key))
-                throw Error(ErrorKind::usage, location_of(request(), key),
-                            "conflicts with --weights, which gives the parameters: none is drawn");
+                throw setting_error(
+                    request(), key,
+                    "conflicts with --weights, which gives the parameters: none is drawn");
     }
 
     Question finish(ReadOperands read) {

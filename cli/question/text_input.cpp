@@ -21,10 +21,10 @@ constexpr std::uint64_t default_embed_dim = 3;
 void check_table_size(const Request& request, std::size_t words) {
     constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
     if (*request.vocab_size > largest / *request.embed_dim)
-        throw Error(ErrorKind::usage, location_of(request, "vocab_size"),
-                    "an embedding of " + std::to_string(*request.vocab_size) + " x " +
-                        std::to_string(*request.embed_dim) + " numbers; expected at most " +
-                        std::to_string(largest) + " in all");
+        throw setting_error(request, "vocab_size",
+                            "an embedding of " + std::to_string(*request.vocab_size) + " x " +
+                                std::to_string(*request.embed_dim) + " numbers; expected at most " +
+                                std::to_string(largest) + " in all");
     const double columns = static_cast<double>(*request.embed_dim);
     const auto element = static_cast<double>(row_of(request.settings.dtype).size);
     require_memory(element * columns * static_cast<double>(words), "embed_dim",
@@ -46,16 +46,17 @@ bool is_known(std::string_view name) {
 Request with_text(Request request) {
     if (request.example) {
         if (!is_known(*request.example))
-            throw Error(ErrorKind::usage, location_of(request, "example"),
-                        "unknown value; expected " + std::string(io::example_names));
+            throw setting_error(request, "example",
+                                "unknown value; expected " + std::string(io::example_names));
         const io::Example example = io::find_example(*request.example);
         const bool is_operator = row_of(request.settings.mode).source == Source::operands;
         if (is_operator != (example.query.values.dimension() != 0))
-            throw Error(ErrorKind::usage, location_of(request, "example"),
-                        is_operator ? "tokens, and sdpa takes query, key and value; expected "
+            throw setting_error(request, "example",
+                                is_operator
+                                    ? "tokens, and sdpa takes query, key and value; expected "
                                       "--example softmax"
-                                    : "query, key and value, for attn sdpa; expected another of " +
-                                          std::string(io::example_names));
+                                    : "query, key and value, for attn sdpa; expected " +
+                                          std::string(io::layer_example_names));
         if (!example.text.empty()) request.text = example.text;
     }
     if (!request.text) return request;
@@ -75,9 +76,9 @@ TextInput read_text(const Request& request) {
         throw Error(ErrorKind::input, location_of(request, "text"),
                     "no word in it; expected at least one");
     if (*request.vocab_size < words.vocabulary)
-        throw Error(ErrorKind::usage, location_of(request, "vocab_size"),
-                    "the text has " + std::to_string(words.vocabulary) +
-                        " different words; expected at least as many");
+        throw setting_error(request, "vocab_size",
+                            "the text has " + std::to_string(words.vocabulary) +
+                                " different words; expected at least as many");
     check_table_size(request, words.tokens.size());
     RealArray inputs = embed(words.ids, *request.vocab_size, *request.embed_dim,
                              *request.embed_seed, request.settings.dtype);
@@ -90,9 +91,10 @@ RealArray draw_inputs(const Request& request) {
     double bytes = static_cast<double>(row_of(settings.dtype).size);
     for (std::uint64_t size : settings.drawn_shape()) bytes *= static_cast<double>(size);
     if (settings.drawn_shape().size() < 2 || bytes == 0)
-        throw Error(ErrorKind::usage, location_of(request, key),
-                    "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
-                    "or 2,6,3 for (batch, tokens, d_in)");
+        throw setting_error(
+            request, key,
+            "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
+            "or 2,6,3 for (batch, tokens, d_in)");
     require_memory(bytes, key, "the random input");
     return draw_input(settings);
 }

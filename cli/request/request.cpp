@@ -48,6 +48,11 @@ bool is_from_key(const Request& request, const std::string& key) {
     return place != request.locations.end() && place->second.is_key;
 }
 
+Error setting_error(const Request& request, const std::string& key, const std::string& message) {
+    return {ErrorKind::usage, location_of(request, key),
+            is_from_key(request, key) ? with_keys(message) : message};
+}
+
 std::string with_keys(std::string message) {
     constexpr std::string_view dashes = "--", negation = "no-";
     for (std::size_t at = 0; (at = message.find(dashes, at)) != std::string::npos; ++at) {

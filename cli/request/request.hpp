@@ -174,6 +174,9 @@ bool is_from_key(const Request& request, const std::string& key);
 /// The message with the keys of a request in place of flags: "expected d_out 4 or qkv_bias false".
 std::string with_keys(std::string message);
 
+/// An error of kind usage at a setting; it names keys where a key of the request is wrong.
+Error setting_error(const Request& request, const std::string& key, const std::string& message);
+
 /// Returns the result of `act`. A SettingError becomes an Error at the setting's location. Where a
 /// key of the request's document is wrong, it names keys.
 template <class Act>

@@ -17,7 +17,8 @@ struct Example {
 };
 
 /// Names in the order of help. `find_example` takes one of them.
-inline constexpr std::string_view example_names = "journey|journey-twice|pair|sentence|softmax";
+inline constexpr std::string_view example_names = "journey|journey-twice|pair|sentence|softmax",
+                                  layer_example_names = "journey|journey-twice|pair|sentence";
 Example find_example(std::string_view name);
 
 }  // namespace attn::io

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/read/ndjson.hpp"
@@ -25,7 +26,7 @@ struct UnreadFormat {
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
                            unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 14> unread_formats{{
+constexpr std::array<UnreadFormat, 16> unread_formats{{
     {"a file of PyTorch or of bare bytes",
      {".bin"},
      "",
@@ -44,6 +45,8 @@ constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"an xz file", {".xz"}, "\xfd\x37zXZ", unpacked},
     {"a picture", {".png"}, "\x89PNG", "numbers"},
     {"a picture", {".jpg", ".jpeg"}, "\xff\xd8\xff", "numbers"},
+    {"a picture", {".svg"}, "<svg", "numbers"},
+    {"a page", {".html", ".htm"}, "<!DOCTYPE", "numbers"},
     {"a document", {".pdf"}, "%PDF-", "numbers"},
     {"a tensor as PyTorch prints it", {".torch"}, "tensor(", "npy, by numpy.save, or json"},
 }};
@@ -102,9 +105,13 @@ const StoredArray& the_array(const InputFile& file) {
     if (!file.array.empty()) {
         if (const StoredArray* found = all.find(file.array)) return *found;
         if (!file.format->named) refuse_name(file);
+        std::vector<std::string> names;
+        for (const StoredArray& array : all.arrays) names.push_back(array.name);
+        const std::string near = did_you_mean(file.array, names);
         throw Error(ErrorKind::input, file.name,
-                    "has no array \"" + one_line(shortened(file.array)) + "\"; there are " +
-                        list_of(all.arrays));
+                    "has no array \"" + one_line(shortened(file.array)) + "\"; " +
+                        (near.empty() ? "there are " + list_of(all.arrays)
+                                      : "did you mean " + one_line(shortened(near)) + "?"));
     }
     if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
     return all.arrays.front();

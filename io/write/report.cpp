@@ -55,9 +55,9 @@ std::string head_text(const Report& report) {
 std::string metadata_text(const Report& report) {
     std::string text = head_text(report);
     if (text.size() > max_metadata_length || has_too_many_values(text))
-        throw Error(ErrorKind::input, "tokens",
+        throw Error(ErrorKind::input, "metadata",
                     std::to_string(text.size()) +
-                        " bytes of labels and settings in its metadata; "
+                        " bytes of labels, settings and meta; "
                         "expected at most " +
                         std::to_string(max_metadata_length) + " and " +
                         std::to_string(max_json_values) + " values, or --format json");

@@ -203,3 +203,20 @@ TEST_CASE("meta: what is not JSON is an error at its place") {
         CHECK(outcome.err.starts_with("attn: error: r.json:1:"));
     }
 }
+
+TEST_CASE("meta: what is not UTF-8 is not repeated in the error of its record") {
+    scratch_folder();
+    for (const char* bytes : {"\xff", "\xc3", "\xed\xa0\x80", "\xf8\x88\x80\x80\x80"})
+        for (const char* mode : {"", "--bare"}) {
+            write_text("r.ndjson", "{\"id\":3,\"meta\":{\"k\":\"" + std::string(bytes) +
+                                       "\"},\"mode\":\"self\",\"inputs\":[[1]]}\n");
+            Words words{"batch", "r.ndjson"};
+            if (*mode != '\0') words.emplace_back(mode);
+            const Outcome outcome = run_attn(words);
+            CHECK(outcome.code != 0);
+            const nlohmann::json answer = nlohmann::json::parse(outcome.out);
+            CHECK(answer["id"] == 3);
+            CHECK(answer.contains("error"));
+            CHECK(!answer.contains("meta"));
+        }
+}
