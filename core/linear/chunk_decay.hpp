@@ -66,9 +66,11 @@ public:
         for (std::size_t i = (tokens - 1) * columns_; i-- > 0;)
             to_end_[i] = to_end_[i + columns_] * e_[i + columns_];
         if (by_dimension()) return divide();
-        for (std::size_t i = 0; i < tokens; ++i) {
+        between_[0] = 1;
+        for (std::size_t i = 1; i < tokens; ++i) {
             T* const row = between_ + i * chunk_tokens;
-            for (std::size_t j = 0; j < i; ++j) row[j] = row[j - chunk_tokens] * e_[i];
+            const T* const before = row - chunk_tokens;
+            for (std::size_t j = 0; j < i; ++j) row[j] = before[j] * e_[i];
             row[i] = 1;
         }
         return true;
