@@ -124,9 +124,10 @@ private:
         segments_ = 0;
         for (std::size_t i = 0; i < tokens_; ++i) {
             T* const row = in_segment_ + i * d_k_;
+            const T* const before = i == 0 ? row : row - d_k_;
             bool fits = i != 0;
             for (std::size_t d = 0; fits && d < d_k_; ++d) {
-                row[d] = row[d - d_k_] * e_[i * d_k_ + d];
+                row[d] = before[d] * e_[i * d_k_ + d];
                 fits = row[d] >= 1 / range && row[d] <= range;
             }
             if (fits) continue;
