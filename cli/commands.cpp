@@ -6,6 +6,7 @@
 #include "cli/explain/explain_command.hpp"
 #include "cli/help/help_command.hpp"
 #include "cli/inspect/inspect_command.hpp"
+#include "cli/model/model_command.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/version.hpp"
@@ -92,7 +93,7 @@ constexpr CommandRow linear_command = of_mode(
 
 constexpr const CommandRow* commands[] = {
     &self_command,    &causal_command, &multihead_command, &cross_command,   &sdpa_command,
-    &linear_command,  &batch_command,  &explain_command,   &compare_command, &plot_command,
+    &linear_command,  &model_command, &batch_command,  &explain_command,   &compare_command, &plot_command,
     &inspect_command, &help_command,   &completion_command};
 
 }  // namespace

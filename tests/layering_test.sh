@@ -8,16 +8,18 @@ core/operator core/kernels
 core/fused core/linear
 core/plan
 core/layer
+core/model
 io/text
 io/file
 io/read
 io/write
 io/model io/plot
+io/transformer
 cli/args cli/page
 cli/request
 cli/question
 cli/output
-cli/batch cli/explain cli/compare cli/help cli/inspect cli/plot
+cli/batch cli/explain cli/compare cli/help cli/inspect cli/model cli/plot
 cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v modules="$modules" '

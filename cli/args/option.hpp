@@ -37,6 +37,7 @@ enum Use : unsigned {
     in_batch = 128,    ///< may be a default of a batch, unlike outputs for all records
     in_explain = 256,  ///< has a meaning in explanations, unlike the form of arrays
     in_files = 512,    ///< affects reading files, also for commands that only read files
+    in_model = 1024,   ///< has a meaning for all layers of a model
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 

@@ -32,6 +32,8 @@ struct NamedArray {
     AnyArray values;
     std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
     std::optional<AnyStream> stream{};   ///< instead of values, if not null
+    std::optional<std::size_t> layer{};  ///< of a model, whose layers have arrays of this name
+    bool is_absent = false;              ///< the layer has no such array
 };
 
 /// The first array with this name, or null.

@@ -133,6 +133,11 @@ const ConfigKey* find_key(std::string_view key, const ModelType& type) {
 
 }  // namespace
 
+bool may_change_attention(const std::string& key, const json& value) {
+    const std::string words = words_of(key);
+    return concerns_attention(words) && !is_off(value, words);
+}
+
 std::string problem_of_key(const std::string& key, const json& value, const ModelType& type) {
     if (is_setting(key, type)) return "";
     if (const ConfigKey* row = find_key(key, type)) {
@@ -143,8 +148,7 @@ std::string problem_of_key(const std::string& key, const json& value, const Mode
         for (const json& right : values) text += (text.empty() ? "" : " or ") + right.dump();
         return text;
     }
-    const std::string words = words_of(key);
-    if (!concerns_attention(words) || is_off(value, words)) return "";
+    if (!may_change_attention(key, value)) return "";
     return "no such key, whose effect on the attention is not known";
 }
 

@@ -17,4 +17,7 @@ namespace attn::io {
 std::string problem_of_key(const std::string& key, const nlohmann::json& value,
                            const ModelType& type);
 
+/// Whether a key that is not known may change the attention, by its words and its value.
+bool may_change_attention(const std::string& key, const nlohmann::json& value);
+
 }  // namespace attn::io

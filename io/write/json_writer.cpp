@@ -59,6 +59,22 @@ void write_key(Output& out, std::string_view key, bool first, bool pretty) {
     out << (pretty ? "\n  \"" : "\"") << key << (pretty ? "\": " : "\":");
 }
 
+/// A list with an entry for each layer of the array at `first`, and null where a layer has none.
+/// Returns the index of the next array.
+std::size_t write_layers(Output& out, const std::vector<NamedArray>& arrays, std::size_t first,
+                         const RowFormat& format, ThreadPool* workers) {
+    std::size_t i = first;
+    for (; i < arrays.size() && arrays[i].layer && arrays[i].name == arrays[first].name; ++i) {
+        out << (i == first ? "[" : ",");
+        if (arrays[i].is_absent)
+            out << "null";
+        else
+            write_rows(out, arrays[i], format, workers);
+    }
+    out << "]";
+    return i;
+}
+
 }  // namespace
 
 void write_json(Output& out, const Report& report, const NumberStyle& style) {
@@ -75,9 +91,10 @@ void write_json(Output& out, const Report& report, const NumberStyle& style) {
 void write_json_arrays(Output& out, const std::vector<NamedArray>& arrays, const NumberStyle& style,
                        ThreadPool* workers, bool is_first) {
     const RowFormat format = row_format(style);
-    for (const NamedArray& array : arrays) {
-        write_key(out, array.name, is_first, style.pretty);
-        write_rows(out, array, format, workers);
+    for (std::size_t i = 0; i < arrays.size();) {
+        write_key(out, arrays[i].name, is_first, style.pretty);
+        i = arrays[i].layer ? write_layers(out, arrays, i, format, workers)
+                            : (write_rows(out, arrays[i], format, workers), i + 1);
         is_first = false;
     }
     out << (style.pretty ? "\n}\n" : "}\n");

@@ -1,0 +1,96 @@
+// `attn model`: a model's layers, from its own files.
+#include "cli/model/model_command.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/model/model_question.hpp"
+#include "cli/model/model_report.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/output/report.hpp"
+#include "cli/request/field.hpp"
+#include "cli/request/request_builder.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::cli {
+namespace {
+
+void write(const Request& request, const io::Report& report) {
+    std::optional<Pictures> pictures;
+    if (request.wants_pictures()) pictures.emplace(request, report);
+    io::OutputFile out(request.output);
+    const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
+    if (!out.is_in_place()) fill();
+    if (pictures) pictures->commit();
+    if (out.is_in_place()) fill();
+    out.commit();
+    if (pictures) pictures->show();
+}
+
+int run_model_command(const Args& args) {
+    const std::vector<std::string>& words = args.names();
+    if (words.size() != 1)
+        throw Error(ErrorKind::usage, "attn model",
+                    words.empty() ? "no model; expected its folder or file, as in attn model DIR "
+                                    "--token-ids 3,1,4"
+                                  : "a second model " + words[1] + "; expected one");
+    Request request = with_flags({}, args);
+    request = with_output(request, plan_output(request));
+    ModelQuestion question;
+    question.emit = arrays_named(request);
+    const io::OpenModel model(io::open_model_files(words[0], request.model_config, request.access));
+    question.input.ids = request.token_ids;
+    if (question.input.ids.empty())
+        throw Error(ErrorKind::usage, "attn model", "no input; expected --token-ids or --text");
+    question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
+    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate);
+    question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
+
+    model.check(spec, question.layers.back() + 1);
+
+    ModelRequest asked;
+    asked.layers = question.layers;
+    asked.run_layers = question.layers.back() + 1;
+    asked.arrays = {question.emit, request.settings.head, false};
+    asked.generate = question.generate;
+    ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
+    const Compute compute{pool, request.settings.kernel,
+                          &backend_of_products(request.settings.kernel)};
+    ModelResult result = at_locations(request, [&] {
+        return run_model(compute, spec, question.input, asked, request.settings.dtype);
+    });
+    write(request, make_model_report(request, words[0], model, question, std::move(result), pool));
+    return 0;
+}
+
+constexpr Option model_options[] = {
+    {.key = "layers",
+     .limits = {.expected = "all, or numbers from 0, of which negative ones count from the end"},
+     .argument = "LIST",
+     .help = "layers whose arrays are written, as in 0,5,-1 (default all)"},
+    {.key = "generate",
+     .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
+     .argument = "N",
+     .help = "append the likeliest token N times first (default 0)"},
+};
+
+}  // namespace
+
+constexpr CommandRow model_command{
+    .name = "model",
+    .summary = "every layer of a model, from its own files",
+    .examples =
+        "  attn model data/models/gpt2 --token-ids 3,1,4\n"
+        "  attn model DIR --token-ids 3,1,4 --layers 0,-1 --emit attention_weights\n",
+    .usage =
+        "DIR\n\nDIR is the folder of a model with config.json and model.safetensors, or of "
+        "Hugging Face's cache.",
+    .takes = in_model,
+    .own = model_options,
+    .run = run_model_command};
+
+}  // namespace attn::cli

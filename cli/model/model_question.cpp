@@ -1,0 +1,90 @@
+#include "cli/model/model_question.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "cli/request/field.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr ModelArray rows[] = {
+    {"hidden_states", true, true, "what enters each block, and what the last one gives"},
+    {"recurrent_state", true, true, "the state after the last token, of layers that keep one"},
+    {"cross_attention_weights", true, true, "of decoders: weights of the encoder's tokens"},
+    {"last_hidden_state", false, true, "after the final norm"},
+    {"logits", false, false, "of the last row, one per entry of the vocabulary"},
+    {"next_tokens", false, false, "the ten likeliest next tokens, with their probabilities"},
+};
+
+bool is_of_attention(const ArrayRow& row) {
+    constexpr std::string_view kept[] = {"queries",         "keys",         "values",
+                                         "context_vectors", "head_outputs", "attention_weights"};
+    return row.from != From::trace && (row.needs & ~unsigned{needs::softmax}) == 0 &&
+           (row.needs != 0 ||
+            std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
+}
+
+[[noreturn]] void fail_layers(const std::string& word, std::size_t count) {
+    throw Error(ErrorKind::usage, "--layers " + io::shortened(word),
+                "the model has " + std::to_string(count) +
+                    " layers; expected all, or numbers from -" + std::to_string(count) + " to " +
+                    std::to_string(count - 1) + " as in 0,5,-1");
+}
+
+}  // namespace
+
+std::span<const ModelArray> model_arrays() {
+    return rows;
+}
+
+std::vector<std::size_t> layers_named(const std::string& list, std::size_t count) {
+    std::vector<std::size_t> layers;
+    if (list == "all")
+        for (std::size_t layer = 0; layer < count; ++layer) layers.push_back(layer);
+    else
+        for (const std::string& word : split_list(list)) {
+            std::int64_t number = 0;
+            const char* const end = word.data() + word.size();
+            const auto [at, error] = std::from_chars(word.data(), end, number);
+            const auto total = static_cast<std::int64_t>(count);
+            if (error != std::errc() || at != end || number >= total || number < -total)
+                fail_layers(word, count);
+            layers.push_back(static_cast<std::size_t>(number < 0 ? number + total : number));
+        }
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    if (layers.empty()) fail_layers(list, count);
+    return layers;
+}
+
+std::vector<std::string> arrays_named(const Request& request) {
+    std::vector<std::string> all, defaults;
+    for (const ModelArray& row : rows) {
+        all.emplace_back(row.name);
+        if (row.is_default) defaults.emplace_back(row.name);
+    }
+    defaults.emplace_back("attention_weights");
+    for (const ArrayRow& row : emitted_arrays)
+        if (is_of_attention(row)) all.emplace_back(row.name);
+    if (!request.has("emit")) return defaults;
+    std::vector<std::string> named;
+    for (const std::string& name : request.settings.emit) {
+        if (name == "all") return all;
+        if (std::find(all.begin(), all.end(), name) == all.end()) {
+            std::string expected;
+            for (const std::string& known : all) expected += (expected.empty() ? "" : ", ") + known;
+            throw setting_error(request, "emit",
+                                "no array " + io::shortened(name) + "; expected " + expected);
+        }
+        if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
+    }
+    return named;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,97 @@
+#include "cli/model/model_report.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/request/schemas.hpp"
+#include "io/file/path.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string config_json(const Request& request, const std::string& path, const io::OpenModel& model,
+                        const ModelQuestion& question) {
+    std::string text = "{";
+    io::append_member(text, "mode", std::string_view("model"));
+    io::append_member(text, "model", path);
+    io::append_member(text, "model_type", model.type());
+    io::append_member(text, "layers", question.layers);
+    io::append_member(text, "token_ids", question.input.ids);
+    io::append_member(text, "emit", question.emit);
+    if (!request.settings.head.empty()) io::append_member(text, "head", request.settings.head);
+    if (question.generate != 0) io::append_member(text, "generate", question.generate);
+    io::append_member(text, "dtype", name_of(dtype_names, request.settings.dtype));
+    io::append_member(text, "kernel", request.settings.kernel);
+    return text += '}';
+}
+
+/// Places of names in order of their first array.
+std::vector<std::string> names_in_order(const std::vector<NamedArray>& arrays) {
+    std::vector<std::string> names;
+    for (const NamedArray& array : arrays)
+        if (std::find(names.begin(), names.end(), array.name) == names.end())
+            names.push_back(array.name);
+    return names;
+}
+
+/// Adds the layers that have no such array, but for hidden states, which have one entry more.
+void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>& layers) {
+    std::vector<NamedArray> absent;
+    for (const std::string& name : names_in_order(arrays)) {
+        if (name.ends_with("hidden_states")) continue;
+        const bool of_layers = std::any_of(arrays.begin(), arrays.end(), [&](const NamedArray& a) {
+            return a.name == name && a.layer.has_value();
+        });
+        for (const std::size_t layer : of_layers ? layers : std::vector<std::size_t>())
+            if (std::none_of(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
+                    return array.name == name && array.layer == layer;
+                })) {
+                NamedArray row{name, Array<float>(), {}, {}};
+                row.layer = layer;
+                row.is_absent = true;
+                absent.push_back(std::move(row));
+            }
+    }
+    std::move(absent.begin(), absent.end(), std::back_inserter(arrays));
+}
+
+}  // namespace
+
+io::Report make_model_report(const Request& request, const std::string& path,
+                             const io::OpenModel& model, const ModelQuestion& question,
+                             ModelResult result, ThreadPool& workers) {
+    io::Report report;
+    report.title_start = "model  ";
+    report.title_end = "  " + io::last_part(path);
+    if (!request.bare) {
+        report.head.emplace_back("schema", io::value_text(schemas::result));
+        report.head.emplace_back("mode", io::value_text(std::string_view("model")));
+        if (!request.tokens.empty())
+            report.head.emplace_back("tokens", io::value_text(request.tokens));
+        report.head.emplace_back("config", config_json(request, path, model, question));
+    }
+    report.head.emplace_back("layer_numbers", io::value_text(question.layers));
+    if (question.generate != 0)
+        report.head.emplace_back("generated", io::value_text(result.generated));
+    std::vector<NamedArray> arrays = std::move(result.arrays);
+    const std::vector<std::string> names = names_in_order(arrays);
+    if (request.format->json) add_absent(arrays, question.layers);
+    const auto place = [&](const NamedArray& array) {
+        return std::find(names.begin(), names.end(), array.name) - names.begin();
+    };
+    std::stable_sort(arrays.begin(), arrays.end(), [&](const NamedArray& a, const NamedArray& b) {
+        return std::pair(place(a), a.layer) < std::pair(place(b), b.layer);
+    });
+    if (!request.format->json || request.wants_pictures())
+        for (NamedArray& array : arrays)
+            if (array.layer && !request.format->json)
+                array.name += "." + std::to_string(*std::exchange(array.layer, std::nullopt));
+    report.arrays = std::move(arrays);
+    report.query_labels = report.key_labels = request.tokens;
+    report.heads.assign(request.settings.head.begin(), request.settings.head.end());
+    report.workers = &workers;
+    return report;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,260 @@
+#include "core/model/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/model/products.hpp"
+
+namespace attn {
+namespace {
+
+constexpr std::size_t best_tokens = 10;
+
+/// Adds a row of a table to `out`; the width is the table's.
+template <class T>
+void add_row(const Parameter& table, std::size_t row, double scale, T* out,
+             const std::string& what) {
+    const std::size_t width = table->shape()[1];
+    if (row >= table->shape()[0])
+        throw SettingError(ErrorKind::input, what,
+                           std::to_string(row) + " is beyond the model's table; expected at most " +
+                               std::to_string(table->shape()[0] - 1));
+    std::vector<T> values(width);
+    table->read(row * width, width, values.data());
+    const T factor = static_cast<T>(scale);
+    for (std::size_t i = 0; i < width; ++i) out[i] += scale == 1 ? values[i] : values[i] * factor;
+}
+
+template <class T>
+Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
+                 std::size_t past) {
+    const std::size_t tokens = input.ids.size(), width = spec.ids->shape()[1];
+    Tensor3<T> x = Tensor3<T>::from_shape({1, tokens, width});
+    x.fill(T{0});
+    for (std::size_t t = 0; t < tokens; ++t)
+        add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
+                "token_ids");
+    if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
+    for (std::size_t t = 0; t < tokens; ++t) {
+        T* const row = x.data() + t * x.shape(2);
+        const auto position = static_cast<std::int64_t>(
+            input.positions.empty() ? static_cast<double>(past + t) : input.positions[t]);
+        if (spec.segments != nullptr)
+            add_row(spec.segments,
+                    input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
+                    row, "token_type_ids");
+        if (spec.positions != nullptr)
+            add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
+                    row, "position_ids");
+        if (spec.position_row != nullptr) {
+            const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
+            for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
+        }
+    }
+    if (spec.norm) x = normed(compute, *spec.norm, std::move(x));
+    if (!spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
+    if (spec.last != nullptr) x = spec.last->run(compute, input.ids, std::move(x));
+    return x;
+}
+
+template <class T>
+class ModelRun {
+public:
+    ModelRun(const Compute& compute, const ModelSpec& model, const ModelRequest& request)
+        : compute_(compute), model_(model), request_(request),
+          cache_(request.generate == 0 ? 0 : model.layers) {}
+
+    ModelResult run(ModelInput input) {
+        const std::vector<std::uint64_t> prompt = input.ids;
+        for (std::size_t step = 0; step < request_.generate; ++step) {
+            records_ = false;
+            ModelInput fresh;
+            fresh.ids.assign(input.ids.begin() + static_cast<std::ptrdiff_t>(past_),
+                             input.ids.end());
+            fresh.encoder = input.encoder;
+            const Tensor3<T> last = finish(run_blocks(fresh));
+            past_ = input.ids.size();
+            const std::uint64_t next = best_of(logits_of(last)).front().first;
+            result_.generated.push_back(next);
+            input.ids.push_back(next);
+            if (std::find(model_.end_ids.begin(), model_.end_ids.end(), next) !=
+                model_.end_ids.end())
+                break;
+        }
+        cache_.clear();
+        past_ = 0;
+        records_ = true;
+        Tensor3<T> x = run_blocks(input);
+        if (request_.run_layers < model_.layers) return std::move(result_);
+        x = finish(std::move(x));
+        if (request_.arrays.has("logits") || request_.arrays.has("next_tokens")) record_logits(x);
+        const std::vector<std::size_t> shape{x.shape(1), x.shape(2)};
+        Array<T> last(std::move(x), {1, shape[0], shape[1]});
+        last.reshape(shape);
+        if (request_.arrays.has("last_hidden_state"))
+            add(model_.prefix + "last_hidden_state", Array<T>(last), {"q_len", "d_out"});
+        result_.last = std::move(last);
+        return std::move(result_);
+    }
+
+private:
+    void add(std::string name, AnyArray values, std::vector<std::string_view> axes,
+             std::optional<std::size_t> layer = {}) {
+        NamedArray array{std::move(name), std::move(values), std::move(axes), {}};
+        array.layer = layer;
+        result_.arrays.push_back(std::move(array));
+    }
+
+    bool is_recorded(std::size_t layer) const {
+        return records_ &&
+               std::binary_search(request_.layers.begin(), request_.layers.end(), layer);
+    }
+
+    void record_hidden(const Tensor3<T>& x, std::size_t layer) {
+        if (!request_.arrays.has("hidden_states")) return;
+        Array<T> copy(Tensor3<T>(x), {x.shape(0), x.shape(1), x.shape(2)});
+        std::vector<std::string_view> axes{"streams", "q_len", "d_in"};
+        if (x.shape(0) == 1) {
+            copy.reshape({x.shape(1), x.shape(2)});
+            axes.erase(axes.begin());
+        }
+        add(model_.prefix + "hidden_states", std::move(copy), std::move(axes), layer);
+    }
+
+    Tensor3<T> run_blocks(ModelInput& input) {
+        Tensor3<T> x;
+        if (input.hidden_states) {
+            Array<T> given = input.hidden_states->take<T>();
+            const std::vector<std::size_t> shape = given.shape();
+            given.reshape({1, shape[0], shape[1]});
+            x = Tensor3<T>(std::move(given), {1, shape[0], shape[1]});
+        } else {
+            x = embed<T>(compute_, model_.embedding, input, past_);
+        }
+        const std::size_t tokens = x.shape(1);
+        std::vector<double> positions = input.positions;
+        if (positions.empty())
+            for (std::size_t t = 0; t < tokens; ++t)
+                positions.push_back(static_cast<double>(past_ + t));
+        Tensor3<T> encoder;
+        if (input.encoder != nullptr) {
+            const Array<T> states = RealArray(*input.encoder).take<T>();
+            encoder = Tensor3<T>(Array<T>(states), {1, 1, 1});
+            encoder.reshape({1, states.shape()[0], states.shape()[1]});
+        }
+        std::map<std::size_t, KeysAndValues<T>> shared;
+        static const ArrayRequest nothing;
+        for (std::size_t layer = input.first_layer; layer < request_.run_layers; ++layer) {
+            if (is_recorded(layer)) record_hidden(x, layer);
+            if (request_.progress) request_.progress(layer, request_.run_layers);
+            const TransformerBlock block = model_.block(layer);
+            BlockRun<T> run(compute_, block, is_recorded(layer) ? request_.arrays : nothing);
+            run.past = past_;
+            run.positions = positions;
+            run.token_ids = input.ids;
+            run.valid_keys = input.valid;
+            run.cache = cache_.empty() ? nullptr : &cache_[layer];
+            run.shared = &shared;
+            run.encoder = input.encoder == nullptr ? nullptr : &encoder;
+            run.prefix = model_.prefix;
+            x = run_block(run, std::move(x));
+            for (NamedArray& array : run.arrays) {
+                array.layer = layer;
+                result_.arrays.push_back(std::move(array));
+            }
+        }
+        if (is_recorded(request_.run_layers - 1) && request_.run_layers == model_.layers)
+            record_hidden(x, model_.layers);
+        return x;
+    }
+
+    Tensor3<T> finish(Tensor3<T> x) const {
+        if (model_.before_norm != nullptr) x = model_.before_norm->run(compute_, {}, std::move(x));
+        if (model_.final_norm) x = normed(compute_, *model_.final_norm, std::move(x));
+        if (model_.final_projection) x = apply(compute_, model_.final_projection, x);
+        return x;
+    }
+
+    /// Of the last row of the last hidden state.
+    Array<T> logits_of(const Tensor3<T>& last) const {
+        const LinearMap head = model_.head ? model_.head() : LinearMap();
+        if (!head)
+            throw SettingError(ErrorKind::input, "emit",
+                               "logits: the model has no head; expected other arrays");
+        const std::size_t width = last.shape(2);
+        Tensor3<T> row = Tensor3<T>::from_shape({1, 1, width});
+        std::copy_n(last.data() + last.size() - width, width, row.data());
+        if (model_.head_transform != nullptr)
+            row = model_.head_transform->run(compute_, {}, std::move(row));
+        Tensor3<T> logits = apply(compute_, head, row);
+        for (T& x : logits) {
+            auto value = static_cast<double>(x) * model_.logit_factor;
+            if (model_.logit_softcap != 0)
+                value = model_.logit_softcap * std::tanh(value / model_.logit_softcap);
+            x = static_cast<T>(value);
+        }
+        const std::size_t count = logits.size();
+        Array<T> out(std::move(logits), {1, 1, count});
+        out.reshape({count});
+        return out;
+    }
+
+    /// The likeliest ids with their probabilities; of equal ones the lower id first.
+    static std::vector<std::pair<std::uint64_t, double>> best_of(const Array<T>& logits) {
+        std::vector<std::size_t> order(logits.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        const std::size_t count = std::min(best_tokens, order.size());
+        const T* const x = logits.data();
+        std::partial_sort(
+            order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+            [&](std::size_t a, std::size_t b) { return x[a] != x[b] ? x[a] > x[b] : a < b; });
+        const auto largest = static_cast<double>(x[order.front()]);
+        double sum = 0;
+        for (const T value : logits) sum += std::exp(static_cast<double>(value) - largest);
+        std::vector<std::pair<std::uint64_t, double>> best;
+        for (std::size_t i = 0; i < count; ++i)
+            best.emplace_back(order[i], std::exp(static_cast<double>(x[order[i]]) - largest) / sum);
+        return best;
+    }
+
+    void record_logits(const Tensor3<T>& last) {
+        const bool is_named = request_.arrays.requires_head;
+        if (!model_.head && !is_named) return;
+        Array<T> logits = logits_of(last);
+        if (request_.arrays.has("next_tokens")) {
+            const auto best = best_of(logits);
+            Array<std::int64_t> ids = Array<std::int64_t>::from_shape({best.size()});
+            Array<T> probabilities = Array<T>::from_shape({best.size()});
+            for (std::size_t i = 0; i < best.size(); ++i) {
+                ids.data()[i] = static_cast<std::int64_t>(best[i].first);
+                probabilities.data()[i] = static_cast<T>(best[i].second);
+            }
+            add("next_tokens", std::move(ids), {"rank"});
+            add("next_token_probabilities", std::move(probabilities), {"rank"});
+        }
+        if (request_.arrays.has("logits")) add("logits", std::move(logits), {"vocabulary"});
+    }
+
+    const Compute& compute_;
+    const ModelSpec& model_;
+    const ModelRequest& request_;
+    std::vector<LayerCache<T>> cache_;
+    std::size_t past_ = 0;
+    bool records_ = true;
+    ModelResult result_;
+};
+
+}  // namespace
+
+ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
+                      const ModelRequest& request, Dtype dtype) {
+    return for_dtype(dtype, [&]<class T>(T) {
+        return ModelRun<T>(compute, model, request).run(std::move(input));
+    });
+}
+
+}  // namespace attn

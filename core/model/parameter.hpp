@@ -1,0 +1,66 @@
+// The parameters of a model: tensors that are decoded when they are used.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace attn {
+
+/// A tensor of a model's file. Reading is thread-safe.
+class ParameterSource {
+public:
+    ParameterSource() = default;
+    ParameterSource(const ParameterSource&) = delete;
+    ParameterSource& operator=(const ParameterSource&) = delete;
+    virtual ~ParameterSource() = default;
+
+    virtual const std::vector<std::size_t>& shape() const = 0;
+
+    /// Elements [first, first + count) in row-major order. Errors: kind input for damaged files.
+    virtual void read(std::size_t first, std::size_t count, float* out) const = 0;
+    virtual void read(std::size_t first, std::size_t count, double* out) const = 0;
+
+    /// All elements in memory as they are, or null.
+    virtual const float* in_place() const { return nullptr; }
+
+    std::size_t size() const {
+        std::size_t size = 1;
+        for (const std::size_t length : shape()) size *= length;
+        return size;
+    }
+};
+
+/// Null: the model has no such tensor.
+using Parameter = std::shared_ptr<const ParameterSource>;
+
+/// All elements; none of an absent tensor.
+inline std::vector<double> elements_of(const Parameter& parameter) {
+    if (parameter == nullptr) return {};
+    std::vector<double> elements(parameter->size());
+    if (!elements.empty()) parameter->read(0, elements.size(), elements.data());
+    return elements;
+}
+
+/// x W^T + b. A range of a tensor may be used alone, as one expert of a stack.
+struct LinearMap {
+    Parameter weight = nullptr;  ///< null: the map is absent
+    Parameter bias = nullptr;    ///< null: none
+    std::size_t d_in = 0, d_out = 0;
+    bool in_out = false;         ///< stored as (d_in, d_out), else (d_out, d_in)
+    std::size_t first = 0;       ///< the map's first element in `weight`
+    std::size_t first_bias = 0;  ///< the same in `bias`
+
+    explicit operator bool() const { return weight != nullptr; }
+};
+
+/// (x - mean) / sqrt(variance + eps) * (weight + offset) + bias, or as RMS norm without the mean.
+struct NormSpec {
+    Parameter weight = nullptr, bias = nullptr;  ///< null: 1 and 0
+    double eps = 0;
+    bool is_rms = true;
+    double weight_offset = 0;  ///< 1 where a file stores weight - 1
+    double weight_factor = 1;
+};
+
+}  // namespace attn

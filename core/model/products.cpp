@@ -1,0 +1,134 @@
+#include "core/model/products.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/torch_math.hpp"
+#include "core/fused/project_fused.hpp"
+
+namespace attn {
+namespace {
+
+/// Bytes of a weight that are decoded at once.
+constexpr std::size_t piece_bytes = std::size_t{32} << 20U;
+
+template <class T>
+std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t count) {
+    std::vector<T> row(parameter == nullptr ? 0 : count);
+    if (!row.empty()) parameter->read(first, count, row.data());
+    return row;
+}
+
+/// Decodes elements on all threads.
+template <class T>
+void read(ThreadPool& pool, const Parameter& parameter, std::size_t first, std::size_t count,
+          T* out) {
+    constexpr std::size_t at_once = std::size_t{1} << 18U;
+    const std::size_t pieces = (count + at_once - 1) / at_once;
+    share(&pool, pieces, [&](std::size_t piece) {
+        const std::size_t begin = piece * at_once, size = std::min(at_once, count - begin);
+        parameter->read(first + begin, size, out + begin);
+    });
+}
+
+}  // namespace
+
+const Backend& backend_of_products(std::string_view kernel) {
+    const std::span<const Backend> all = softmax_backends();
+    if (kernel == "auto") {
+        const auto best =
+            std::find_if(all.rbegin(), all.rend(), [](const Backend& b) { return b.runs_here(); });
+        return *best;
+    }
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Backend& b) { return b.name == kernel; });
+    if (found == all.end() || !found->runs_here())
+        throw SettingError(ErrorKind::unsupported, "kernel",
+                           "not supported by this processor; expected auto");
+    return *found;
+}
+
+void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
+              FunctionRef<void(std::size_t first, std::size_t last)> work) {
+    constexpr std::size_t least = std::size_t{1} << 14U;  // elements that are worth a thread
+    const std::size_t rows =
+        std::max<std::size_t>(1, least / std::max<std::size_t>(1, row_elements));
+    const std::size_t pieces = (count + rows - 1) / rows;
+    share(&pool, pieces,
+          [&](std::size_t piece) { work(piece * rows, std::min(count, (piece + 1) * rows)); });
+}
+
+template <class T>
+Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
+    const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
+    Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
+    if (rows == 0) return out;
+    const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
+    // Outputs that are decoded at once; all of a weight that is stored by inputs.
+    const std::size_t at_once =
+        map.in_out ? d_out
+                   : std::clamp<std::size_t>(piece_bytes / (d_in * sizeof(T)) / 64 * 64, 64, d_out);
+    for (std::size_t first = 0; first < d_out; first += at_once) {
+        const std::size_t count = std::min(at_once, d_out - first);
+        Projection<T> projection;
+        projection.in_out = map.in_out;
+        projection.weight =
+            Tensor3<T>::from_shape(map.in_out ? std::array{std::size_t{1}, d_in, count}
+                                              : std::array{std::size_t{1}, count, d_in});
+        read(compute.pool, map.weight, map.first + first * d_in, count * d_in,
+             projection.weight.data());
+        if (!bias.empty()) {
+            projection.bias = Tensor2<T>::from_shape({1, count});
+            std::copy_n(bias.data() + first, count, projection.bias.data());
+        }
+        if (compute.products->is_fused()) {
+            const ProjectionTo<T> to{projection, 1,
+                                     HeadRows<T>{out.data() + first, rows * d_out, count, d_out}};
+            project_fused(*compute.products->kernel, x, std::span(&to, 1), compute.pool);
+            continue;
+        }
+        const Tensor3<T> piece = project(x, projection);
+        for (std::size_t row = 0; row < rows; ++row)
+            std::copy_n(piece.data() + row * count, count, out.data() + row * d_out + first);
+    }
+    return out;
+}
+
+template <class T>
+void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x) {
+    std::vector<double> weight = elements_of(norm.weight);
+    for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
+    const std::vector<double> bias = elements_of(norm.bias);
+    const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
+    for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
+        for (std::size_t row = first; row < last; ++row) {
+            T* const values = x.data() + row * width;
+            const std::size_t part = row % parts * width;
+            double mean = 0, squares = 0;
+            if (!norm.is_rms) {
+                for (std::size_t i = 0; i < width; ++i) mean += static_cast<double>(values[i]);
+                mean /= static_cast<double>(width);
+            }
+            for (std::size_t i = 0; i < width; ++i) {
+                const double centred = static_cast<double>(values[i]) - mean;
+                squares += centred * centred;
+            }
+            const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
+            for (std::size_t i = 0; i < width; ++i) {
+                double y = (static_cast<double>(values[i]) - mean) * factor;
+                if (!weight.empty()) y *= weight[part + i];
+                if (!bias.empty()) y += bias[part + i];
+                values[i] = static_cast<T>(y);
+            }
+        }
+    });
+}
+
+template Tensor3<float> apply(const Compute&, const LinearMap&, const Tensor3<float>&);
+template Tensor3<double> apply(const Compute&, const LinearMap&, const Tensor3<double>&);
+template void norm_rows(const Compute&, const NormSpec&, std::size_t, std::span<float>);
+template void norm_rows(const Compute&, const NormSpec&, std::size_t, std::span<double>);
+
+}  // namespace attn

@@ -1,0 +1,90 @@
+// The order of a block's parts, and the residuals between them.
+#include "core/model/run_block.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace attn {
+namespace {
+
+template <class T>
+Tensor3<T> maybe_normed(const Compute& compute, const std::optional<NormSpec>& norm, Tensor3<T> x) {
+    return norm ? normed(compute, *norm, std::move(x)) : x;
+}
+
+template <class T>
+Tensor3<T> mix(BlockRun<T>& run, const Tensor3<T>& x) {
+    if (const auto* attention = std::get_if<AttentionPart>(&run.block.mixer))
+        return run_attention<T>(run, *attention, x, nullptr);
+    return std::get<std::shared_ptr<const OtherMixer>>(run.block.mixer)->run(run, x);
+}
+
+template <class T>
+Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnormed) {
+    const TransformerBlock& block = run.block;
+    if (const auto* experts = std::get_if<Experts>(&block.ffn)) {
+        const bool has_own = experts->router_norm.has_value();
+        Tensor3<T> y = run_experts(run, *experts, x, has_own ? unnormed : x);
+        if (!block.dense) return y;
+        const Tensor3<T> dense = run_feed_forward(run.compute, *block.dense, x);
+        for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += dense.data()[i];
+        return y;
+    }
+    return run_feed_forward(run.compute, std::get<FeedForward>(block.ffn), x);
+}
+
+/// x = skip_factor x + residual_factor scale y.
+template <class T>
+void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
+         const Tensor3<T>& y) {
+    const std::size_t width = x.shape(2);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        T added = y.data()[i];
+        if (!scale.empty()) added *= static_cast<T>(scale[i % width]);
+        if (block.residual_factor != 1) added *= static_cast<T>(block.residual_factor);
+        if (block.skip_factor != 1) x.data()[i] *= static_cast<T>(block.skip_factor);
+        x.data()[i] += added;
+    }
+}
+
+}  // namespace
+
+template <class T>
+Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
+    const TransformerBlock& block = run.block;
+    const Compute& compute = run.compute;
+    if (block.whole != nullptr) return block.whole->run(run, x);
+    Tensor3<T> attention_input = maybe_normed(compute, block.attention_norm, x);
+    if (block.residual_is_normed) x = attention_input;
+    Tensor3<T> y = maybe_normed(compute, block.attention_post_norm, mix(run, attention_input));
+    if (block.order == BlockOrder::parallel) {
+        const Tensor3<T> ffn_input = block.ffn_shares_norm
+                                         ? std::move(attention_input)
+                                         : maybe_normed(compute, block.ffn_norm, x);
+        const Tensor3<T> z = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
+        for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += z.data()[i];
+        add(block, block.attention_scale, x, y);
+        return x;
+    }
+    attention_input = {};
+    add(block, block.attention_scale, x, y);
+    x = maybe_normed(compute, block.attention_sum_norm, std::move(x));
+    if (block.cross) {
+        y = run_attention<T>(run, *block.cross, maybe_normed(compute, block.cross_norm, x),
+                             run.encoder, "cross_attention_weights");
+        add(block, {}, x, y);
+        x = maybe_normed(compute, block.cross_sum_norm, std::move(x));
+    }
+    if (std::holds_alternative<std::monostate>(block.ffn)) return x;
+    const Tensor3<T> ffn_input = maybe_normed(compute, block.ffn_norm, x);
+    const Tensor3<T> unnormed = block.residual_is_normed ? ffn_input : x;
+    if (block.residual_is_normed) x = ffn_input;
+    y = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, unnormed));
+    add(block, block.ffn_scale, x, y);
+    return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
+}
+
+template Tensor3<float> run_block(BlockRun<float>&, Tensor3<float>);
+template Tensor3<double> run_block(BlockRun<double>&, Tensor3<double>);
+
+}  // namespace attn

@@ -1,0 +1,91 @@
+// Runs one block on the hidden states of a sequence.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/base/named_array.hpp"
+#include "core/model/block.hpp"
+#include "core/model/products.hpp"
+
+namespace attn {
+
+/// Keys and values of one layer, (1, kv_heads, tokens, d).
+template <class T>
+struct KeysAndValues {
+    Tensor4<T> key, value;
+};
+
+/// What a layer keeps of earlier tokens, so that later ones can follow.
+template <class T>
+struct LayerCache {
+    KeysAndValues<T> attention;
+    Tensor4<T> state;                   ///< of a recurrence, (1, heads, d_k, d_v)
+    std::vector<Tensor3<T>> last_rows;  ///< inputs of convolutions, (1, taps - 1, channels)
+};
+
+/// The arrays to record of each layer, by the names of `all_arrays`.
+struct ArrayRequest {
+    std::vector<std::string> names;
+    std::vector<std::uint64_t> heads;  ///< empty: all
+    bool requires_head = false;        ///< a model without a head has no logits, which is an error
+    bool has(std::string_view name) const {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    }
+};
+
+/// One run of a block, with what it shares with other blocks and what it records.
+template <class T>
+struct BlockRun {
+    BlockRun(const Compute& with, const TransformerBlock& of, const ArrayRequest& arrays_wanted)
+        : compute(with), block(of), wanted(arrays_wanted) {}
+
+    const Compute& compute;
+    const TransformerBlock& block;
+    const ArrayRequest& wanted;
+    std::size_t past = 0;                  ///< tokens before these, which are in the cache
+    std::vector<double> positions;         ///< of these tokens, for rotation
+    std::vector<std::uint64_t> token_ids;  ///< empty if the input is not tokens
+    /// (past + tokens): whether a key may be attended to; empty: all.
+    std::vector<bool> valid_keys;
+    LayerCache<T>* cache = nullptr;  ///< null: later tokens do not follow
+    std::map<std::size_t, KeysAndValues<T>>* shared = nullptr;  ///< by layer
+    const Tensor3<T>* encoder = nullptr;  ///< the encoder's states, of cross attention
+    std::vector<bool> valid_encoder_keys;
+    std::string prefix;              ///< of the names of recorded arrays: "decoder_"
+    std::vector<NamedArray> arrays;  ///< recorded, without the layer's number
+
+    void record(std::string name, Array<T> values, std::vector<std::string_view> axes) {
+        arrays.push_back({prefix + name, std::move(values), std::move(axes), {}});
+    }
+};
+
+/// The hidden states after the block, of x, (1, tokens, width).
+template <class T>
+Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x);
+
+/// Attention of x to `source`, which is x unless it is cross attention; after the output
+/// projection. Records arrays; `weights_name` replaces "attention_weights" if it is not empty.
+template <class T>
+Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
+                         const Tensor3<T>* source, std::string_view weights_name = {});
+
+template <class T>
+Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, const Tensor3<T>& x);
+
+/// `router_input` is that of the router, which may differ from the experts'.
+template <class T>
+Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor3<T>& x,
+                       const Tensor3<T>& router_input);
+
+/// Rotates columns of each head of x, (1, heads, tokens, d), in place.
+template <class T>
+void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
+            bool backwards = false);
+
+}  // namespace attn

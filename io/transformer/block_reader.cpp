@@ -1,0 +1,223 @@
+#include "io/transformer/block_reader.hpp"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/transformer/rotation.hpp"
+
+namespace attn::io {
+
+std::string BlockReader::numbered(std::string_view name, std::size_t index) {
+    const std::size_t at = name.find('#');
+    if (at == std::string_view::npos) return std::string(name);
+    return std::string(name.substr(0, at)) + std::to_string(index) +
+           std::string(name.substr(at + 1));
+}
+
+std::string BlockReader::full(std::string_view name, std::size_t of_layer) const {
+    return numbered(row.layer, of_layer) + std::string(name);
+}
+
+NormSpec BlockReader::norm(std::string_view name) const {
+    NormSpec norm;
+    norm.is_rms = row.rms;
+    norm.eps = row.eps.empty() ? 1e-5 : config.number(std::string(row.eps));
+    norm.weight_offset = row.norm_plus_one ? 1 : 0;
+    if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
+    norm.bias = tensors.find(full(name) + ".bias");
+    return norm;
+}
+
+std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
+    if (name.empty()) return std::nullopt;
+    return norm(name);
+}
+
+LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size_t d_out) const {
+    return tensors.linear(full(name), d_in, d_out, row.in_out);
+}
+
+std::size_t BlockReader::kv_heads() const {
+    return config.whole("num_key_value_heads", heads());
+}
+
+std::size_t BlockReader::head_width() const {
+    if (const std::size_t given = config.whole("head_dim", 0); given != 0) return given;
+    const std::size_t all = width(), count = heads();
+    if (count == 0 || all % count != 0)
+        config.fail("num_attention_heads", "a divisor of hidden_size " + std::to_string(all));
+    return all / count;
+}
+
+std::string BlockReader::layer_type(std::size_t of_layer) const {
+    const bool has_window = !config.at("sliding_window").is_null();
+    // Where layer_types is given, these are what it was made from.
+    for (const char* key : {"use_sliding_window", "sliding_window_pattern",
+                            "_sliding_window_pattern", "max_window_layers"})
+        config.at(key);
+    if (config.gives("layer_types")) {
+        const nlohmann::json& type = config.of_layer("layer_types", of_layer);
+        if (!type.is_string()) config.fail("layer_types", "a list of strings");
+        return type.get<std::string>();
+    }
+    bool slides = false;
+    switch (row.windowed) {
+        case Windowed::none: break;
+        case Windowed::all: slides = has_window; break;
+        case Windowed::qwen:
+            slides = config.flag("use_sliding_window") && has_window &&
+                     of_layer >= config.whole("max_window_layers", 0);
+            break;
+        case Windowed::alternating: slides = of_layer % 2 == 0; break;
+        case Windowed::pattern: {
+            const std::size_t every =
+                config.whole("sliding_window_pattern", config.whole("_sliding_window_pattern", 6));
+            slides = every != 0 && (of_layer + 1) % every != 0;
+            break;
+        }
+    }
+    return slides ? "sliding_attention" : "full_attention";
+}
+
+void BlockReader::add_window(AttentionPart& part) const {
+    if (row.windowed == Windowed::none || layer_type() != "sliding_attention") return;
+    const std::size_t window = config.whole("sliding_window");
+    if (window == 0) config.fail("sliding_window", "at least 1");
+    part.window_left = static_cast<std::int64_t>(window) - 1;
+    if (!part.causal) part.window_right = part.window_left;
+}
+
+std::optional<Rotation> BlockReader::rotation(std::size_t columns) const {
+    if (row.rotary == Rotary::none) return std::nullopt;
+    return rotation_of(config, config.rope(layer_type()), columns,
+                       row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
+}
+
+AttentionPart BlockReader::attention() const {
+    AttentionPart part;
+    part.heads = heads();
+    part.kv_heads = kv_heads();
+    part.d_k = part.d_v = head_width();
+    if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
+        config.fail("num_key_value_heads",
+                    "a divisor of num_attention_heads " + std::to_string(part.heads));
+    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
+    part.joined = row.joined;
+    if (row.joined == JoinedHeads::separate) {
+        part.query = linear(row.query, 0, q);
+        part.key = linear(row.key, 0, kv);
+        part.value = linear(row.value, 0, kv);
+    } else {
+        part.query = linear(row.query, 0, q + 2 * kv);
+    }
+    if (!row.out.empty()) part.out = linear(row.out, q);
+    part.query_norm = maybe_norm(row.query_norm);
+    part.key_norm = maybe_norm(row.key_norm);
+    part.norms_whole = row.norms_whole;
+    part.norms_after_rotation = row.norms_after_rotation;
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = row.causal;
+    part.rotation = rotation(part.d_k);
+    add_window(part);
+    return part;
+}
+
+const Activation& BlockReader::activation(const std::string& name) const {
+    if (const Activation* found = find_activation(name)) return *found;
+    std::string all;
+    for (const Activation& known : activations())
+        all += (all.empty() ? "" : ", ") + std::string(known.name);
+    config.fail(std::string(row.activation), "one of " + all);
+}
+
+FeedForward BlockReader::feed_forward(std::string_view gate, std::string_view up,
+                                      std::string_view down) const {
+    FeedForward part;
+    part.activation = &activation();
+    part.joined = row.ffn_joined;
+    if (!gate.empty()) part.gate = linear(gate);
+    part.up = linear(up, 0, gate.empty() ? 0 : part.gate.d_out);
+    part.down = linear(down, part.up.d_out / (part.joined == FeedForward::Joined::no ? 1 : 2));
+    return part;
+}
+
+FeedForward BlockReader::feed_forward_in(std::string_view module) const {
+    const std::string name(module);
+    FeedForward part;
+    part.activation = &activation();
+    part.gate = linear(name + ".gate_proj");
+    part.up = linear(name + ".up_proj", part.gate.d_in, part.gate.d_out);
+    part.down = linear(name + ".down_proj", part.up.d_out, part.gate.d_in);
+    return part;
+}
+
+bool BlockReader::has_experts(const ExpertNames& names) const {
+    return tensors.has(full(names.router) + ".weight");
+}
+
+Experts BlockReader::experts(const ExpertNames& names) const {
+    Experts part;
+    part.count = config.whole(std::string(names.count));
+    part.chosen = config.whole(std::string(names.chosen));
+    if (part.chosen == 0 || part.chosen > part.count)
+        config.fail(std::string(names.chosen),
+                    "1 to " + std::to_string(part.count) + ", the number of experts");
+    part.router = linear(names.router, 0, part.count);
+    part.scores = names.scores;
+    part.normalise = config.flag("norm_topk_prob", names.normalise);
+    const std::string stacked = full(names.stacked_gate_up);
+    const bool is_stacked = !names.stacked_gate_up.empty() && tensors.has(stacked);
+    const FamilyRow* const own_row = &row;
+    // Tensors are found now, so that those missing are reported before anything is computed.
+    auto all = std::make_shared<std::vector<FeedForward>>(part.count);
+    for (std::size_t e = 0; e < part.count; ++e) {
+        FeedForward& expert = (*all)[e];
+        expert.activation = &activation();
+        if (is_stacked) {
+            const std::string down = full(names.stacked_down);
+            expert.joined = names.stacked_joined;
+            expert.up = tensors.of_stack(stacked, stacked + "_bias", e, names.stacked_in_out);
+            expert.down = tensors.of_stack(down, down + "_bias", e, names.stacked_in_out);
+            continue;
+        }
+        if (!names.gate.empty())
+            expert.gate = tensors.linear(full(numbered(names.gate, e)), 0, 0, own_row->in_out);
+        expert.up = tensors.linear(full(numbered(names.up, e)), 0, 0, own_row->in_out);
+        expert.down = tensors.linear(full(numbered(names.down, e)), 0, 0, own_row->in_out);
+    }
+    part.expert = [all](std::size_t e) { return (*all)[e]; };
+    if (!names.shared.empty() && tensors.has(full(names.shared) + ".up_proj.weight"))
+        part.shared = feed_forward_in(names.shared);
+    if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
+    return part;
+}
+
+TransformerBlock BlockReader::read() {
+    if (row.make_block != nullptr) {
+        TransformerBlock block = row.make_block(*this);
+        block.layer = layer;
+        return block;
+    }
+    TransformerBlock block;
+    block.layer = layer;
+    block.order = row.order;
+    block.ffn_shares_norm = row.ffn_shares_norm;
+    block.attention_norm = maybe_norm(row.attention_norm);
+    block.attention_post_norm = maybe_norm(row.attention_post_norm);
+    block.attention_sum_norm = maybe_norm(row.attention_sum_norm);
+    block.ffn_norm = maybe_norm(row.ffn_norm);
+    block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
+    block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
+    block.mixer = attention();
+    if (row.experts != nullptr && has_experts(*row.experts))
+        block.ffn = experts(*row.experts);
+    else
+        block.ffn = feed_forward();
+    if (row.adjust != nullptr) row.adjust(*this, block);
+    return block;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,74 @@
+// One block of a model, from its family's row, its config and its tensors.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/model/block.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model_config.hpp"
+#include "io/transformer/tensor_set.hpp"
+
+namespace attn::io {
+
+/// What blocks are made from. Parameters are found, but not decoded.
+struct ModelSource {
+    const FamilyRow& row;
+    const ModelConfig& config;
+    const TensorSet& tensors;
+    std::size_t tokens = 0;  ///< of the sequence, on which some rotations depend
+};
+
+/// Reads parts of layer `layer`; the functions of rows use it.
+class BlockReader {
+public:
+    BlockReader(const ModelSource& source, std::size_t number)
+        : row(source.row), config(source.config), tensors(source.tensors), tokens(source.tokens),
+          layer(number) {}
+
+    const FamilyRow& row;
+    const ModelConfig& config;
+    const TensorSet& tensors;
+    std::size_t tokens;
+    std::size_t layer;
+
+    /// The whole block as the row describes it, after row.adjust.
+    TransformerBlock read();
+
+    /// The layer's name of a module, and another number's; '#' in `name` is `index`.
+    std::string full(std::string_view name) const { return full(name, layer); }
+    std::string full(std::string_view name, std::size_t of_layer) const;
+    static std::string numbered(std::string_view name, std::size_t index);
+
+    /// Norm of the row's kind. Errors: kind input if its weight is missing.
+    NormSpec norm(std::string_view name) const;
+    std::optional<NormSpec> maybe_norm(std::string_view name) const;
+    LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
+
+    std::size_t width() const { return config.whole("hidden_size"); }
+    std::size_t heads() const { return config.whole("num_attention_heads"); }
+    std::size_t kv_heads() const;
+    std::size_t head_width() const;
+    /// "full_attention", "sliding_attention", ...: of layer_types, else by the row's rule.
+    std::string layer_type() const { return layer_type(layer); }
+    std::string layer_type(std::size_t of_layer) const;
+
+    AttentionPart attention() const;
+    void add_window(AttentionPart& part) const;
+    std::optional<Rotation> rotation(std::size_t columns) const;
+    const Activation& activation() const {
+        return activation(config.text(std::string(row.activation)));
+    }
+    const Activation& activation(const std::string& name) const;
+    FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }
+    FeedForward feed_forward(std::string_view gate, std::string_view up,
+                             std::string_view down) const;
+    /// module.gate_proj, .up_proj and .down_proj.
+    FeedForward feed_forward_in(std::string_view module) const;
+    Experts experts(const ExpertNames& names) const;
+    bool has_experts(const ExpertNames& names) const;
+};
+
+}  // namespace attn::io

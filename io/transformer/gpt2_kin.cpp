@@ -1,0 +1,51 @@
+// GPT-2 and its kin: LayerNorms, tables of positions, a plain feed-forward part.
+#include <cmath>
+
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::string_view buffers[] = {"attn.bias", "attn.masked_bias"};
+
+void adjust_gpt2(BlockReader& reader, TransformerBlock& block) {
+    auto& part = std::get<AttentionPart>(block.mixer);
+    if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
+    if (reader.config.flag("scale_attn_by_inverse_layer_idx"))
+        part.scale /= static_cast<double>(reader.layer + 1);
+}
+
+constexpr FamilyRow gpt2{.type = "gpt2",
+                         .prefix = "transformer.",
+                         .layer = "h.#.",
+                         .ids = "wte",
+                         .positions = "wpe",
+                         .final_norm = "ln_f",
+                         .rms = false,
+                         .eps = "layer_norm_epsilon",
+                         .attention_norm = "ln_1",
+                         .ffn_norm = "ln_2",
+                         .joined = JoinedHeads::parts,
+                         .in_out = true,
+                         .query = "attn.c_attn",
+                         .out = "attn.c_proj",
+                         .rotary = Rotary::none,
+                         .gate = {},
+                         .up = "mlp.c_fc",
+                         .down = "mlp.c_proj",
+                         .activation = "activation_function",
+                         .ignored = buffers,
+                         .adjust = adjust_gpt2};
+
+constexpr FamilyRow rows[] = {gpt2};
+
+}  // namespace
+
+namespace family_rows {
+extern const std::span<const FamilyRow> gpt2_kin;
+const std::span<const FamilyRow> gpt2_kin = rows;
+}  // namespace family_rows
+
+}  // namespace attn::io

@@ -1,0 +1,36 @@
+// Llama and its kin: RMS norms before both parts, rotary heads, a gated feed-forward part.
+#include <cmath>
+
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
+
+constexpr FamilyRow llama{.type = "llama", .ignored = buffers};
+constexpr FamilyRow mistral =
+    with(llama, "mistral", [](FamilyRow& row) { row.windowed = Windowed::all; });
+constexpr FamilyRow qwen2 =
+    with(llama, "qwen2", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
+constexpr FamilyRow qwen3 = with(qwen2, "qwen3", [](FamilyRow& row) {
+    row.query_norm = "self_attn.q_norm";
+    row.key_norm = "self_attn.k_norm";
+});
+
+constexpr ExpertNames qwen_experts{};
+constexpr FamilyRow qwen3_moe =
+    with(qwen3, "qwen3_moe", [](FamilyRow& row) { row.experts = &qwen_experts; });
+
+constexpr FamilyRow rows[] = {llama, mistral, qwen2, qwen3, qwen3_moe};
+
+}  // namespace
+
+namespace family_rows {
+extern const std::span<const FamilyRow> llama_kin;
+const std::span<const FamilyRow> llama_kin = rows;
+}  // namespace family_rows
+
+}  // namespace attn::io

@@ -1,0 +1,78 @@
+// A model's files: its config, its tensors and its family.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/model/model.hpp"
+#include "io/model/loaded_models.hpp"
+#include "io/read/array_file.hpp"
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model_config.hpp"
+#include "io/transformer/tensor_set.hpp"
+
+namespace attn::io {
+
+/// What is opened: tensors with the names of transformers, and the members of config.json.
+struct ModelFiles {
+    std::shared_ptr<const ArrayFile> tensors;
+    nlohmann::json config;
+    std::string config_place;  ///< for errors
+};
+
+/// The model of a folder, of a folder of Hugging Face's cache, or of a file of tensors with its
+/// config.json next to it. `config_path` replaces that. Errors: those of files; kind input for
+/// weights in formats that are not computed.
+ModelFiles open_model_files(const std::string& path, const std::optional<std::string>& config_path,
+                            const Access& access);
+
+/// The functions of rows fill in the specification of a model through it.
+class ModelReader {
+public:
+    ModelReader(const ModelSource& from, ModelSpec& model)
+        : row(from.row), config(from.config), tensors(from.tensors), source(from), spec(model) {}
+
+    const FamilyRow& row;
+    const ModelConfig& config;
+    const TensorSet& tensors;
+    const ModelSource& source;
+    ModelSpec& spec;
+
+    NormSpec norm(std::string_view name) const;
+};
+
+/// A model ready to run. It must outlive the specifications that it gives.
+class OpenModel {
+public:
+    explicit OpenModel(ModelFiles files);
+    OpenModel(const OpenModel&) = delete;
+    OpenModel& operator=(const OpenModel&) = delete;
+
+    const FamilyRow& row() const { return *row_; }
+    const ModelConfig& config() const { return *config_; }
+    const std::string& type() const { return type_; }
+
+    /// For a sequence of this many tokens. Errors: kind input, for tensors and keys that are
+    /// missing or have other shapes or types.
+    ModelSpec specify(std::size_t tokens) const;
+
+    /// Finds all parameters of the first `layers` blocks. Errors: the same, and kind input for
+    /// tensors of these blocks that are not used and keys that are not understood.
+    void check(const ModelSpec& model, std::size_t layers) const;
+
+private:
+    ModelFiles files_;
+    std::string type_;
+    const FamilyRow* row_ = nullptr;
+    std::unique_ptr<const ModelConfig> whole_, own_;
+    const ModelConfig* config_ = nullptr;
+    std::unique_ptr<TensorSet> tensors_;
+};
+
+}  // namespace attn::io

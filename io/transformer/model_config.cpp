@@ -1,0 +1,226 @@
+#include "io/transformer/model_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/model/config_keys.hpp"
+
+namespace attn::io {
+
+extern const std::string_view config_defaults;  // one line of JSON per type; embedded by CMake
+
+namespace {
+
+using nlohmann::json;
+
+/// The line of a type, or empty.
+std::string_view defaults_of(std::string_view type) {
+    const std::string start = "{\"type\":\"" + std::string(type) + "\",";
+    std::size_t at = config_defaults.find(start);
+    if (at == std::string_view::npos) return {};
+    return config_defaults.substr(at, config_defaults.find('\n', at) - at);
+}
+
+bool ends_with_any(std::string_view key, std::initializer_list<std::string_view> ends) {
+    return std::any_of(ends.begin(), ends.end(),
+                       [&](std::string_view end) { return key.ends_with(end); });
+}
+bool starts_with_any(std::string_view key, std::initializer_list<std::string_view> starts) {
+    return std::any_of(starts.begin(), starts.end(),
+                       [&](std::string_view start) { return key.starts_with(start); });
+}
+
+/// Keys of training, generation, other heads and the program that wrote the file.
+bool has_no_effect(std::string_view key) {
+    constexpr std::string_view names[] = {
+        "_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version",
+        "model_type", "use_cache", "vocab_size", "max_position_embeddings", "n_positions", "n_ctx",
+        "max_length", "auto_map", "id2label", "label2id", "problem_type", "return_dict",
+        "is_encoder_decoder", "is_decoder", "pretraining_tp", "tokenizer_class",
+        "task_specific_params", "gradient_checkpointing", "scale_attention_softmax_in_fp32",
+        "attention_softmax_in_fp32", "num_logits_to_keep", "output_router_logits",
+        "tie_encoder_decoder", "torchscript", "output_past", "max_window_layers",
+        "reorder_and_upcast_attn", "language", "finetuning_task", "num_nextn_predict_layers",
+        "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_mtp_layers",
+        "quantization_config", "add_cross_attention", "cross_attention_hidden_size",
+        "chunk_size_feed_forward", "rope_theta", "rope_scaling", "rope_parameters", "vision_config",
+        "audio_config", "original_max_position_embeddings", "mlp_only_layers_are_dense",
+        "type_vocab_size", "embedding_size_is_hidden", "router_jitter_noise", "jitter_noise",
+        "input_jitter_noise", "router_z_loss_coef", "resid_pdrop", "embd_pdrop", "attn_pdrop",
+        "_attn_implementation", "attn_implementation", "use_flash_attn", "layerdrop",
+        "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
+        // The tensors show them.
+        "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size", "n_inner",
+        "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff",
+        "embedding_size"};
+    if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
+    return ends_with_any(
+               key, {"dropout", "_pdrop", "_token_id", "_token_index", "_token_ids", "layerdrop",
+                     "_dropout_prob", "_implementation", "_implementation_internal", "_autoset",
+                     "_aux_loss_coef", "_loss_coef", "aux_loss_alpha", "_loss_reduction",
+                     "_zero_infinity"}) ||
+           starts_with_any(key,
+                           {"initializer",     "summary_",        "classifier",    "init_",
+                            "output_",         "return_",         "seq_aux",       "mask_time",
+                            "mask_feature",    "tdnn_",           "xvector",       "ctc_",
+                            "num_codevector",  "codevector",      "num_negatives", "contrastive",
+                            "diversity",       "proj_codevector", "forced_",       "decoder_start",
+                            "suppress_tokens", "begin_suppress",  "median_filter"});
+}
+
+}  // namespace
+
+bool has_config_defaults(std::string_view type) {
+    return !defaults_of(type).empty();
+}
+
+ModelConfig::ModelConfig(std::string place, const json& members, std::string type)
+    : place_(std::move(place)), type_(std::move(type)), members_(members) {
+    if (type_.empty() && members_.contains("model_type") && members_["model_type"].is_string())
+        type_ = members_["model_type"];
+    const std::string_view line = defaults_of(type_);
+    if (line.empty()) return;
+    json row = json::parse(line);
+    defaults_ = std::move(row["defaults"]);
+    names_ = row.value("names", json::object());
+    parts_ = row.value("parts", json::object());
+    for (const auto& [key, value] : defaults_.items()) known_.insert(key);
+    for (const json& key : row["derived"]) known_.insert(key.get<std::string>());
+}
+
+const json* ModelConfig::find(const json& members, const std::string& key) const {
+    if (const auto own = members.find(key); own != members.end()) return &*own;
+    if (const auto other = names_.find(key); other != names_.end())
+        if (const auto own = members.find(other->get_ref<const std::string&>());
+            own != members.end())
+            return &*own;
+    return nullptr;
+}
+
+const json& ModelConfig::at(const std::string& key) const {
+    static const json null;
+    read_.insert(key);
+    if (const auto other = names_.find(key); other != names_.end())
+        read_.insert(other->get_ref<const std::string&>());
+    if (const json* own = find(members_, key)) return *own;
+    if (const json* common = find(defaults_, key)) return *common;
+    return null;
+}
+
+bool ModelConfig::gives(const std::string& key) const {
+    read_.insert(key);
+    const json* own = find(members_, key);
+    return own != nullptr && !own->is_null();
+}
+
+void ModelConfig::fail(const std::string& key, const std::string& expected) const {
+    const json& found = at(key);
+    throw Error(ErrorKind::input, place_,
+                key + (found.is_null() ? " is missing" : " is " + shortened(found.dump())) +
+                    "; expected " + expected);
+}
+
+std::size_t ModelConfig::whole(const std::string& key) const {
+    const json& value = at(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 31U)
+        fail(key, "an integer from 0 to 2147483648");
+    return value.get<std::size_t>();
+}
+std::size_t ModelConfig::whole(const std::string& key, std::size_t otherwise) const {
+    return at(key).is_null() ? otherwise : whole(key);
+}
+double ModelConfig::number(const std::string& key) const {
+    const json& value = at(key);
+    if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "a finite number");
+    return value.get<double>();
+}
+double ModelConfig::number(const std::string& key, double otherwise) const {
+    return at(key).is_null() ? otherwise : number(key);
+}
+bool ModelConfig::flag(const std::string& key, bool otherwise) const {
+    const json& value = at(key);
+    if (value.is_null()) return otherwise;
+    if (!value.is_boolean()) fail(key, "true or false");
+    return value.get<bool>();
+}
+std::string ModelConfig::text(const std::string& key, const std::string& otherwise) const {
+    const json& value = at(key);
+    if (value.is_null()) return otherwise;
+    if (!value.is_string()) fail(key, "a string");
+    return value.get<std::string>();
+}
+
+const json& ModelConfig::of_layer(const std::string& key, std::size_t layer) const {
+    const json& list = at(key);
+    if (!list.is_array() || list.size() <= layer)
+        fail(key, "a list with an entry for layer " + std::to_string(layer));
+    return list[layer];
+}
+
+json ModelConfig::rope(const std::string& layer_type) const {
+    json rope = at("rope_parameters");
+    const json* const given = find(members_, "rope_parameters");
+    if (given == nullptr || given->is_null()) {
+        if (!rope.is_object()) rope = json::object();
+        const json& scaling = at("rope_scaling");
+        const auto merge = [&](json& into) {
+            if (gives("rope_theta")) into["rope_theta"] = at("rope_theta");
+            if (scaling.is_object()) {
+                const json theta = into.value("rope_theta", json());
+                into = scaling;
+                if (!into.contains("rope_theta") && !theta.is_null()) into["rope_theta"] = theta;
+            }
+            if (into.contains("type") && !into.contains("rope_type"))
+                into["rope_type"] = into["type"];
+        };
+        if (rope.contains("full_attention")) {  // one for each type of layer
+            merge(rope["full_attention"]);
+            if (gives("rope_local_base_freq") && rope.contains("sliding_attention"))
+                rope["sliding_attention"]["rope_theta"] = at("rope_local_base_freq");
+        } else {
+            merge(rope);
+        }
+    }
+    if (!rope.is_object()) return json::object();
+    if (rope.contains(layer_type) && rope[layer_type].is_object()) rope = rope[layer_type];
+    if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
+    if (!rope.contains("rope_theta") || rope["rope_theta"].is_null())
+        if (const json& theta = at("rope_theta"); theta.is_number()) rope["rope_theta"] = theta;
+    return rope;
+}
+
+ModelConfig ModelConfig::part(const std::string& key) const {
+    const json& members = at(key);
+    if (!members.is_object() && !members.is_null()) fail(key, "an object");
+    std::string type;
+    if (members.is_object() && members.contains("model_type") && members["model_type"].is_string())
+        type = members["model_type"];
+    if (!has_config_defaults(type)) type = parts_.value(key, type);
+    return ModelConfig(place_ + ": " + key, members.is_object() ? members : json::object(), type);
+}
+
+void ModelConfig::require(const std::string& key, const json& expected) const {
+    const json& value = at(key);
+    if (value.is_null() || value == expected) return;
+    fail(key, expected.dump() + ", which attn computes");
+}
+
+void ModelConfig::check_unread() const {
+    for (const auto& [key, value] : members_.items()) {
+        if (read_.contains(key) || value.is_null() || has_no_effect(key)) continue;
+        if (value.is_object() && value.contains("model_type")) continue;
+        const auto common = defaults_.find(key);
+        if (common != defaults_.end() && *common == value) continue;
+        if (!known_.contains(key) && !may_change_attention(key, value)) continue;
+        throw Error(ErrorKind::input, place_,
+                    key + " is " + shortened(value.dump()) +
+                        ", whose effect is not computed; expected no such key" +
+                        (common == defaults_.end() ? "" : ", or " + common->dump()) +
+                        " (use a copy without it: --model-config FILE)");
+    }
+}
+
+}  // namespace attn::io

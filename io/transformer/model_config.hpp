@@ -1,0 +1,66 @@
+// A model's config.json with the defaults of its configuration class.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace attn::io {
+
+/// The members of a config, or of one of its parts ("text_config"). A key has the value of the
+/// file, else that of its class in transformers. Keys that were read are marked.
+class ModelConfig {
+public:
+    /// `place` is the file's path. Without `type`, that of the members.
+    ModelConfig(std::string place, const nlohmann::json& members, std::string type = {});
+
+    const std::string& type() const { return type_; }
+    const std::string& place() const { return place_; }
+
+    /// The value, null if neither the file nor the class gives one.
+    const nlohmann::json& at(const std::string& key) const;
+    /// Whether the file gives a value other than null.
+    bool gives(const std::string& key) const;
+
+    /// Errors: kind input if the value has another type, or is missing without a default.
+    std::size_t whole(const std::string& key) const;
+    std::size_t whole(const std::string& key, std::size_t otherwise) const;
+    double number(const std::string& key) const;
+    double number(const std::string& key, double otherwise) const;
+    bool flag(const std::string& key, bool otherwise = false) const;
+    std::string text(const std::string& key, const std::string& otherwise = {}) const;
+    /// An element of a list with one entry per layer.
+    const nlohmann::json& of_layer(const std::string& key, std::size_t layer) const;
+
+    /// The settings of the rotary embedding, of one type of layer: rope_parameters as newer files
+    /// have them, made of rope_theta and rope_scaling where a file is older.
+    nlohmann::json rope(const std::string& layer_type = {}) const;
+
+    /// A part that is a config itself. Empty members if the file has none.
+    ModelConfig part(const std::string& key) const;
+
+    /// Requires the value, or that it is absent. Errors: kind input.
+    void require(const std::string& key, const nlohmann::json& expected) const;
+    [[noreturn]] void fail(const std::string& key, const std::string& expected) const;
+
+    /// Errors: kind input for keys that were not read and may change the numbers.
+    void check_unread() const;
+
+private:
+    const nlohmann::json* find(const nlohmann::json& members, const std::string& key) const;
+
+    std::string place_, type_;
+    nlohmann::json members_, defaults_, names_, parts_;
+    std::set<std::string> known_;
+    mutable std::set<std::string> read_;
+};
+
+/// Whether config_defaults.ndjson has the type.
+bool has_config_defaults(std::string_view type);
+
+}  // namespace attn::io

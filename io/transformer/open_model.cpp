@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/json_document.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+/// In a folder of Hugging Face's cache, models--ORGANISATION--NAME, the snapshot of refs/main, or
+/// the only one.
+std::string snapshot_of(const std::string& folder) {
+    const std::string snapshots = path_in(folder, "snapshots");
+    if (!is_folder(snapshots)) return folder;
+    std::vector<std::string> found;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(snapshots, error))
+        found.push_back(entry.path().string());
+    std::sort(found.begin(), found.end());
+    const std::string ref = path_in(path_in(folder, "refs"), "main");
+    if (path_exists(ref)) {
+        std::string name(read_source(ref).text);
+        name.erase(
+            std::remove_if(name.begin(), name.end(), [](char c) { return c == '\n' || c == '/'; }),
+            name.end());
+        if (const std::string named = path_in(snapshots, name); is_folder(named)) return named;
+    }
+    if (found.size() == 1) return found.front();
+    throw Error(ErrorKind::io, folder,
+                "has " + std::to_string(found.size()) +
+                    " snapshots; expected one, or the path of one of them");
+}
+
+}  // namespace
+
+ModelFiles open_model_files(const std::string& path, const std::optional<std::string>& config_path,
+                            const Access& access) {
+    std::string file = path;
+    if (is_folder(path)) {
+        const std::string folder = snapshot_of(path);
+        file.clear();
+        for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+            if (std::string whole = path_in(folder, name); file.empty() && path_exists(whole))
+                file = std::move(whole);
+        if (file.empty())
+            throw Error(ErrorKind::io, path,
+                        "is a folder without model.safetensors and model.safetensors.index.json; "
+                        "expected one of them, or a GGUF file");
+    }
+    ModelFiles files;
+    files.config_place = config_path.value_or(path_beside(file, "config.json"));
+    if (!config_path && !path_exists(files.config_place))
+        throw Error(ErrorKind::io, files.config_place,
+                    "missing; expected the model's config.json next to its tensors, or "
+                    "--model-config FILE");
+    LoadedModels models;
+    files.config = *models.config(files.config_place, access);
+    files.tensors = models.open(file, access);
+    return files;
+}
+
+}  // namespace attn::io

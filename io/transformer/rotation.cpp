@@ -1,0 +1,170 @@
+#include "io/transformer/rotation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/operator/rope.hpp"
+#include "core/plan/settings.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+class RopeReader {
+public:
+    RopeReader(const ModelConfig& config, const json& rope) : config_(config), rope_(rope) {}
+
+    bool gives(const char* key) const { return rope_.contains(key) && !rope_[key].is_null(); }
+    double number(const char* key) const {
+        if (!gives(key) || !rope_[key].is_number())
+            throw Error(ErrorKind::input, config_.place(),
+                        std::string("rope_parameters has no number ") + key +
+                            "; expected one for rope_type " +
+                            shortened(rope_.value("rope_type", json("default")).dump()));
+        return rope_[key].get<double>();
+    }
+    double number(const char* key, double otherwise) const {
+        return gives(key) ? number(key) : otherwise;
+    }
+    std::string type() const {
+        if (!gives("rope_type")) return "default";
+        if (!rope_["rope_type"].is_string())
+            throw Error(ErrorKind::input, config_.place(),
+                        "rope_type is not a string; expected one");
+        return rope_["rope_type"];
+    }
+    std::vector<double> numbers(const char* key, std::size_t count) const {
+        std::vector<double> list;
+        if (gives(key) && rope_[key].is_array())
+            for (const json& value : rope_[key])
+                if (value.is_number()) list.push_back(value.get<double>());
+        if (list.size() != count)
+            throw Error(ErrorKind::input, config_.place(),
+                        std::string("rope_parameters has no list ") + key + " of " +
+                            std::to_string(count) + " numbers; expected one");
+        return list;
+    }
+
+private:
+    const ModelConfig& config_;
+    const json& rope_;
+};
+
+/// The length that the model was trained with before its angles were scaled.
+double original_length(const ModelConfig& config, const RopeReader& rope) {
+    if (rope.gives("original_max_position_embeddings"))
+        return rope.number("original_max_position_embeddings");
+    return config.number("original_max_position_embeddings",
+                         config.number("max_position_embeddings"));
+}
+
+/// Peng et al. 2023, arXiv 2309.00071.
+void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, std::size_t dims,
+                Rotation& rotation) {
+    const double original = original_length(config, rope);
+    const double factor =
+        rope.number("factor", config.number("max_position_embeddings") / original);
+    const double length = static_cast<double>(dims);
+    const auto correction = [&](double turns) {
+        return length * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
+    };
+    double low = correction(rope.number("beta_fast", 32)),
+           high = correction(rope.number("beta_slow", 1));
+    const json settings = config.rope();
+    if (!settings.contains("truncate") || settings["truncate"] != json(false)) {
+        low = std::floor(low);
+        high = std::ceil(high);
+    }
+    low = std::max(low, 0.0);
+    high = std::min(high, length - 1);
+    if (low == high) high += 0.001;
+    for (std::size_t i = 0; i < rotation.frequencies.size(); ++i) {
+        const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+        double& frequency = rotation.frequencies[i];
+        frequency = frequency / factor * ramp + frequency * (1 - ramp);
+    }
+    const double mscale = rope.number("mscale", 0), of_all = rope.number("mscale_all_dim", 0);
+    if (rope.gives("attention_factor"))
+        rotation.factor = rope.number("attention_factor");
+    else if (mscale != 0 && of_all != 0)
+        rotation.factor = yarn_factor(factor, mscale) / yarn_factor(factor, of_all);
+    else
+        rotation.factor = yarn_factor(factor);
+}
+
+void apply_longrope(const ModelConfig& config, const RopeReader& rope, std::size_t tokens,
+                    Rotation& rotation) {
+    const double original = original_length(config, rope);
+    const bool is_long = static_cast<double>(tokens) > original;
+    const std::vector<double> factors =
+        rope.numbers(is_long ? "long_factor" : "short_factor", rotation.frequencies.size());
+    for (std::size_t i = 0; i < factors.size(); ++i) rotation.frequencies[i] /= factors[i];
+    const double factor =
+        rope.number("factor", config.number("max_position_embeddings") / original);
+    if (rope.gives("attention_factor"))
+        rotation.factor = rope.number("attention_factor");
+    else if (factor > 1)
+        rotation.factor = std::sqrt(1 + std::log(factor) / std::log(original));
+}
+
+}  // namespace
+
+double yarn_factor(double factor, double mscale) {
+    return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_t width, Rope pairs,
+                     std::size_t tokens) {
+    const RopeReader rope(config, settings);
+    const std::string type = rope.type();
+    double base = rope.number("rope_theta", config.number("rope_theta", default_rope_base));
+    const double part =
+        rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 1));
+    if (!(base > 0) || !(part > 0) || part > 1)
+        throw Error(ErrorKind::input, config.place(),
+                    "rope_theta " + json(base).dump() + " and partial_rotary_factor " +
+                        json(part).dump() + "; expected a base above 0 and a part of at most 1");
+    const bool is_proportional = type == "proportional";
+    const auto dims =
+        is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
+    if (type == "dynamic") {
+        const double original = config.number("max_position_embeddings"),
+                     factor = rope.number("factor"), n = static_cast<double>(dims);
+        const double length = std::max(original, static_cast<double>(tokens));
+        base *= std::pow(factor * length / original - (factor - 1), n / (n - 2));
+    }
+    std::vector<double> scaling;
+    if (type == "linear") scaling = {rope.number("factor")};
+    if (type == "llama3")
+        scaling = {rope.number("factor"), rope.number("low_freq_factor"),
+                   rope.number("high_freq_factor"), original_length(config, rope)};
+    Rotation rotation;
+    rotation.pairs = pairs;
+    rotation.frequencies = rope_frequencies(base, dims, scaling);
+    if (is_proportional) {
+        const auto turned = static_cast<std::size_t>(static_cast<double>(width) * part / 2);
+        for (std::size_t i = turned; i < rotation.frequencies.size(); ++i)
+            rotation.frequencies[i] = 0;
+        if (rope.gives("factor"))
+            for (double& frequency : rotation.frequencies) frequency /= rope.number("factor");
+    }
+    if (type == "yarn")
+        apply_yarn(config, rope, base, dims, rotation);
+    else if (type == "longrope" || type == "su")
+        apply_longrope(config, rope, tokens, rotation);
+    else if (type != "default" && type != "linear" && type != "dynamic" && type != "llama3" &&
+             !is_proportional && type != "mrope")
+        throw Error(ErrorKind::input, config.place(),
+                    "rope_type is " + shortened(type) +
+                        "; expected default, linear, dynamic, yarn, longrope, llama3 or "
+                        "proportional");
+    return rotation;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,125 @@
+#include "io/transformer/tensor_set.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace attn::io {
+namespace {
+
+class StoredParameter final : public ParameterSource {
+public:
+    StoredParameter(std::shared_ptr<const ArrayFile> file, const StoredArray& array)
+        : file_(std::move(file)), array_(array) {}
+
+    const std::vector<std::size_t>& shape() const override { return array_.shape; }
+    void read(std::size_t first, std::size_t count, float* out) const override {
+        read_as(first, count, out);
+    }
+    void read(std::size_t first, std::size_t count, double* out) const override {
+        read_as(first, count, out);
+    }
+
+private:
+    template <class T>
+    void read_as(std::size_t first, std::size_t count, T* out) const {
+        read_elements<T>(array_, first, count, [&](std::size_t before, std::span<const T> piece) {
+            std::copy(piece.begin(), piece.end(), out + before);
+        });
+    }
+
+    std::shared_ptr<const ArrayFile> file_;
+    const StoredArray& array_;
+};
+
+std::string replaced_end(const std::string& name, std::string_view end, std::string_view by) {
+    return name.substr(0, name.size() - end.size()) + std::string(by);
+}
+
+}  // namespace
+
+const StoredArray* TensorSet::find_array(const std::string& name) const {
+    const std::string full = prefix_ + name;
+    if (const StoredArray* array = file_->find(full)) return array;
+    if (full.ends_with("orm.weight")) return file_->find(replaced_end(full, "weight", "gamma"));
+    if (full.ends_with("orm.bias")) return file_->find(replaced_end(full, "bias", "beta"));
+    return nullptr;
+}
+
+Parameter TensorSet::find(const std::string& name) const {
+    const StoredArray* array = find_array(name);
+    if (array == nullptr) return nullptr;
+    used_.insert(array->name);
+    return std::make_shared<const StoredParameter>(file_, *array);
+}
+
+Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
+    Parameter tensor = find(name);
+    if (tensor == nullptr)
+        throw Error(ErrorKind::input, file_->name,
+                    "no tensor \"" + prefix_ + name +
+                        "\"; expected it, as the model's config.json "
+                        "and family require");
+    if (!shape.empty() && tensor->shape() != shape)
+        throw Error(ErrorKind::input, find_array(name)->place(),
+                    "shape " + shape_text(tensor->shape()) + "; expected " + shape_text(shape) +
+                        " by the model's config.json");
+    return tensor;
+}
+
+LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size_t d_out,
+                            bool in_out) const {
+    LinearMap map;
+    map.weight = get(name + ".weight");
+    map.in_out = in_out;
+    const std::vector<std::size_t>& shape = map.weight->shape();
+    if (shape.size() == 2) {
+        map.d_in = shape[in_out ? 0 : 1];
+        map.d_out = shape[in_out ? 1 : 0];
+    }
+    if (shape.size() != 2 || (d_in != 0 && map.d_in != d_in) || (d_out != 0 && map.d_out != d_out))
+        throw Error(ErrorKind::input, find_array(name + ".weight")->place(),
+                    "shape " + shape_text(shape) + "; expected " +
+                        shape_text(in_out ? std::vector{d_in, d_out} : std::vector{d_out, d_in}) +
+                        " by the model's config.json");
+    if (has(name + ".bias")) map.bias = get(name + ".bias", {map.d_out});
+    return map;
+}
+
+LinearMap TensorSet::of_stack(const std::string& name, const std::string& bias, std::size_t index,
+                              bool in_out) const {
+    LinearMap map;
+    map.weight = get(name);
+    map.in_out = in_out;
+    const std::vector<std::size_t>& shape = map.weight->shape();
+    if (shape.size() != 3 || index >= shape[0])
+        throw Error(ErrorKind::input, find_array(name)->place(),
+                    "shape " + shape_text(shape) +
+                        "; expected (experts, rows, columns) with expert " + std::to_string(index));
+    map.d_in = shape[in_out ? 1 : 2];
+    map.d_out = shape[in_out ? 2 : 1];
+    map.first = index * map.d_in * map.d_out;
+    if (!bias.empty() && has(bias)) {
+        map.bias = get(bias, {shape[0], map.d_out});
+        map.first_bias = index * map.d_out;
+    }
+    return map;
+}
+
+void TensorSet::check_used(const std::string& start,
+                           std::span<const std::string_view> ignored) const {
+    for (const StoredArray& array : file_->arrays) {
+        if (!array.name.starts_with(prefix_ + start) || used_.contains(array.name)) continue;
+        if (std::any_of(ignored.begin(), ignored.end(),
+                        [&](std::string_view end) { return array.name.ends_with(end); }))
+            continue;
+        throw Error(ErrorKind::input, file_->name,
+                    "tensor \"" + array.name +
+                        "\" is not used by the family of config.json's model_type; expected a "
+                        "model_type whose blocks have it");
+    }
+}
+
+}  // namespace attn::io

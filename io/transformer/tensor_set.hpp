@@ -1,0 +1,56 @@
+// The tensors of a model by name, and which of them were used.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/parameter.hpp"
+#include "io/read/array_file.hpp"
+
+namespace attn::io {
+
+/// Names are relative to the prefix under which the file keeps the model. Not thread-safe, but the
+/// parameters are.
+class TensorSet {
+public:
+    explicit TensorSet(std::shared_ptr<const ArrayFile> file) : file_(std::move(file)) {}
+
+    const ArrayFile& file() const { return *file_; }
+    const std::string& prefix() const { return prefix_; }
+    void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
+    bool has(const std::string& name) const { return find_array(name) != nullptr; }
+    const StoredArray* find_array(const std::string& name) const;
+
+    /// The tensor, or null. Also under older names: LayerNorm.gamma and .beta.
+    Parameter find(const std::string& name) const;
+    /// Errors: kind input if it is missing; if it does not have this shape, unless that is empty.
+    Parameter get(const std::string& name, const std::vector<std::size_t>& shape = {}) const;
+
+    /// name.weight as (d_out, d_in), or (d_in, d_out), and name.bias if there is one. A size of 0
+    /// is that of the tensor. Errors: kind input if the weight is missing or has another shape.
+    LinearMap linear(const std::string& name, std::size_t d_in = 0, std::size_t d_out = 0,
+                     bool in_out = false) const;
+    /// One of several matrices stacked in `name`: (count, d_out, d_in), or (count, d_in, d_out).
+    LinearMap of_stack(const std::string& name, const std::string& bias, std::size_t index,
+                       bool in_out) const;
+
+    /// Marks a tensor as known, though it is not used.
+    void pass(const std::string& name) const { used_.insert(prefix_ + name); }
+
+    /// Errors: kind input if the file has a tensor that begins with prefix and `start` and was not
+    /// used; those that end with one of `ignored` have no effect.
+    void check_used(const std::string& start, std::span<const std::string_view> ignored) const;
+
+private:
+    std::shared_ptr<const ArrayFile> file_;
+    std::string prefix_;
+    mutable std::set<std::string> used_;
+};
+
+}  // namespace attn::io
