@@ -13,7 +13,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr ModelArray rows[] = {
+constexpr ModelArray array_rows[] = {
     {"hidden_states", true, true, "what enters each block, and what the last one gives"},
     {"recurrent_state", true, true, "the state after the last token, of layers that keep one"},
     {"cross_attention_weights", true, true, "of decoders: weights of the encoder's tokens"},
@@ -40,7 +40,7 @@ bool is_of_attention(const ArrayRow& row) {
 }  // namespace
 
 std::span<const ModelArray> model_arrays() {
-    return rows;
+    return array_rows;
 }
 
 std::vector<std::size_t> layers_named(const std::string& list, std::size_t count) {
@@ -65,7 +65,7 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
 
 std::vector<std::string> arrays_named(const Request& request) {
     std::vector<std::string> all, defaults;
-    for (const ModelArray& row : rows) {
+    for (const ModelArray& row : array_rows) {
         all.emplace_back(row.name);
         if (row.is_default) defaults.emplace_back(row.name);
     }
