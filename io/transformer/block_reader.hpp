@@ -11,6 +11,10 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"
 
+namespace attn {
+struct ModelInput;
+}
+
 namespace attn::io {
 
 /// What blocks are made from. Parameters are found, but not decoded.
@@ -18,7 +22,8 @@ struct ModelSource {
     const FamilyRow& row;
     const ModelConfig& config;
     const TensorSet& tensors;
-    std::size_t tokens = 0;  ///< of the sequence, on which some rotations depend
+    std::size_t tokens = 0;             ///< of the sequence, on which some rotations depend
+    const ModelInput* input = nullptr;  ///< null if it is token ids alone
 };
 
 /// Reads parts of layer `layer`; the functions of rows use it.
@@ -26,13 +31,14 @@ class BlockReader {
 public:
     BlockReader(const ModelSource& source, std::size_t number)
         : row(source.row), config(source.config), tensors(source.tensors), tokens(source.tokens),
-          layer(number) {}
+          layer(number), input(source.input) {}
 
     const FamilyRow& row;
     const ModelConfig& config;
     const TensorSet& tensors;
     std::size_t tokens;
     std::size_t layer;
+    const ModelInput* input;
 
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();

@@ -88,6 +88,9 @@ struct FamilyRow {
     void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
     /// Makes the block alone.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
+
+    /// Fields of ModelInput that the model needs besides or instead of token ids: "pixel_values".
+    std::span<const std::string_view> inputs = {};
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
