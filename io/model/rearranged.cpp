@@ -1,6 +1,7 @@
 #include "io/model/rearranged.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <utility>
@@ -52,6 +53,74 @@ private:
     const std::size_t rows_, width_;
 };
 
+class TransposedDequantiser : public Dequantiser {
+public:
+    explicit TransposedDequantiser(StoredArray matrix) : matrix_(std::move(matrix)) {}
+
+    /// Rows of the result are columns of the matrix: of each of its rows a short run is read.
+    void read(std::size_t first, std::size_t count, float* to) const override {
+        if (count == 0) return;
+        const std::size_t rows = matrix_.shape[0], columns = matrix_.shape[1];
+        const std::size_t begin = first / rows, end = (first + count - 1) / rows + 1;
+        std::vector<float> run(end - begin);
+        for (std::size_t row = 0; row < rows; ++row) {
+            read_floats(matrix_, row * columns + begin, run.size(), run.data());
+            for (std::size_t i = 0; i < run.size(); ++i) {
+                const std::size_t at = (begin + i) * rows + row;
+                if (at >= first && at < first + count) to[at - first] = run[i];
+            }
+        }
+    }
+
+private:
+    const StoredArray matrix_;
+};
+
+class TurnsDequantiser : public Dequantiser {
+public:
+    TurnsDequantiser(StoredArray first, StoredArray second, std::size_t run)
+        : arrays_{std::move(first), std::move(second)}, run_(run) {}
+
+    void read(std::size_t first, std::size_t count, float* to) const override {
+        if (count == 0) return;
+        const std::size_t begin = first / (2 * run_) * run_,
+                          end = ((first + count - 1) / (2 * run_) + 1) * run_;
+        std::vector<float> values(end - begin);
+        for (std::size_t turn = 0; turn < 2; ++turn) {
+            read_floats(arrays_[turn], begin, values.size(), values.data());
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const std::size_t from = begin + i,
+                                  at = (2 * (from / run_) + turn) * run_ + from % run_;
+                if (at >= first && at < first + count) to[at - first] = values[i];
+            }
+        }
+    }
+
+private:
+    const std::array<StoredArray, 2> arrays_;
+    const std::size_t run_;
+};
+
+/// The array with these elements; without them if a part cannot be read, so that reading it names
+/// the type.
+template <class Make>
+StoredArray with_dequantiser(std::string name, std::vector<std::size_t> shape,
+                             const std::vector<const StoredArray*>& parts, const Make& make) {
+    StoredArray array = *parts.front();
+    array.name = std::move(name);
+    array.shape = std::move(shape);
+    array.dequantiser = nullptr;
+    for (const StoredArray* part : parts) {
+        if (part->type) continue;
+        array.type.reset();
+        array.type_name = part->type_name;
+        return array;
+    }
+    array.type = ElementType::float32;
+    array.dequantiser = make();
+    return array;
+}
+
 }  // namespace
 
 void read_floats(const StoredArray& array, std::size_t first, std::size_t count, float* to) {
@@ -62,21 +131,47 @@ void read_floats(const StoredArray& array, std::size_t first, std::size_t count,
 }
 
 StoredArray rearranged(std::string name, std::vector<std::size_t> shape, Rearrangement parts) {
-    StoredArray array = parts.arrays.front();
-    array.name = std::move(name);
-    array.shape = std::move(shape);
-    const bool all_readable =
-        std::all_of(parts.arrays.begin(), parts.arrays.end(),
-                    [](const StoredArray& part) { return part.type.has_value(); });
-    if (!all_readable) {  // reading it names the type
-        array.type.reset();
-        array.dequantiser = nullptr;
-        return array;
+    std::vector<const StoredArray*> arrays;
+    for (const StoredArray& array : parts.arrays) arrays.push_back(&array);
+    const std::size_t width = shape.empty() ? 1 : shape.back();
+    const std::size_t rows =
+        width == 0 ? 0 : static_cast<std::size_t>(elements_of(shape).value_or(0)) / width;
+    return with_dequantiser(std::move(name), std::move(shape), arrays, [&] {
+        return std::make_shared<const RowDequantiser>(parts, rows, width);
+    });
+}
+
+StoredArray part_of(std::string name, const StoredArray& array, std::size_t index) {
+    StoredArray part = array;
+    part.name = std::move(name);
+    part.shape.erase(part.shape.begin());
+    part.size = array.size / array.shape.front();
+    const std::size_t elements = part.elements();
+    if (array.dequantiser == nullptr) {
+        part.offset += index * part.size;
+        return part;
     }
-    array.type = ElementType::float32;
-    const std::size_t width = array.shape.empty() ? 1 : array.shape.back();
-    array.dequantiser = std::make_shared<const RowDequantiser>(
-        std::move(parts), array.elements() / std::max<std::size_t>(1, width), width);
+    const std::size_t width = part.shape.empty() ? 1 : part.shape.back(),
+                      rows = width == 0 ? 0 : elements / width;
+    const std::uint64_t size = part.size;
+    part = rearranged(part.name, part.shape, {{array}, [rows, index](std::size_t row) {
+                                                  return RowSource{0, index * rows + row};
+                                              }});
+    part.size = size;
+    return part;
+}
+
+StoredArray transposed(std::string name, const StoredArray& matrix) {
+    return with_dequantiser(std::move(name), {matrix.shape[1], matrix.shape[0]}, {&matrix},
+                            [&] { return std::make_shared<const TransposedDequantiser>(matrix); });
+}
+
+StoredArray by_turns(std::string name, std::vector<std::size_t> shape, const StoredArray& first,
+                     const StoredArray& second, std::size_t run) {
+    StoredArray array = with_dequantiser(std::move(name), std::move(shape), {&first, &second}, [&] {
+        return std::make_shared<const TurnsDequantiser>(first, second, run);
+    });
+    array.size = first.size + second.size;
     return array;
 }
 
