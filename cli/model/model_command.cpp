@@ -43,7 +43,7 @@ int run_model_command(const Args& args) {
     request = with_output(request, plan_output(request));
     ModelQuestion question;
     question.emit = arrays_named(request);
-    const io::OpenModel model(io::open_model_files(words[0], request.model_config, request.access));
+    const io::OpenModel model(io::open_model_folder(words[0], request.model_config, request.access));
     question.input.ids = request.token_ids;
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);

@@ -27,7 +27,7 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "backbone.",
                                                "base_model.model."};
 
-[[noreturn]] void fail_type(const ModelFiles& files, const std::string& type) {
+[[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
     for (const std::string_view known : family_types())
         all += (all.empty() ? "" : ", ") + std::string(known);
@@ -44,7 +44,7 @@ std::string type_of(const json& config) {
 
 }  // namespace
 
-OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of(files_.config)) {
+OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_of(files_.config)) {
     row_ = find_family_row(type_);
     if (row_ == nullptr) fail_type(files_, type_);
     whole_ = std::make_unique<const ModelConfig>(files_.config_place, files_.config);
