@@ -12,7 +12,7 @@ io/text
 io/file
 io/read
 io/write
-io/model io/plot
+io/model io/plot io/tokenizer
 cli/args cli/page
 cli/request
 cli/question
