@@ -20,14 +20,14 @@ bool is_word_at(std::string_view text) {
     return !text.empty() && is_word(take_character(text));
 }
 
-std::size_t white_space_before(std::string_view text, std::size_t end, std::size_t least) {
-    while (end > least) {
+std::size_t white_space_before(std::string_view text, std::size_t end) {
+    while (end > 0) {
         const std::size_t begin = character_before(text, end);
         std::string_view character = text.substr(begin);
         if (!is_white_space(take_character(character))) break;
         end = begin;
     }
-    return std::max(end, least);
+    return end;
 }
 
 std::size_t white_space_after(std::string_view text, std::size_t begin) {
@@ -73,10 +73,9 @@ void AddedTokens::Finder::split(const Part& part, std::vector<Part>& parts) cons
             ((begin != 0 && is_word_at(text.substr(character_before(text, begin)))) ||
              is_word_at(text.substr(next))))
             continue;
-        if (found->takes_left) begin = white_space_before(text, begin, end);
+        if (found->takes_left) begin = std::max(white_space_before(text, begin), end);
         if (found->takes_right) next = white_space_after(text, next);
-        // White space that is taken does not hide a token in it.
-        begin = std::max(begin, end);
+        // As tokenizers does: a token within white space that was taken before is found again.
         flush(begin);
         Part token = slice(part, begin, next);
         token.added = Token{found->id, token.text};
@@ -96,11 +95,12 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
     // Special tokens are found first.
     std::stable_partition(tokens.begin(), tokens.end(),
                           [](const AddedToken& token) { return token.is_special; });
-    std::set<std::string> seen[2];
+    std::array<std::set<std::string>, 2> seen;  // of equal ones the first is found
     for (const AddedToken& token : tokens) {
         if (token.content.empty()) continue;
         Part text{token.content, 0, {}};
         if (token.is_normalized && normalizer) normalizer(text);
+        by_id_[token.id].content = text.text;
         if (!seen[token.is_normalized ? 1 : 0].insert(text.text).second) continue;
         (token.is_normalized ? normalized_ : plain_).add(token, text.text, place);
     }

@@ -35,7 +35,7 @@ public:
     /// Finds the tokens in a text, and normalizes what is between them.
     std::vector<Part> split(std::string_view text, const Normalizer& normalizer) const;
 
-    /// The token of an id.
+    /// The token of an id. A token that is normalized has its content in that form here.
     const AddedToken* find(std::uint32_t id) const;
 
     bool is_special(std::string_view content) const { return special_.contains(content); }

@@ -13,9 +13,10 @@ namespace {
 constexpr std::string_view spaces = "\\p{Z}\\x{9}-\\x{d}\\x{85}";
 constexpr std::string_view hexadecimal = "0-9a-fA-F";
 
-/// Latin-1's superscripts and fractions count as letters of words in Oniguruma.
-constexpr std::string_view words =
-    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
+constexpr std::string_view words = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+
+/// Latin-1's superscripts and fractions are parts of words for \w, but not for [[:word:]].
+constexpr std::string_view latin1_words = "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 using Names = std::array<std::pair<std::string_view, std::string_view>, 38>;
 
@@ -62,6 +63,11 @@ constexpr Names categories{{{"letter", "L"},
 constexpr std::string_view short_names =
     " l lu ll lt lm lo lc m mn mc me n nd nl no p pc pd ps pe pi pf "
     "po s sm sc sk so z zs zl zp c cc cf co cn ";
+
+/// Properties that are not a script.
+constexpr std::array<std::string_view, 8> properties{
+    "alphabetic",           "uppercase", "lowercase",  "emoji",
+    "extendedpictographic", "idstart",   "idcontinue", "ideographic"};
 
 std::string plain_name(std::string_view name) {
     std::string plain;
@@ -114,17 +120,20 @@ std::string word_items() {
 }
 
 /// Of a POSIX class, in Unicode; empty if there is no such class.
-std::string items_of_posix(const std::string& plain) {
+std::string items_of_posix(const std::string& plain, bool in_brackets) {
     const auto both = [](const char* a, const char* b) {
         return items_of_category(a) + items_of_category(b);
     };
-    std::string letters = "\\p{Alphabetic}";
+    // The marks are letters since Unicode 16.
+    std::string letters =
+        "\\p{Alphabetic}\\x{363}-\\x{36f}\\x{c04}\\x{f82}\\x{f83}\\x{1dd3}-\\x{1de6}\\x{11080}"
+        "\\x{11081}";
     append_newer(letters, "L");
     if (plain == "alpha") return letters;
     if (plain == "alnum") return letters + items_of_category("Nd");
     if (plain == "digit") return items_of_category("Nd");
     if (plain == "space" || plain == "whitespace") return std::string(spaces);
-    if (plain == "word") return word_items();
+    if (plain == "word") return word_items() + (in_brackets ? "" : std::string(latin1_words));
     if (plain == "punct") return both("P", "S");
     if (plain == "upper") return "\\p{Uppercase}" + items_of_category("Lu");
     if (plain == "lower") return "\\p{Lowercase}" + items_of_category("Ll");
@@ -153,21 +162,21 @@ std::string CharacterSet::expression(bool is_negated) const {
     return is_negated ? "(?:(?!" + any + ")(?s:.))" : "(?:" + any + ")";
 }
 
-void add_shorthand(CharacterSet& set, char letter) {
+void add_shorthand(CharacterSet& set, char letter, bool in_brackets) {
     const bool is_negated = letter < 'a';
     const char plain = is_negated ? static_cast<char>(letter - 'A' + 'a') : letter;
     std::string items;
     if (plain == 's') items = spaces;
     if (plain == 'h') items = hexadecimal;
     if (plain == 'd') items = items_of_category("Nd");
-    if (plain == 'w') items = word_items();
+    if (plain == 'w') items = word_items() + (in_brackets ? "" : std::string(latin1_words));
     if (!is_negated)
         set.add_items(items);
     else
         set.add_expression("[^" + items + "]");
 }
 
-bool add_property(CharacterSet& set, std::string_view name, bool is_negated) {
+bool add_property(CharacterSet& set, std::string_view name, bool is_negated, bool in_brackets) {
     const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                c == '_' || c == '-' || c == ' ';
@@ -175,10 +184,14 @@ bool add_property(CharacterSet& set, std::string_view name, bool is_negated) {
     const std::string plain = plain_name(name);
     if (!is_name || plain.empty()) return false;
     const std::string category = category_of_name(plain);
-    std::string items = category.empty() ? items_of_posix(plain) : items_of_category(category);
+    std::string items = !category.empty()                  ? items_of_category(category)
+                        : plain == "punct" && !in_brackets ? items_of_category("P")
+                                                           : items_of_posix(plain, in_brackets);
     if (items.empty()) {
         // Oniguruma's name of a script is the script, without its extensions.
-        items = "\\p{sc:" + plain + "}";
+        const bool is_script =
+            std::find(properties.begin(), properties.end(), plain) == properties.end();
+        items = (is_script ? "\\p{sc:" : "\\p{") + plain + "}";
         if (plain == "han")
             for (const auto& [first, last] :
                  {CodeRange{0x2b739, 0x2b739}, {0x2ebf0, 0x2ee5d}, {0x31350, 0x323af}}) {

@@ -31,10 +31,11 @@ private:
 };
 
 /// Adds a shorthand as Oniguruma defines it: the letter after the backslash, one of sSdDwWhH.
-void add_shorthand(CharacterSet& set, char letter);
+/// `in_brackets`: with other items in a class.
+void add_shorthand(CharacterSet& set, char letter, bool in_brackets);
 
 /// Adds a property by its name, that of a general category, a POSIX class or a script, or another
-/// of Unicode's. False if the name cannot be one.
-bool add_property(CharacterSet& set, std::string_view name, bool is_negated);
+/// of Unicode's; [:punct:] has more than \p{Punct}. False if the name cannot be one.
+bool add_property(CharacterSet& set, std::string_view name, bool is_negated, bool in_brackets);
 
 }  // namespace attn::io

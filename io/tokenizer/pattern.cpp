@@ -15,9 +15,9 @@
 namespace attn::io {
 namespace {
 
-constexpr std::size_t longest_expression = std::size_t{1} << 16;
-constexpr std::uint32_t most_steps = 10'000'000;  // of one match, and some per byte of the text
-constexpr std::uint32_t most_kibibytes = 1u << 19;
+constexpr std::size_t longest_expression = std::size_t{1} << 20;
+constexpr std::uint32_t max_steps = 10'000'000;  // of one match, and some per byte of the text
+constexpr std::uint32_t max_kibibytes = 1u << 19;
 
 struct FreePcre2 {
     void operator()(pcre2_code* code) const { pcre2_code_free(code); }
@@ -58,11 +58,11 @@ Pattern Pattern::literal(std::string text) {
 Pattern Pattern::regex(std::string_view expression, const std::string& place) {
     if (expression.size() > longest_expression)
         throw Error(ErrorKind::input, place,
-                    "is longer than 64 KiB; expected a shorter regular expression");
+                    "is longer than 1 MiB; expected a shorter regular expression");
     const std::string text = pcre2_syntax(expression, place);
     const Owned<pcre2_compile_context> context(pcre2_compile_context_create(nullptr));
     if (context == nullptr) throw std::bad_alloc();
-    pcre2_set_max_pattern_length(context.get(), std::size_t{1} << 20);
+    pcre2_set_max_pattern_length(context.get(), std::size_t{1} << 23);
     int error = 0;
     PCRE2_SIZE offset = 0;
     auto compiled = std::make_shared<Compiled>();
@@ -103,20 +103,20 @@ Matches Pattern::find(std::string_view text) const {
     const Owned<pcre2_match_data> found(pcre2_match_data_create(1, nullptr));
     const Owned<pcre2_match_context> context(pcre2_match_context_create(nullptr));
     if (found == nullptr || context == nullptr) throw std::bad_alloc();
-    const auto steps = std::min<std::size_t>(most_steps + 8 * text.size(),
+    const auto steps = std::min<std::size_t>(max_steps + 8 * text.size(),
                                              std::numeric_limits<std::uint32_t>::max());
     pcre2_set_match_limit(context.get(), static_cast<std::uint32_t>(steps));
-    pcre2_set_heap_limit(context.get(), most_kibibytes);
+    pcre2_set_heap_limit(context.get(), max_kibibytes);
     const auto begin = std::chrono::steady_clock::now();
-    const auto most_time = std::chrono::seconds(10) +
-                           std::chrono::microseconds(static_cast<std::int64_t>(text.size()));
+    const auto max_time = std::chrono::seconds(10) +
+                          std::chrono::microseconds(static_cast<std::int64_t>(text.size()));
     const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(found.get());
     for (std::size_t from = 0; from <= text.size();) {
         const int count =
             pcre2_match(compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
                         text.size(), from, PCRE2_NO_UTF_CHECK, found.get(), context.get());
         if (count == PCRE2_ERROR_NOMATCH) break;
-        if (count < 0 || std::chrono::steady_clock::now() - begin > most_time)
+        if (count < 0 || std::chrono::steady_clock::now() - begin > max_time)
             throw Error(ErrorKind::input, place_,
                         "takes too long on this text" +
                             (count < 0 ? " (" + message_of(count) + ")" : std::string()) +

@@ -168,14 +168,14 @@ private:
         CharacterSet set;
         if (std::string_view("sSdDwWhH").find(letter) != std::string_view::npos && letter != '\0') {
             ++at_;
-            add_shorthand(set, letter);
+            add_shorthand(set, letter, false);
             out_ += set.expression(false);
         } else if (letter == 'p' || letter == 'P') {
             take_property(set);
             out_ += set.expression(false);
         } else if (letter == 'b' || letter == 'B') {
             ++at_;
-            add_shorthand(set, 'w');
+            add_shorthand(set, 'w', false);
             const std::string word = set.expression(false);
             out_ += letter == 'b'
                         ? "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))"
@@ -250,7 +250,8 @@ private:
         if (!take("{")) fail("a property without '{'");
         if (take("^")) is_negated = !is_negated;
         const std::size_t end = text_.find('}', at_);
-        if (end == text_.npos || !add_property(set, text_.substr(at_, end - at_), is_negated))
+        if (end == text_.npos ||
+            !add_property(set, text_.substr(at_, end - at_), is_negated, false))
             fail("a property that is not known");
         at_ = end + 1;
     }
@@ -280,7 +281,8 @@ private:
         if (take("[:")) {
             const bool is_negated = take("^");
             const std::size_t end = text_.find(":]", at_);
-            if (end == text_.npos || !add_property(set, text_.substr(at_, end - at_), is_negated))
+            if (end == text_.npos ||
+                !add_property(set, text_.substr(at_, end - at_), is_negated, true))
                 fail("a class that is not known");
             at_ = end + 2;
             return;
@@ -290,7 +292,9 @@ private:
             const char letter = text_[at_ + 1];
             if (std::string_view("sSdDwWhH").find(letter) != std::string_view::npos) {
                 at_ += 2;
-                return add_shorthand(set, letter);
+                // Oniguruma has two definitions of \w; a class of nothing else is the shorthand.
+                const bool is_alone = set.is_empty() && next() == ']';
+                return add_shorthand(set, letter, !is_alone);
             }
             if (letter == 'p' || letter == 'P') {
                 ++at_;

@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/unicode_versions.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -26,29 +29,41 @@ constexpr std::string_view names =
     "Nyiakeng_Puachue_Hmong Wancho Chorasmian Dives_Akuru Khitan_Small_Script Yezidi "
     "Cypro_Minoan Old_Uyghur Tangsa Toto Vithkuqi ";
 
-/// "X[X and blanks]*" for each script X.
+/// "X[X and what has no script]*" for each script X.
 std::string expression_of_scripts() {
-    constexpr std::string_view blanks = "\\x20\\p{Cn}\\p{Co}]*";
-    constexpr std::string_view han = "\\p{Han}\\p{Hiragana}\\p{Katakana}\\x{30fc}";
-    std::string text;
-    (((text += '[') += han) += "][").append(han) += blanks;
+    const std::string none = "\\x20\\p{Cn}\\p{Co}";
+    // The mark of length belongs to Japanese.
+    const std::string mark = "\\x{30fc}", han = "\\p{Han}\\p{Hiragana}\\p{Katakana}" + mark;
+    std::string text = "(?![" + none + "])(?:[" + han + "][" + han + none + "]*";
     for (std::string_view rest = names; !rest.empty();) {
         const std::size_t end = rest.find(' ');
         const std::string script = "\\p{" + std::string(rest.substr(0, end)) + "}";
-        // Its own mark of length belongs to Japanese; a blank belongs to no script.
-        text += "|(?![\\x20\\x{30fc}])" + script + "(?:(?!\\x{30fc})[" + script;
-        text += blanks;
-        text.insert(text.size() - 1, ")");
+        text += "|(?!" + mark + ")" + script + "(?:(?!" + mark + ")[" + script + none + "])*";
         rest.remove_prefix(end + 1);
     }
-    return text;
+    return text + ")";
+}
+
+/// With unassigned characters, which have no script, for newer ones.
+std::string without_newer(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const std::string_view character = text.substr(0, character_size(text));
+        if (is_among(newer_in_scripts, take_character(text)))
+            append_utf8(result, character.size() == 2   ? U'\u0378'
+                                : character.size() == 3 ? U'\u20f1'
+                                                        : U'\U000e1000');
+        else
+            result += character;
+    }
+    return result;
 }
 
 }  // namespace
 
 Matches find_scripts(std::string_view text) {
     static const Pattern scripts = Pattern::regex(expression_of_scripts(), "UnicodeScripts");
-    Matches matches = scripts.find(text);
+    Matches matches = scripts.find(without_newer(text));
     // What is left over is at the start, and is dropped.
     for (Match& match : matches) match.is_match = !match.is_match;
     return matches;

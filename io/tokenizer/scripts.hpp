@@ -7,9 +7,8 @@
 
 namespace attn::io {
 
-/// Runs of one script, each with the blanks after it, and before the first of them what belongs to
-/// none, as a match. Han, Hiragana and Katakana count as one. Source: the library tokenizers, whose
-/// Unicode is older than PCRE2's.
+/// Runs of one script, each with the blanks after it, and before the first of them what has
+/// none, as a match. Han, Hiragana and Katakana count as one.
 Matches find_scripts(std::string_view text);
 
 }  // namespace attn::io

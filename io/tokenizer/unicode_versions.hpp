@@ -28,6 +28,9 @@ extern const std::span<const CodeRange> other_numbers;
 /// Part of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 extern const std::span<const CodeRange> other_words;
 
+/// Have a script in PCRE2 (Unicode 14), but none in UnicodeScripts (Unicode 9).
+extern const std::span<const CodeRange> newer_in_scripts;
+
 /// Characters with a lower case that utf8proc does not know.
 struct LowercaseRange {
     char32_t first, last;
