@@ -32,6 +32,10 @@ void write(const Request& request, const io::Report& report) {
     if (pictures) pictures->show();
 }
 
+std::size_t tokens_of(const ModelInput& input) {
+    return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
+}
+
 int run_model_command(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() != 1)
@@ -44,13 +48,16 @@ int run_model_command(const Args& args) {
     ModelQuestion question;
     question.emit = arrays_named(request);
     const io::OpenModel model(io::open_model_folder(words[0], request.model_config, request.access));
-    question.input.ids = request.token_ids;
+    request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate,
+    const ModelSpec spec = model.specify(tokens_of(question.input) + question.generate,
                                          model.row().inputs.empty() ? nullptr : &question.input);
     question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
+    if (question.input.hidden_states) question.input.first_layer = question.layers.front();
+    if (question.generate != 0 && question.input.ids.empty())
+        throw Error(ErrorKind::usage, "--generate", "requires --token-ids or --text");
 
     model.check(spec, question.layers.back() + 1);
 
@@ -70,6 +77,31 @@ int run_model_command(const Args& args) {
 }
 
 constexpr Option model_options[] = {
+    {.key = "text",
+     .argument = "TEXT",
+     .help = "the input as a text, for the tokenizer.json of the folder or the tokenizer of the "
+             "GGUF file"},
+    {.key = "text_pair",
+     .argument = "TEXT",
+     .help = "a second text after it, as the tokenizer joins pairs (default none)"},
+    {.key = "no_special_tokens",
+     .field = no_value,
+     .help = "add no special tokens to --text"},
+    {.key = "hidden_states",
+     .argument = "FILE",
+     .help = "the input of the first of --layers, (tokens, width), instead of tokens"},
+    {.key = "attention_mask",
+     .limits = {.expected = "0 or 1 for each token"},
+     .argument = "LIST",
+     .help = "1 for tokens that may be attended to, 0 for padding (default all 1)"},
+    {.key = "position_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "positions of the tokens (default 0,1,...)"},
+    {.key = "token_type_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "segments of the tokens, of models that have them (default all 0)"},
     {.key = "layers",
      .limits = {.expected = "all, or numbers from 0, of which negative ones count from the end"},
      .argument = "LIST",
