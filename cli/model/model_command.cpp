@@ -47,7 +47,8 @@ int run_model_command(const Args& args) {
     request = with_output(request, plan_output(request));
     ModelQuestion question;
     question.emit = arrays_named(request);
-    const io::OpenModel model(io::open_model_folder(words[0], request.model_config, request.access));
+    const io::OpenModel model(
+        io::open_model_folder(words[0], request.model_config, request.access));
     request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
@@ -84,9 +85,7 @@ constexpr Option model_options[] = {
     {.key = "text_pair",
      .argument = "TEXT",
      .help = "a second text after it, as the tokenizer joins pairs (default none)"},
-    {.key = "no_special_tokens",
-     .field = no_value,
-     .help = "add no special tokens to --text"},
+    {.key = "no_special_tokens", .field = no_value, .help = "add no special tokens to --text"},
     {.key = "hidden_states",
      .argument = "FILE",
      .help = "the input of the first of --layers, (tokens, width), instead of tokens"},

@@ -22,10 +22,11 @@ struct InputRow {
     std::optional<RealArray> ModelInput::*field;
 };
 
-constexpr InputRow input_rows[] = {{"pixel_values", "--pixel-values", &ModelInput::pixel_values},
-                             {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
-                             {"input_values", "--input-values", &ModelInput::input_values},
-                             {"input_features", "--input-features", &ModelInput::input_features}};
+constexpr InputRow input_rows[] = {
+    {"pixel_values", "--pixel-values", &ModelInput::pixel_values},
+    {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
+    {"input_values", "--input-values", &ModelInput::input_values},
+    {"input_features", "--input-features", &ModelInput::input_features}};
 
 /// The integers of a flag, one for each token. Errors: kind usage.
 std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key,
@@ -109,8 +110,8 @@ std::vector<std::string> read_tokens(const Args& args, const Request& request,
     if (const std::optional<std::string> states = args.text("hidden_states")) {
         io::ArrayRules rules{request.settings.dtype};
         rules.highest_rank = 2;
-        input.hidden_states = io::read_reals(
-            io::open_input_file(*states, nullptr, request.access), rules, nullptr);
+        input.hidden_states =
+            io::read_reals(io::open_input_file(*states, nullptr, request.access), rules, nullptr);
         tokens = input.hidden_states->shape(0);
     }
     if (const auto types = list_of_tokens(args, "token_type_ids", tokens); !types.empty())

@@ -173,8 +173,9 @@ private:
                 result_.arrays.push_back(std::move(array));
             }
         }
-        if (is_recorded(request_.run_layers - 1) && request_.run_layers == model_.layers)
-            record_hidden(x, model_.layers);
+        const bool is_last = request_.run_layers == model_.layers;
+        if (request_.enters || (is_last && is_recorded(request_.run_layers - 1)))
+            record_hidden(x, request_.run_layers);
         return x;
     }
 

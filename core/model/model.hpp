@@ -95,6 +95,7 @@ struct ModelRequest {
     std::size_t run_layers = 0;       ///< blocks to run: up to the last that is asked for
     ArrayRequest arrays;
     std::size_t generate = 0;
+    bool enters = false;  ///< hidden_states of layer run_layers, which is not run, are recorded too
     std::function<void(std::size_t layer, std::size_t layers)> progress = {};
 };
 
