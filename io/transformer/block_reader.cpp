@@ -210,8 +210,12 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         expert.down = tensors.linear(full(numbered(names.down, e)), 0, 0, own_row->in_out);
     }
     part.expert = [all](std::size_t e) { return (*all)[e]; };
-    if (!names.shared.empty() && tensors.has(full(names.shared) + ".up_proj.weight"))
-        part.shared = feed_forward_in(names.shared);
+    bool has_shared = !names.shared.empty();
+    if (has_shared && names.shared_count.empty())
+        has_shared = tensors.has(full(names.shared) + ".up_proj.weight");
+    else if (has_shared)
+        has_shared = config.whole(std::string(names.shared_count), 0) != 0;
+    if (has_shared) part.shared = feed_forward_in(names.shared);
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
     return part;
 }

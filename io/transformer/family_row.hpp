@@ -42,8 +42,10 @@ struct ExpertNames {
     std::string_view shared_gate = {};
     std::string_view count = "num_experts", chosen = "num_experts_per_tok";  ///< keys
     Experts::Scores scores = Experts::Scores::softmax;
-    bool normalise = false;  ///< unless norm_topk_prob says otherwise
+    bool normalise = false;         ///< unless norm_topk_prob says otherwise
     bool stacked_by_shape = false;  ///< matrices of a stack are (d_in, d_out) where shapes say so
+    /// The key of the number of shared experts. Empty: the file shows whether there are any.
+    std::string_view shared_count = {};
 };
 
 struct FamilyRow {

@@ -23,8 +23,10 @@ constexpr FamilyRow glm4v = with(glm4v_text, "glm4v", [](FamilyRow& row) {
     row.prefix = "model.language_model.";
 });
 
-constexpr ExpertNames grouped_experts{
-    .shared = "mlp.shared_experts", .count = "n_routed_experts", .normalise = true};
+constexpr ExpertNames grouped_experts{.shared = "mlp.shared_experts",
+                                      .count = "n_routed_experts",
+                                      .normalise = true,
+                                      .shared_count = "n_shared_experts"};
 
 void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block) {
     if (reader.config.flag("use_qk_norm")) {
@@ -45,7 +47,9 @@ constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row)
     row.adjust = use_grouped_router;
 });
 
-constexpr ExpertNames dots1_experts{.shared = "mlp.shared_experts", .count = "n_routed_experts"};
+constexpr ExpertNames dots1_experts{.shared = "mlp.shared_experts",
+                                    .count = "n_routed_experts",
+                                    .shared_count = "n_shared_experts"};
 
 std::string dots1_type(const BlockReader& reader, std::size_t layer) {
     const bool slides = !reader.config.at("sliding_window").is_null() &&

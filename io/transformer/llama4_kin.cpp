@@ -75,8 +75,10 @@ constexpr FamilyRow llama4 = with(llama4_text, "llama4", [](FamilyRow& row) {
 });
 
 // AFMoE: a gate of the context, and rotation in layers with a window alone.
-constexpr ExpertNames afmoe_experts{
-    .router = "mlp.router.gate", .shared = "mlp.shared_experts", .normalise = true};
+constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
+                                    .shared = "mlp.shared_experts",
+                                    .normalise = true,
+                                    .shared_count = "num_shared_experts"};
 
 std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.whole("global_attn_every_n_layers", 4);

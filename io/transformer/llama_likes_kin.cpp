@@ -146,9 +146,12 @@ constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", []
     row.has_experts = [](const BlockReader&) { return true; };
 });
 
-constexpr ExpertNames hy_v3_experts{
-    .router = "mlp.router.gate", .shared = "mlp.shared_mlp", .normalise = true};
-constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts", .normalise = true};
+constexpr ExpertNames hy_v3_experts{.router = "mlp.router.gate",
+                                    .shared = "mlp.shared_mlp",
+                                    .normalise = true,
+                                    .shared_count = "num_shared_experts"};
+constexpr ExpertNames hy_v3_library{
+    .shared = "mlp.shared_experts", .normalise = true, .shared_count = "num_shared_experts"};
 
 void adjust_hy_v3(BlockReader& reader, TransformerBlock& block) {
     use_sigmoid_router(reader, block, {"mlp.expert_bias", "mlp.e_score_correction_bias"},
@@ -171,7 +174,8 @@ constexpr FamilyRow ernie4_5 =
 constexpr ExpertNames ernie_experts{.shared = "mlp.shared_experts",
                                     .count = "moe_num_experts",
                                     .chosen = "moe_k",
-                                    .normalise = true};
+                                    .normalise = true,
+                                    .shared_count = "moe_num_shared_experts"};
 
 bool has_ernie_experts(const BlockReader& reader) {
     const std::size_t every = reader.config.whole("moe_layer_interval", 1);

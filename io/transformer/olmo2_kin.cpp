@@ -51,7 +51,8 @@ void adjust_exaone_moe(BlockReader& reader, TransformerBlock& block) {
     use_grouped_router(reader, block);
 }
 
-constexpr ExpertNames exaone_experts{.shared = "mlp.shared_experts", .normalise = true};
+constexpr ExpertNames exaone_experts{
+    .shared = "mlp.shared_experts", .normalise = true, .shared_count = "num_shared_experts"};
 
 constexpr FamilyRow exaone4 = with(norms_after_row, "exaone4", [](FamilyRow& row) {
     row.windowed = Windowed::all;
