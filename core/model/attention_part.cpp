@@ -103,7 +103,8 @@ Projected<T> project_heads(const Compute& compute, const AttentionPart& part, co
                            const Tensor3<T>& source) {
     Projected<T> p;
     Tensor3<T> first = apply(compute, part.query, x);
-    if (part.clip != 0) clip(part.clip, first);
+    const double bound = part.clips_after_norm ? 0 : part.clip;
+    if (bound != 0) clip(bound, first);
     const bool has_gate = part.gate.from == ContextGate::From::query_projection;
     if (has_gate) {  // a head's query, then its gate
         const std::size_t d = part.d_k, width = d + part.d_v;
@@ -125,9 +126,9 @@ Projected<T> project_heads(const Compute& compute, const AttentionPart& part, co
     }
     if (part.shared_from) return p;
     p.key = apply(compute, part.key, source);
-    if (part.clip != 0) clip(part.clip, p.key);
+    if (bound != 0) clip(bound, p.key);
     p.value = part.value_is_key ? p.key : apply(compute, part.value, source);
-    if (part.clip != 0) clip(part.clip, p.value);
+    if (bound != 0) clip(bound, p.value);
     return p;
 }
 
@@ -219,6 +220,64 @@ Array<T> without_batch(Tensor4<T> x) {
     return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
 }
 
+/// Values of heads i and i + half side by side, in heads i and i + half.
+template <class T>
+Tensor4<T> in_pairs(const Tensor4<T>& x) {
+    const std::size_t heads = x.shape(1), tokens = x.shape(2), d = x.shape(3), half = heads / 2;
+    Tensor4<T> out = Tensor4<T>::from_shape({1, heads, tokens, 2 * d});
+    for (std::size_t h = 0; h < heads; ++h)
+        for (std::size_t t = 0; t < tokens; ++t)
+            for (std::size_t part = 0; part < 2; ++part)
+                std::copy_n(x.data() + ((h % half + part * half) * tokens + t) * d, d,
+                            out.data() + ((h * tokens + t) * 2 + part) * d);
+    return out;
+}
+
+/// The first half of each row less the second, times `factor`.
+template <class T>
+Tensor3<T> difference_of(double factor, const Tensor3<T>& x) {
+    const std::size_t tokens = x.shape(1), half = x.shape(2) / 2;
+    Tensor3<T> out = Tensor3<T>::from_shape({1, tokens, half});
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const T* const row = x.data() + i / half * 2 * half + i % half;
+        out.data()[i] = row[0] - static_cast<T>(factor) * row[half];
+    }
+    return out;
+}
+
+/// (heads, tokens, keys) of part.key_bias; -Infinity where a query does not attend to a key.
+template <class T>
+Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part,
+                           const Tensor4<T>& value, std::size_t past, std::size_t tokens) {
+    const KeyBias& bias = *part.key_bias;
+    const std::size_t keys = value.shape(2), group = part.heads / part.kv_heads;
+    const Tensor3<T> mapped = apply(compute, bias.map, join(without_batch(Tensor4<T>(value))));
+    Array<double> out = Array<double>::from_shape({part.heads, tokens, keys});
+    std::vector<double> row(keys);
+    for (std::size_t head = 0; head < part.heads; ++head) {
+        const std::size_t own = head / group;
+        for (std::size_t k = 0; k < keys; ++k) {
+            const auto x = static_cast<double>(mapped.data()[k * part.kv_heads + own]);
+            row[k] = std::exp(bias.factor[own] * softplus(x));
+        }
+        for (std::size_t t = 0; t < tokens; ++t) {
+            const std::size_t last = past + t;
+            std::size_t first = 0;
+            if (part.window_left && static_cast<std::size_t>(*part.window_left) < last)
+                first = last - static_cast<std::size_t>(*part.window_left);
+            std::vector<std::size_t> order;
+            for (std::size_t k = first; k <= last; ++k) order.push_back(k);
+            std::stable_sort(order.begin(), order.end(),
+                             [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+            order.resize(std::min(order.size(), bias.kept));
+            double* const to = out.data() + (head * tokens + t) * keys;
+            std::fill_n(to, keys, -std::numeric_limits<double>::infinity());
+            for (const std::size_t k : order) to[k] = row[k];
+        }
+    }
+    return out;
+}
+
 template <class T>
 void apply_gate(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                 const Tensor3<T>& given, Tensor3<T>& context) {
@@ -249,6 +308,10 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         norm_heads(compute, part.key_norm, part.norms_whole, part.kv_heads, p.key);
     }
     norm_heads(compute, part.value_norm, false, part.kv_heads, p.value);
+    if (part.clips_after_norm && part.clip != 0)
+        for (Tensor3<T>* const part_of : {&p.query, &p.key, &p.value}) clip(part.clip, *part_of);
+    if (part.value_scale != 1)
+        for (T& number : p.value) number *= static_cast<T>(part.value_scale);
     Tensor4<T> query = split(p.query, part.heads), key, value;
     p.query = {};
     if (run.wanted.has("unrotated_queries"))
@@ -262,6 +325,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     if (!part.shared_from) {
         key = split(p.key, part.kv_heads);
         value = split(p.value, part.kv_heads);
+        if (part.difference) value = in_pairs(value);
         if (run.wanted.has("unrotated_keys"))
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
                        {"heads", "kv_len", "d_k"});
@@ -294,10 +358,11 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             settings.emit.push_back(own);
     Operands operands;
     if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
+    if (part.key_bias) operands.mask = bias_of_keys(compute, part, value, past, tokens);
     const Array<double> allowed =
         chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past, tokens, kv_len);
     if (allowed.size() != 0) {
-        if (part.bias) {
+        if (operands.mask.size() != 0) {
             combine(operands.mask, allowed);
         } else {
             operands.mask = allowed;
@@ -320,9 +385,11 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         array.name = run.prefix + array.name;
         run.arrays.push_back(std::move(array));
     }
+    if (part.difference) context = difference_of(*part.difference, context);
     apply_gate(compute, part, x, p.gate, context);
     if (part.out_norm)
-        norm_rows(compute, *part.out_norm, part.out_norm_per_head ? part.d_v : context.shape(2),
+        norm_rows(compute, *part.out_norm,
+                  part.out_norm_per_head ? part.d_v * (part.difference ? 2 : 1) : context.shape(2),
                   std::span<T>(context.data(), context.size()));
     if (part.out) context = apply(compute, part.out, context);
     if (run.wanted.has("context_vectors") && weights_name.empty())

@@ -43,6 +43,14 @@ struct ContextGate {
     bool is_silu = false;  ///< else a sigmoid
 };
 
+/// A number added to all scores of a key, exp(factor softplus(map values)), per key head; of the
+/// keys that masks allow, each query attends to those with the largest.
+struct KeyBias {
+    LinearMap map;  ///< from the values of all heads
+    std::vector<double> factor;
+    std::size_t kept = 0;
+};
+
 /// Softmax attention with its projections.
 struct AttentionPart {
     std::size_t heads = 1, kv_heads = 1, d_k = 0, d_v = 0;  ///< widths of one head
@@ -75,6 +83,12 @@ struct AttentionPart {
     ContextGate gate;
     std::optional<NormSpec> out_norm;  ///< of the concatenated heads, or of each
     bool out_norm_per_head = false;
+    bool clips_after_norm = false;  ///< `clip` is of normed queries and keys
+    double value_scale = 1;         ///< on values
+    std::optional<KeyBias> key_bias;
+    /// Values of heads i and i + half lie together in each key head; the second half's context,
+    /// times this, is taken from the first half's.
+    std::optional<double> difference;
 };
 
 /// Gated or plain feed-forward part: down(act(gate x) * up x), or down(act(up x)).
@@ -93,7 +107,7 @@ struct FeedForward {
 
 /// Experts, of which each token takes the best.
 struct Experts {
-    enum class Scores { softmax, sigmoid, sqrt_softplus, softmax_of_chosen };
+    enum class Scores { softmax, sigmoid, sqrt_softplus, softmax_of_chosen, one_by_one };
     LinearMap router;
     Scores scores = Scores::softmax;
     std::vector<double> choice_bias;   ///< added for the choice alone
@@ -110,6 +124,8 @@ struct Experts {
     std::vector<double> router_scale;     ///< on the columns of the router's input
     /// Replaces the choice of experts by a table, (tokens); empty: the best.
     std::vector<std::vector<std::size_t>> by_token;
+    double sum_least = 0;  ///< the sum is at least this
+    double tolerance = 0;  ///< of Scores::one_by_one: the relative distance of what counts
 };
 
 struct TransformerBlock;
@@ -154,6 +170,7 @@ struct TransformerBlock {
 
     /// Computes the block alone, if not null: for blocks of another structure.
     std::shared_ptr<const OtherMixer> whole;
+    std::vector<double> attention_skip, ffn_skip;  ///< per column, on x at the sums; empty: 1
 };
 
 }  // namespace attn

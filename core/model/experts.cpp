@@ -49,8 +49,29 @@ void keep_groups(const Experts& part, std::vector<double>& scores) {
         if (!kept[i / size]) scores[i] = -std::numeric_limits<double>::infinity();
 }
 
+/// The best expert, weighted by a softmax over those within the tolerance of it; then the best of
+/// the others in the same way (Liu et al. 2024, arXiv 2409.12136).
+std::vector<Choice> choose_one_by_one(const Experts& part, const std::vector<double>& logits) {
+    std::vector<Choice> chosen;
+    std::vector<double> left = logits;
+    constexpr double never = -std::numeric_limits<double>::infinity();
+    while (chosen.size() < part.chosen) {
+        const std::size_t expert = best(left, 1).front();
+        const double largest = left[expert];
+        double sum = 0;
+        for (std::size_t i = 0; i < left.size(); ++i) {
+            const double distance = (largest - logits[i]) / std::max(std::abs(logits[i]), largest);
+            if (!(distance > 2 * part.tolerance)) sum += std::exp(left[i] - largest);
+        }
+        chosen.push_back({expert, 1 / sum});
+        left[expert] = never;
+    }
+    return chosen;
+}
+
 std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
                            const std::vector<std::size_t>* given) {
+    if (part.scores == Experts::Scores::one_by_one) return choose_one_by_one(part, scores);
     const std::vector<double> logits = scores;
     if (part.scores == Experts::Scores::softmax) softmax(scores);
     if (part.scores == Experts::Scores::sigmoid)
@@ -71,6 +92,7 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
     }
     double sum = part.sum_eps;
     for (const Choice& choice : chosen) sum += choice.weight;
+    sum = std::max(sum, part.sum_least);
     for (Choice& choice : chosen) {
         if (part.normalise) choice.weight /= sum;
         choice.weight *= part.factor;

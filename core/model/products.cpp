@@ -118,7 +118,10 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
             const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
             for (std::size_t i = 0; i < width; ++i) {
                 double y = (static_cast<double>(values[i]) - mean) * factor;
-                if (!weight.empty()) y *= weight[part + i];
+                if (!weight.empty())
+                    y *= weight[part + i];
+                else if (norm.weight_factor != 1)
+                    y *= norm.weight_factor;
                 if (!bias.empty()) y += bias[part + i];
                 values[i] = static_cast<T>(y);
             }

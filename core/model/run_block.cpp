@@ -33,16 +33,17 @@ Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnorme
     return run_feed_forward(run.compute, std::get<FeedForward>(block.ffn), x);
 }
 
-/// x = skip_factor x + residual_factor scale y.
+/// x = skip_factor skip x + residual_factor scale y.
 template <class T>
 void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
-         const Tensor3<T>& y) {
+         const Tensor3<T>& y, const std::vector<double>& skip = {}) {
     const std::size_t width = x.shape(2);
     for (std::size_t i = 0; i < x.size(); ++i) {
         T added = y.data()[i];
         if (!scale.empty()) added *= static_cast<T>(scale[i % width]);
         if (block.residual_factor != 1) added *= static_cast<T>(block.residual_factor);
         if (block.skip_factor != 1) x.data()[i] *= static_cast<T>(block.skip_factor);
+        if (!skip.empty()) x.data()[i] *= static_cast<T>(skip[i % width]);
         x.data()[i] += added;
     }
 }
@@ -67,7 +68,7 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
         return x;
     }
     attention_input = {};
-    add(block, block.attention_scale, x, y);
+    add(block, block.attention_scale, x, y, block.attention_skip);
     x = maybe_normed(compute, block.attention_sum_norm, std::move(x));
     if (block.cross) {
         y = run_attention<T>(run, *block.cross, maybe_normed(compute, block.cross_norm, x),
@@ -80,7 +81,7 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
     const Tensor3<T> unnormed = block.residual_is_normed ? ffn_input : x;
     if (block.residual_is_normed) x = ffn_input;
     y = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, unnormed));
-    add(block, block.ffn_scale, x, y);
+    add(block, block.ffn_scale, x, y, block.ffn_skip);
     return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
 }
 

@@ -75,6 +75,10 @@ public:
     FeedForward feed_forward_in(std::string_view module) const;
     Experts experts(const ExpertNames& names) const;
     bool has_experts(const ExpertNames& names) const;
+    /// The names of the experts' tensors; null: the layer has no experts.
+    const ExpertNames* expert_names() const;
+    /// A number, or this layer's element of a list.
+    std::size_t whole_of_layer(const std::string& key) const;
 };
 
 }  // namespace attn::io

@@ -10,14 +10,17 @@ namespace attn::io {
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
 extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin;
+extern const std::span<const FamilyRow> olmo2_kin, mixtral_kin, glm_kin, granite_kin,
+    llama_likes_kin, llama4_kin, seeing_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 3> groups() {
+std::array<std::span<const FamilyRow>, 10> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin};
+    return {gpt2_kin, llama_kin,   bert_kin,        olmo2_kin,  mixtral_kin,
+            glm_kin,  granite_kin, llama_likes_kin, llama4_kin, seeing_kin};
 }
 
 }  // namespace

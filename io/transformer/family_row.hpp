@@ -4,7 +4,9 @@
 // of each row is the family's module in transformers 5.23.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,7 +42,10 @@ struct ExpertNames {
     std::string_view shared_gate = {};
     std::string_view count = "num_experts", chosen = "num_experts_per_tok";  ///< keys
     Experts::Scores scores = Experts::Scores::softmax;
-    bool normalise = false;  ///< unless norm_topk_prob says otherwise
+    bool normalise = false;         ///< unless norm_topk_prob says otherwise
+    bool stacked_by_shape = false;  ///< matrices of a stack are (d_in, d_out) where shapes say so
+    /// The key of the number of shared experts. Empty: the file shows whether there are any.
+    std::string_view shared_count = {};
 };
 
 struct FamilyRow {
@@ -91,6 +96,11 @@ struct FamilyRow {
 
     /// Fields of ModelInput that the model needs besides or instead of token ids: "pixel_values".
     std::span<const std::string_view> inputs = {};
+    /// Whether a layer has experts; null: where the file has their router.
+    bool (*has_experts)(const BlockReader&) = nullptr;
+    const ExpertNames* other_experts = nullptr;  ///< other names, if the file has these
+    /// The type of a layer, if layer_types is missing; null: that of `windowed`.
+    std::string (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

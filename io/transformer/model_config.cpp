@@ -53,9 +53,10 @@ bool has_no_effect(std::string_view key) {
         "_attn_implementation", "attn_implementation", "use_flash_attn", "layerdrop",
         "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
         // The tensors show them.
-        "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size", "n_inner",
-        "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff",
-        "embedding_size"};
+        "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
+        "shared_expert_intermediate_size", "n_inner", "attention_bias", "attention_out_bias",
+        "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim",
+        "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff", "embedding_size"};
     if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
     return ends_with_any(
                key, {"dropout", "_pdrop", "_token_id", "_token_index", "_token_ids", "layerdrop",
