@@ -15,6 +15,7 @@
 namespace attn::io {
 
 class BlockReader;
+class ModelConfig;
 class ModelReader;
 
 /// How heads are rotated, unless the row's own function says more.
@@ -101,6 +102,14 @@ struct FamilyRow {
     const ExpertNames* other_experts = nullptr;  ///< other names, if the file has these
     /// The type of a layer, if layer_types is missing; null: that of `windowed`.
     std::string (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
+
+    /// Values where the config has no such key.
+    std::string_view activation_name = {};
+    double eps_value = 1e-5;
+    /// The start of the names of a block's tensors; null: `layer` with its number.
+    std::string (*layer_name)(const ModelConfig& config, std::size_t layer) = nullptr;
+    /// The same family with other names of tensors, which is taken if a file has those; null: none.
+    const FamilyRow* other_names = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
