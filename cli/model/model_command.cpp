@@ -36,6 +36,28 @@ std::size_t tokens_of(const ModelInput& input) {
     return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
 }
 
+/// Formats of one array require one name, of one layer if it is an array of layers.
+void check_one_array(const Request& request, const ModelQuestion& question) {
+    if (!request.format->one_array) return;
+    const bool is_hidden = question.emit.front() == "hidden_states";
+    if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
+        is_hidden)
+        throw setting_error(
+            request, "emit",
+            std::string(request.format->name) + " holds one array; expected --emit with one name" +
+                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number");
+}
+
+void check_width(const Args& args, const io::OpenModel& model, const ModelInput& input) {
+    if (!input.hidden_states) return;
+    const std::size_t width = model.config().whole("hidden_size", 0),
+                      found = input.hidden_states->shape(1);
+    if (width != 0 && found != width)
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
+                    std::to_string(found) + " columns; expected " + std::to_string(width) +
+                        ", the model's width");
+}
+
 int run_model_command(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() != 1)
@@ -60,6 +82,8 @@ int run_model_command(const Args& args) {
     if (question.generate != 0 && question.input.ids.empty())
         throw Error(ErrorKind::usage, "--generate", "requires --token-ids or --text");
 
+    check_one_array(request, question);
+    check_width(args, model, question.input);
     model.check(spec, question.layers.back() + 1);
 
     ModelRequest asked;
