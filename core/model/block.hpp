@@ -110,6 +110,8 @@ struct Experts {
     std::vector<double> router_scale;     ///< on the columns of the router's input
     /// Replaces the choice of experts by a table, (tokens); empty: the best.
     std::vector<std::vector<std::size_t>> by_token;
+    double norm_power = 1;     ///< `normalise` divides by the norm of this power
+    double shared_factor = 1;  ///< on the output of the shared expert
 };
 
 struct TransformerBlock;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -63,6 +65,10 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
+    if (x.shape(2) != d_in)
+        throw Error(ErrorKind::input, "model",
+                    "a matrix takes " + std::to_string(d_in) + " columns, but its input has " +
+                        std::to_string(x.shape(2)) + "; expected equal widths");
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
     if (rows == 0) return out;
     const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
@@ -101,6 +107,15 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     std::vector<double> weight = elements_of(norm.weight);
     for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
     const std::vector<double> bias = elements_of(norm.bias);
+    for (const std::vector<double>& row : {std::cref(weight), std::cref(bias)})
+        if (!row.empty() && (width == 0 || row.size() % width != 0 ||
+                             (x.size() / width) % (row.size() / width) != 0))
+            throw Error(ErrorKind::input, "model",
+                        "a norm has " + std::to_string(row.size()) +
+                            " elements; expected a multiple of " + std::to_string(width));
+    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
+        throw Error(ErrorKind::input, "model",
+                    "the weight and the bias of a norm differ in length; expected equal lengths");
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {

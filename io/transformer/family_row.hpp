@@ -4,6 +4,7 @@
 // of each row is the family's module in transformers 5.23.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 namespace attn::io {
 
 class BlockReader;
+class ModelConfig;
 class ModelReader;
 
 /// How heads are rotated, unless the row's own function says more.
@@ -77,7 +79,7 @@ struct FamilyRow {
     /// Without `gate`: the plain form. `up` holds both if they are joined.
     std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
-    std::string_view activation = "hidden_act";  ///< key
+    std::string_view activation = "hidden_act";  ///< key; empty: GELU
     const ExpertNames* experts = nullptr;        ///< null: none
 
     /// Ends of names of tensors in blocks that have no effect.
@@ -88,6 +90,12 @@ struct FamilyRow {
     void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
     /// Makes the block alone.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
+
+    /// Changes the row by the settings of a config, before anything is read with it.
+    void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
+    /// The number of key heads, where num_key_value_heads does not say it.
+    std::size_t (*kv_heads)(const ModelConfig&) = nullptr;
+    std::size_t window_pattern = 6;  ///< of Windowed::pattern, where the config gives none
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

@@ -25,7 +25,8 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "language_model.",
                                                "text_model.",
                                                "backbone.",
-                                               "base_model.model."};
+                                               "base_model.model.",
+                                               "decoder."};
 
 [[noreturn]] void fail_type(const ModelFiles& files, const std::string& type) {
     std::string all;
@@ -59,6 +60,12 @@ OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of
         }
         config_ = own_.get();
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
+    }
+    if (row_->adjust_row != nullptr) {
+        FamilyRow changed = *row_;
+        row_->adjust_row(*config_, changed);
+        own_row_ = std::make_unique<const FamilyRow>(changed);
+        row_ = own_row_.get();
     }
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     std::vector<std::string_view> prefixes{row_->prefix};
