@@ -146,6 +146,8 @@ struct Experts {
     std::vector<std::vector<std::size_t>> by_token;
     double sum_least = 0;  ///< the sum is at least this
     double tolerance = 0;  ///< of Scores::one_by_one: the relative distance of what counts
+    double norm_power = 1;     ///< `normalise` divides by the norm of this power
+    double shared_factor = 1;  ///< on the output of the shared expert
 };
 
 struct TransformerBlock;

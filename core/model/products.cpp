@@ -111,6 +111,8 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     const std::vector<double> bias = elements_of(norm.bias);
     for (const std::size_t size : {weight.size(), bias.size()})
         if (size != 0 && (width == 0 || size % width != 0)) fail_size("a norm", size, width);
+    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
+        fail_size("a norm's bias", weight.size(), bias.size());
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {

@@ -43,6 +43,7 @@ LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size
 }
 
 std::size_t BlockReader::kv_heads() const {
+    if (row.kv_heads != nullptr) return row.kv_heads(config);
     return config.whole("num_key_value_heads", heads());
 }
 
@@ -77,7 +78,8 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
         case Windowed::alternating: slides = of_layer % 2 == 0; break;
         case Windowed::pattern: {
             const std::size_t every =
-                config.whole("sliding_window_pattern", config.whole("_sliding_window_pattern", 6));
+                config.whole("sliding_window_pattern",
+                             config.whole("_sliding_window_pattern", row.window_pattern));
             slides = every != 0 && (of_layer + 1) % every != 0;
             break;
         }
@@ -95,7 +97,11 @@ void BlockReader::add_window(AttentionPart& part) const {
 
 std::optional<Rotation> BlockReader::rotation(std::size_t columns) const {
     if (row.rotary == Rotary::none) return std::nullopt;
-    return rotation_of(config, config.rope(layer_type()), columns,
+    return rotation(columns, config.rope(layer_type()));
+}
+
+Rotation BlockReader::rotation(std::size_t columns, const nlohmann::json& rope) const {
+    return rotation_of(config, rope, columns,
                        row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
 }
 

@@ -64,9 +64,11 @@ public:
     AttentionPart attention() const;
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
+    Rotation rotation(std::size_t columns, const nlohmann::json& rope) const;
     const Activation& activation() const {
-        return activation(row.activation_name.empty() ? config.text(std::string(row.activation))
-                                                      : std::string(row.activation_name));
+        if (!row.activation_name.empty()) return activation(std::string(row.activation_name));
+        if (row.activation.empty()) return *find_activation("gelu");
+        return activation(config.text(std::string(row.activation)));
     }
     const Activation& activation(const std::string& name) const;
     FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }

@@ -26,7 +26,7 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "text_model.",
                                                "backbone.",
                                                "base_model.model.",
-                                               "new."};
+                                                "new.", "decoder."};
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
@@ -60,6 +60,12 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
         }
         config_ = own_.get();
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
+    }
+    if (row_->adjust_row != nullptr) {
+        FamilyRow changed = *row_;
+        row_->adjust_row(*config_, changed);
+        own_row_ = std::make_unique<const FamilyRow>(changed);
+        row_ = own_row_.get();
     }
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     const FamilyRow* const first_row = row_;

@@ -74,6 +74,7 @@ private:
     ModelFolder files_;
     std::string type_;
     const FamilyRow* row_ = nullptr;
+    std::unique_ptr<const FamilyRow> own_row_;  ///< the row as the config changes it
     std::unique_ptr<const ModelConfig> whole_, own_;
     const ModelConfig* config_ = nullptr;
     std::unique_ptr<TensorSet> tensors_;
