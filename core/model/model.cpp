@@ -39,10 +39,17 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
                 "token_ids");
     if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
+    std::size_t padded = 0;
     for (std::size_t t = 0; t < tokens; ++t) {
         T* const row = x.data() + t * x.shape(2);
-        const auto position = static_cast<std::int64_t>(
-            input.positions.empty() ? static_cast<double>(past + t) : input.positions[t]);
+        const bool is_padding =
+            spec.padding && input.positions.empty() && input.ids[t] == *spec.padding;
+        if (is_padding) ++padded;
+        const auto counted = static_cast<std::int64_t>(past + t - padded);
+        const std::int64_t position = is_padding ? -1
+                                      : input.positions.empty()
+                                          ? counted
+                                          : static_cast<std::int64_t>(input.positions[t]);
         if (spec.segments != nullptr)
             add_row(spec.segments,
                     input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
@@ -50,7 +57,7 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         if (spec.positions != nullptr)
             add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
                     row, "position_ids");
-        if (spec.position_row != nullptr) {
+        if (spec.position_row != nullptr && !is_padding) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
@@ -96,7 +103,8 @@ public:
         Array<T> last(std::move(x), {1, shape[0], shape[1]});
         last.reshape(shape);
         if (request_.arrays.has("last_hidden_state"))
-            add(model_.prefix + "last_hidden_state", Array<T>(last), {"q_len", "d_out"});
+            add((model_.prefix == "decoder_" ? "" : model_.prefix) + "last_hidden_state",
+                Array<T>(last), {"q_len", "d_out"});
         result_.last = std::move(last);
         return std::move(result_);
     }
@@ -143,9 +151,11 @@ private:
         Tensor3<T> encoder;
         if (input.encoder != nullptr) {
             const Array<T> states = RealArray(*input.encoder).take<T>();
-            encoder = Tensor3<T>(Array<T>(states), {1, 1, 1});
-            encoder.reshape({1, states.shape()[0], states.shape()[1]});
+            encoder = Tensor3<T>(Array<T>(states), {1, states.shape()[0], states.shape()[1]});
         }
+        std::vector<bool> valid = input.valid;
+        if (valid.empty() && model_.masked_id && past_ == 0)
+            for (const std::uint64_t id : input.ids) valid.push_back(id != *model_.masked_id);
         std::map<std::size_t, KeysAndValues<T>> shared;
         static const ArrayRequest nothing;
         for (std::size_t layer = input.first_layer; layer < request_.run_layers; ++layer) {
@@ -156,7 +166,7 @@ private:
             run.past = past_;
             run.positions = positions;
             run.token_ids = input.ids;
-            run.valid_keys = input.valid;
+            run.valid_keys = valid;
             run.cache = cache_.empty() ? nullptr : &cache_[layer];
             run.shared = &shared;
             run.encoder = input.encoder == nullptr ? nullptr : &encoder;
@@ -176,6 +186,7 @@ private:
         if (model_.before_norm != nullptr) x = model_.before_norm->run(compute_, {}, std::move(x));
         if (model_.final_norm) x = normed(compute_, *model_.final_norm, std::move(x));
         if (model_.final_projection) x = apply(compute_, model_.final_projection, x);
+        if (model_.after_norm != nullptr) x = model_.after_norm->run(compute_, {}, std::move(x));
         return x;
     }
 

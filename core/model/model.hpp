@@ -44,6 +44,8 @@ struct EmbeddingSpec {
     bool projects_before_sum = false;         ///< ids are projected, then the others added
     LinearMap projection;                     ///< after the sum and the norm
     std::shared_ptr<const HiddenStage> last;  ///< after all of that; null: nothing
+    /// Tokens of this id have the position before the first one, and others do not count them.
+    std::optional<std::uint64_t> padding = {};
 };
 
 struct ModelSpec {
@@ -58,8 +60,10 @@ struct ModelSpec {
     std::shared_ptr<const HiddenStage> head_transform;
     double logit_factor = 1, logit_softcap = 0;
     bool causal = true;
-    std::vector<std::uint64_t> end_ids;  ///< that end a generated text
-    std::string prefix;                  ///< of recorded arrays: "encoder_"
+    std::vector<std::uint64_t> end_ids;                  ///< that end a generated text
+    std::string prefix;                                  ///< of recorded arrays: "encoder_"
+    std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
+    std::optional<std::uint64_t> masked_id = {};         ///< tokens of this id are not attended to
 };
 
 /// What a model starts from.

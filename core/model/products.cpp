@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -63,6 +64,10 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
+    if (x.shape(2) != d_in)
+        throw SettingError(ErrorKind::input, "model",
+                           "a matrix takes " + std::to_string(d_in) + " columns, but is given " +
+                               std::to_string(x.shape(2)) + "; expected tensors that fit together");
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
     if (rows == 0) return out;
     const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);

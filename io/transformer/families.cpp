@@ -9,15 +9,15 @@ namespace attn::io {
 
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
-extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin;
+extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 3> groups() {
+std::array<std::span<const FamilyRow>, 5> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin};
+    return {gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin};
 }
 
 }  // namespace

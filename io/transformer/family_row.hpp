@@ -88,6 +88,19 @@ struct FamilyRow {
     void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
     /// Makes the block alone.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
+
+    /// Of a model with an encoder, which is this row: its decoder.
+    const FamilyRow* decoder = nullptr;
+    /// Cross attention of a decoder's blocks.
+    std::string_view cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
+    std::string_view cross_norm = {}, cross_post_norm = {}, cross_sum_norm = {};
+    /// Keys.
+    std::string_view layers_key = "num_hidden_layers", heads_key = "num_attention_heads",
+                     kv_heads_key = "num_key_value_heads";
+    /// Where `ids` and `prefix` are tried next.
+    std::span<const std::string_view> other_ids = {}, other_prefixes = {};
+    /// The feed-forward part, instead of `gate`, `up` and `down`.
+    FeedForward (*make_ffn)(const BlockReader&) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
