@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/model/model_inputs.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/model_report.hpp"
 #include "cli/output/output_plan.hpp"
@@ -44,10 +45,11 @@ int run_model_command(const Args& args) {
     question.emit = arrays_named(request);
     const io::OpenModel model(io::open_model_files(words[0], request.model_config, request.access));
     question.input.ids = request.token_ids;
-    if (question.input.ids.empty())
-        throw Error(ErrorKind::usage, "attn model", "no input; expected --token-ids or --text");
+    read_input_arrays(args, request, question.input);
+    check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate);
+    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate,
+                                         model.row().inputs.empty() ? nullptr : &question.input);
     question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
 
     model.check(spec, question.layers.back() + 1);
@@ -76,6 +78,18 @@ constexpr Option model_options[] = {
      .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
      .argument = "N",
      .help = "append the likeliest token N times first (default 0)"},
+    {.key = "pixel_values",
+     .argument = "FILE",
+     .help = "of models that see: an image (channels, height, width), or its patches"},
+    {.key = "spatial_shapes",
+     .argument = "FILE",
+     .help = "of models that take patches: how many rows and columns of them there are"},
+    {.key = "input_values",
+     .argument = "FILE",
+     .help = "of models that hear: the sound, or its spectrogram (frames, bins)"},
+    {.key = "input_features",
+     .argument = "FILE",
+     .help = "of models that hear: features of the sound (bins, frames)"},
 };
 
 }  // namespace

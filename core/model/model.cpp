@@ -83,6 +83,10 @@ public:
             fresh.ids.assign(input.ids.begin() + static_cast<std::ptrdiff_t>(past_),
                              input.ids.end());
             fresh.encoder = input.encoder;
+            fresh.pixel_values = input.pixel_values;
+            fresh.spatial_shapes = input.spatial_shapes;
+            fresh.input_values = input.input_values;
+            fresh.input_features = input.input_features;
             const Tensor3<T> last = finish(run_blocks(fresh));
             past_ = input.ids.size();
             const std::uint64_t next = best_of(logits_of(last)).front().first;
@@ -140,6 +144,8 @@ private:
             const std::vector<std::size_t> shape = given.shape();
             given.reshape({1, shape[0], shape[1]});
             x = Tensor3<T>(std::move(given), {1, shape[0], shape[1]});
+        } else if (model_.input != nullptr) {
+            x = model_.input->run(compute_, input, T{});
         } else {
             x = embed<T>(compute_, model_.embedding, input, past_);
         }

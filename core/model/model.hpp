@@ -48,6 +48,8 @@ struct EmbeddingSpec {
     std::optional<std::uint64_t> padding = {};
 };
 
+class InputStage;
+
 struct ModelSpec {
     std::size_t layers = 0, vocabulary = 0;
     EmbeddingSpec embedding;
@@ -60,8 +62,9 @@ struct ModelSpec {
     std::shared_ptr<const HiddenStage> head_transform;
     double logit_factor = 1, logit_softcap = 0;
     bool causal = true;
-    std::vector<std::uint64_t> end_ids;                  ///< that end a generated text
-    std::string prefix;                                  ///< of recorded arrays: "encoder_"
+    std::vector<std::uint64_t> end_ids;       ///< that end a generated text
+    std::string prefix;                       ///< of recorded arrays: "encoder_"
+    std::shared_ptr<const InputStage> input;  ///< instead of the embedding; null: token ids
     std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
     std::optional<std::uint64_t> masked_id = {};         ///< tokens of this id are not attended to
 };
@@ -75,6 +78,20 @@ struct ModelInput {
     std::optional<RealArray> hidden_states;  ///< instead of ids: (tokens, width)
     std::size_t first_layer = 0;             ///< which they enter
     const RealArray* encoder = nullptr;      ///< the encoder's last hidden state
+    /// Of models that see or hear, by the names of their flags.
+    std::optional<RealArray> pixel_values, spatial_shapes, input_values, input_features;
+};
+
+/// Makes the first hidden states of a model that sees or hears from what is given to it. The last
+/// argument chooses the type.
+class InputStage {
+public:
+    InputStage() = default;
+    InputStage(const InputStage&) = delete;
+    InputStage& operator=(const InputStage&) = delete;
+    virtual ~InputStage() = default;
+    virtual Tensor3<float> run(const Compute& compute, const ModelInput& input, float) const = 0;
+    virtual Tensor3<double> run(const Compute& compute, const ModelInput& input, double) const = 0;
 };
 
 struct ModelRequest {

@@ -11,6 +11,10 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"
 
+namespace attn {
+struct ModelInput;
+}
+
 namespace attn::io {
 
 /// What blocks are made from. Parameters are found, but not decoded.
@@ -19,6 +23,7 @@ struct ModelSource {
     const ModelConfig& config;
     const TensorSet& tensors;
     std::size_t tokens = 0;              ///< of the sequence, on which some rotations depend
+    const ModelInput* input = nullptr;   ///< null if it is token ids alone
     const ModelConfig* whole = nullptr;  ///< of which `config` may be a part
 };
 
@@ -27,13 +32,14 @@ class BlockReader {
 public:
     BlockReader(const ModelSource& source, std::size_t number)
         : row(source.row), config(source.config), tensors(source.tensors), tokens(source.tokens),
-          layer(number) {}
+          layer(number), input(source.input) {}
 
     const FamilyRow& row;
     const ModelConfig& config;
     const TensorSet& tensors;
     std::size_t tokens;
     std::size_t layer;
+    const ModelInput* input;
 
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();

@@ -89,6 +89,9 @@ struct FamilyRow {
     /// Makes the block alone.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
 
+    /// Fields of ModelInput that the model needs besides or instead of token ids: "pixel_values".
+    std::span<const std::string_view> inputs = {};
+
     /// Of a model with an encoder, which is this row: its decoder.
     const FamilyRow* decoder = nullptr;
     /// Cross attention of a decoder's blocks.

@@ -111,12 +111,12 @@ NormSpec ModelReader::norm(std::string_view name) const {
     return norm;
 }
 
-ModelSpec OpenModel::specify(std::size_t tokens) const {
+ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const {
     const FamilyRow& row = *row_;
     const ModelConfig& config = *config_;
     const TensorSet& tensors = *tensors_;
-    const auto source =
-        std::make_shared<ModelSource>(ModelSource{row, config, tensors, tokens, whole_.get()});
+    const auto source = std::make_shared<ModelSource>(
+        ModelSource{row, config, tensors, tokens, input, whole_.get()});
     ModelSpec model;
     model.layers = config.whole(std::string(row.layers_key));
     model.prefix = prefix_;

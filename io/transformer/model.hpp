@@ -62,9 +62,10 @@ public:
     const ModelConfig& config() const { return *config_; }
     const std::string& type() const { return type_; }
 
-    /// For a sequence of this many tokens. Errors: kind input, for tensors and keys that are
+    /// For a sequence of this many tokens, or for what the model sees or hears, which must outlive
+    /// the specification. Errors: kind input, for tensors and keys that are
     /// missing or have other shapes or types.
-    ModelSpec specify(std::size_t tokens) const;
+    ModelSpec specify(std::size_t tokens, const ModelInput* input = nullptr) const;
 
     /// Finds all parameters of the first `layers` blocks. Errors: the same, and kind input for
     /// tensors of these blocks that are not used and keys that are not understood.
