@@ -39,17 +39,13 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
                 "token_ids");
     if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
-    std::size_t padded = 0;
+    std::int64_t counted = static_cast<std::int64_t>(past);
     for (std::size_t t = 0; t < tokens; ++t) {
         T* const row = x.data() + t * x.shape(2);
-        const bool is_padding =
-            spec.padding && input.positions.empty() && input.ids[t] == *spec.padding;
-        if (is_padding) ++padded;
-        const auto counted = static_cast<std::int64_t>(past + t - padded);
-        const std::int64_t position = is_padding ? -1
-                                      : input.positions.empty()
-                                          ? counted
-                                          : static_cast<std::int64_t>(input.positions[t]);
+        auto position = static_cast<std::int64_t>(
+            input.positions.empty() ? static_cast<double>(past + t) : input.positions[t]);
+        if (spec.padding_id && input.positions.empty())
+            position = input.ids[t] == *spec.padding_id ? -1 : counted++;
         if (spec.segments != nullptr)
             add_row(spec.segments,
                     input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
@@ -57,7 +53,7 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         if (spec.positions != nullptr)
             add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
                     row, "position_ids");
-        if (spec.position_row != nullptr && !is_padding) {
+        if (spec.position_row != nullptr && position >= 0) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
@@ -183,7 +179,8 @@ private:
                 result_.arrays.push_back(std::move(array));
             }
         }
-        if (is_recorded(request_.run_layers - 1) && request_.run_layers == model_.layers)
+        if (request_.run_layers != 0 && is_recorded(request_.run_layers - 1) &&
+            request_.run_layers == model_.layers)
             record_hidden(x, model_.layers);
         return x;
     }

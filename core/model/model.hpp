@@ -44,8 +44,8 @@ struct EmbeddingSpec {
     bool projects_before_sum = false;         ///< ids are projected, then the others added
     LinearMap projection;                     ///< after the sum and the norm
     std::shared_ptr<const HiddenStage> last;  ///< after all of that; null: nothing
-    /// Tokens of this id have the position before the first one, and others do not count them.
-    std::optional<std::uint64_t> padding = {};
+    /// Positions count tokens other than this one, which has the position before the first.
+    std::optional<std::uint64_t> padding_id;
 };
 
 class InputStage;

@@ -20,6 +20,8 @@ void adjust_common(ModelReader& reader) {
     ModelSpec& model = reader.spec;
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
+    config.at("decoder_vocab_size");  // the tensors show it
+    config.at("share_encoder_decoder_embeddings");
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
     if (bias == nullptr) return;
     model.head = [head = model.head, bias] {
@@ -63,7 +65,7 @@ void adjust_m2m(ModelReader& reader) {
     EmbeddingSpec& embedding = reader.spec.embedding;
     const std::size_t width = reader.config.whole("d_model"),
                       padding = reader.config.whole("pad_token_id", 1);
-    embedding.padding = padding;
+    embedding.padding_id = padding;
     embedding.position_row = [width, padding](std::size_t position) {
         return sine_row(static_cast<double>(position + padding + 1), width, 1);
     };

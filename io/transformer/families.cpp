@@ -9,15 +9,16 @@ namespace attn::io {
 
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
-extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin;
+extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin,
+    t5gemma_kin, speech_kin, wav2vec2_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 5> groups() {
+std::array<std::span<const FamilyRow>, 8> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin};
+    return {gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin, t5gemma_kin, speech_kin, wav2vec2_kin};
 }
 
 }  // namespace

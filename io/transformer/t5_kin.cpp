@@ -35,6 +35,8 @@ FeedForward t5_ffn(const BlockReader& reader) {
 void adjust_t5(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = std::get<AttentionPart>(block.mixer);
+    if (part.query.d_in != config.whole("d_model"))
+        config.fail("d_model", "the width of the matrices, " + std::to_string(part.query.d_in));
     part.scale = 1;
     if (block.cross) block.cross->scale = 1;
     DistanceBuckets buckets;
