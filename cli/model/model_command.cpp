@@ -1,10 +1,13 @@
 // `attn model`: a model's layers, from its own files.
 #include "cli/model/model_command.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/model/decoder_input.hpp"
 #include "cli/model/model_inputs.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/model_report.hpp"
@@ -14,6 +17,7 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "core/model/encoder_decoder.hpp"
 #include "io/file/output_file.hpp"
 #include "io/transformer/model.hpp"
 
@@ -75,27 +79,47 @@ int run_model_command(const Args& args) {
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    const ModelSpec spec = model.specify(tokens_of(question.input) + question.generate,
-                                         model.row().inputs.empty() ? nullptr : &question.input);
-    question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
-    if (question.input.hidden_states) question.input.first_layer = question.layers.front();
-    if (question.generate != 0 && question.input.ids.empty())
-        throw Error(ErrorKind::usage, "--generate", "requires --token-ids or --text");
-
-    check_one_array(request, question);
+    read_decoder_ids(args, model, question);
+    const bool has_decoder = model.decoder() != nullptr;
+    const ModelSpec spec =
+        model.specify(tokens_of(question.input) + (has_decoder ? 0 : question.generate),
+                      model.row().inputs.empty() ? nullptr : &question.input);
+    if (question.generate != 0 && question.input.ids.empty() && !has_decoder)
+        throw Error(ErrorKind::usage, "--generate " + std::to_string(question.generate),
+                    "requires --token-ids or --text");
     check_width(args, model, question.input);
-    model.check(spec, question.layers.back() + 1);
-
+    const std::string layers = args.text("layers").value_or("all");
     ModelRequest asked;
-    asked.layers = question.layers;
-    asked.run_layers = question.layers.back() + 1;
     asked.arrays = {question.emit, request.settings.head, false};
     asked.generate = question.generate;
+    ModelRequest of_encoder = asked;
+    ModelSpec decoder;
+    if (has_decoder) {
+        decoder = model.decoder()->specify(question.decoder_ids.size() + question.generate);
+        const std::size_t deepest = std::max(spec.layers, decoder.layers);
+        of_encoder.layers = layers_of_stack(layers, spec.layers, deepest);
+        asked.layers = layers_of_stack(layers, decoder.layers, deepest);
+        std::set_union(of_encoder.layers.begin(), of_encoder.layers.end(), asked.layers.begin(),
+                       asked.layers.end(), std::back_inserter(question.layers));
+    } else {
+        asked.layers = question.layers = layers_named(layers, spec.layers);
+    }
+    check_one_array(request, question);
+    if (question.input.hidden_states) question.input.first_layer = asked.layers.front();
+    asked.run_layers = asked.layers.empty() ? 0 : asked.layers.back() + 1;
+    if (has_decoder)
+        model.check(spec, spec.layers, decoder, asked.run_layers);
+    else
+        model.check(spec, asked.run_layers);
     ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
     const Compute compute{pool, request.settings.kernel,
                           &backend_of_products(request.settings.kernel)};
     ModelResult result = at_locations(request, [&] {
-        return run_model(compute, spec, question.input, asked, request.settings.dtype);
+        return has_decoder
+                   ? run_encoder_decoder(compute, spec, decoder, question.input,
+                                         question.decoder_ids, of_encoder, asked,
+                                         request.settings.dtype)
+                   : run_model(compute, spec, question.input, asked, request.settings.dtype);
     });
     write(request, make_model_report(request, words[0], model, question, std::move(result), pool));
     return 0;
@@ -133,6 +157,10 @@ constexpr Option model_options[] = {
      .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
      .argument = "N",
      .help = "append the likeliest token N times first (default 0)"},
+    {.key = "decoder_ids",
+     .limits = {.expected = "ids of tokens, as in 0,31,4"},
+     .argument = "N,...",
+     .help = "of models with an encoder: tokens of the decoder (default its start token)"},
     {.key = "pixel_values",
      .argument = "FILE",
      .help = "of models that see: an image (channels, height, width), or its patches"},

@@ -100,7 +100,7 @@ void clip(double limit, Tensor3<T>& x) {
 
 template <class T>
 Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
-                           const Tensor3<T>& source) {
+                           const Tensor3<T>& source, bool has_keys) {
     Projected<T> p;
     Tensor3<T> first = apply(compute, part.query, x);
     const double bound = part.clips_after_norm ? 0 : part.clip;
@@ -124,7 +124,7 @@ Projected<T> project_heads(const Compute& compute, const AttentionPart& part, co
     } else {
         p.query = std::move(first);
     }
-    if (part.shared_from) return p;
+    if (part.shared_from || !has_keys) return p;
     p.key = apply(compute, part.key, source);
     if (bound != 0) clip(bound, p.key);
     p.value = part.value_is_key ? p.key : apply(compute, part.value, source);
@@ -215,6 +215,87 @@ void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
 }
 
 template <class T>
+Tensor4<T> joined_tokens(const Tensor4<T>& first, const Tensor4<T>& last) {
+    Tensor4<T> all = first;
+    append(all, last);
+    return all;
+}
+
+/// Keys and values of the encoder's states by the projections of the own ones, without a rotation.
+template <class T>
+KeysAndValues<T> encoder_keys(BlockRun<T>& run, const AttentionPart& part) {
+    if (run.cache != nullptr && run.cache->cross.key.size() != 0) return run.cache->cross;
+    Tensor3<T> key = apply(run.compute, part.key, *run.encoder);
+    norm_heads(run.compute, part.key_norm, part.norms_whole, part.kv_heads, key);
+    Tensor3<T> value = apply(run.compute, part.value, *run.encoder);
+    norm_heads(run.compute, part.value_norm, false, part.kv_heads, value);
+    const KeysAndValues<T> both{split(key, part.kv_heads), split(value, part.kv_heads)};
+    if (run.cache != nullptr) run.cache->cross = both;
+    return both;
+}
+
+/// 1 where a key may be attended to, of `before` keys of the encoder, to all, and the own ones.
+Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
+                          std::size_t kv_len, std::size_t before) {
+    if (!part.window_left) return {};
+    Array<double> mask = Array<double>::from_shape({q_len, kv_len});
+    for (std::size_t q = 0; q < q_len; ++q)
+        for (std::size_t k = 0; k < kv_len; ++k)
+            mask(q, k) =
+                k < before || past + q <= k - before + static_cast<std::size_t>(*part.window_left);
+    return mask;
+}
+
+/// (heads, q_len, kv_len) without and with the first keys alone.
+template <class T>
+std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before) {
+    const std::size_t heads = weights.shape(0), q_len = weights.shape(1), all = weights.shape(2);
+    Array<T> first = Array<T>::from_shape({heads, q_len, before}),
+             last = Array<T>::from_shape({heads, q_len, all - before});
+    for (std::size_t row = 0; row < heads * q_len; ++row) {
+        const T* const from = weights.data() + row * all;
+        std::copy_n(from, before, first.data() + row * before);
+        std::copy_n(from + before, all - before, last.data() + row * (all - before));
+    }
+    return {std::move(first), std::move(last)};
+}
+
+/// Replaces the weights of each head by the mean of all, for the chosen heads, or all.
+template <class T>
+void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights) {
+    const std::size_t heads = weights.shape(0), cells = weights.size() / heads;
+    const std::size_t kept = chosen.empty() ? heads : chosen.size();
+    Array<T> out = Array<T>::from_shape({kept, weights.shape(1), weights.shape(2)});
+    for (std::size_t i = 0; i < cells; ++i) {
+        double sum = 0;
+        for (std::size_t h = 0; h < heads; ++h)
+            sum += static_cast<double>(weights.data()[h * cells + i]);
+        const T mean = static_cast<T>(sum / static_cast<double>(heads));
+        for (std::size_t h = 0; h < kept; ++h) out.data()[h * cells + i] = mean;
+    }
+    weights = std::move(out);
+}
+
+/// Multiplies the rows of the bias of each head by the gates of x, (1, tokens, heads * d).
+template <class T>
+void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
+               Array<double>& bias) {
+    const std::size_t tokens = x.shape(1), heads = part.heads, keys = bias.shape(2);
+    Tensor3<T> rows = Tensor3<T>::from_shape({1, tokens * heads, x.shape(2) / heads});
+    std::copy_n(x.data(), x.size(), rows.data());
+    const Tensor3<T> mapped = apply(compute, part.bias_gate->map, rows);
+    for (std::size_t t = 0; t < tokens; ++t)
+        for (std::size_t h = 0; h < heads; ++h) {
+            const T* const of = mapped.data() + (t * heads + h) * 8;
+            double sums[2] = {0, 0};
+            for (std::size_t i = 0; i < 8; ++i) sums[i / 4] += static_cast<double>(of[i]);
+            const double gate =
+                sigmoid(sums[0]) * (sigmoid(sums[1]) * part.bias_gate->constants[h] - 1) + 2;
+            for (std::size_t k = 0; k < keys; ++k) bias(h, t, k) *= gate;
+        }
+}
+
+template <class T>
 Array<T> without_batch(Tensor4<T> x) {
     const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
     return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
@@ -301,13 +382,14 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     const Compute& compute = run.compute;
     const bool is_cross = source != nullptr;
     const std::size_t tokens = x.shape(1), past = is_cross ? 0 : run.past;
-    Projected<T> p = project_heads(compute, part, x, is_cross ? *source : x);
+    const bool is_cached = is_cross && run.cache != nullptr && run.cache->cross.key.size() != 0;
+    Projected<T> p = project_heads(compute, part, x, is_cross ? *source : x, !is_cached);
     const bool after = part.norms_after_rotation;
     if (!after) {
         norm_heads(compute, part.query_norm, part.norms_whole, part.heads, p.query);
         norm_heads(compute, part.key_norm, part.norms_whole, part.kv_heads, p.key);
     }
-    norm_heads(compute, part.value_norm, false, part.kv_heads, p.value);
+    if (!is_cached) norm_heads(compute, part.value_norm, false, part.kv_heads, p.value);
     if (part.clips_after_norm && part.clip != 0)
         for (Tensor3<T>* const part_of : {&p.query, &p.key, &p.value}) clip(part.clip, *part_of);
     if (part.value_scale != 1)
@@ -322,7 +404,10 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     if (part.query_factor)
         for (std::size_t i = 0; i < query.size(); ++i)
             query.data()[i] *= static_cast<T>(part.query_factor(past + i / part.d_k % tokens));
-    if (!part.shared_from) {
+    if (is_cached) {
+        key = run.cache->cross.key;
+        value = run.cache->cross.value;
+    } else if (!part.shared_from) {
         key = split(p.key, part.kv_heads);
         value = split(p.value, part.kv_heads);
         if (part.difference) value = in_pairs(value);
@@ -338,14 +423,24 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             key = run.cache->attention.key;
             value = run.cache->attention.value;
         }
+        if (run.cache != nullptr && is_cross) run.cache->cross = {key, value};
         if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer] = {key, value};
     } else {
         key = run.shared->at(*part.shared_from).key;
         value = run.shared->at(*part.shared_from).value;
     }
+    std::size_t before = 0;  // keys of the encoder
+    if (part.joins_encoder && run.encoder != nullptr) {
+        const KeysAndValues<T> joined = encoder_keys(run, part);
+        before = joined.key.shape(2);
+        key = joined_tokens(joined.key, key);
+        value = joined_tokens(joined.value, value);
+    }
     const std::size_t kv_len = key.shape(2);
 
     Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
+    if (before != 0) settings.window = {};
+    if (part.averages_weights) settings.head.clear();
     if (!settings.head.empty())
         for (const std::uint64_t head : settings.head)
             if (head >= part.heads)
@@ -353,16 +448,24 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                                    "layer " + std::to_string(run.block.layer) + " has " +
                                        std::to_string(part.heads) + " heads; expected 0 to " +
                                        std::to_string(part.heads - 1));
-    for (const std::string& name : run.wanted.names)
-        if (const std::string own = operator_name(name);
-            !own.empty() && (weights_name.empty() || own == "attention_weights"))
-            settings.emit.push_back(own);
+    if (!weights_name.empty() || before != 0) {
+        if (run.wanted.has("cross_attention_weights") ||
+            (before != 0 && run.wanted.has("attention_weights")))
+            settings.emit.emplace_back("attention_weights");
+    } else {
+        for (const std::string& name : run.wanted.names)
+            if (const std::string own = operator_name(name); !own.empty())
+                settings.emit.push_back(own);
+    }
     Operands operands;
     if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
     if (part.key_bias) operands.mask = bias_of_keys(compute, part, value, past, tokens);
     if (part.content_bias != nullptr) operands.mask = part.content_bias->run(compute, query, key);
+    if (part.bias_gate) gate_bias(compute, part, x, operands.mask);
     const Array<double> allowed =
-        chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past, tokens, kv_len);
+        before != 0 ? joined_mask(part, past, tokens, kv_len, before)
+                    : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
+                                 tokens, kv_len);
     if (allowed.size() != 0) {
         if (operands.mask.size() != 0) {
             combine(operands.mask, allowed);
@@ -383,8 +486,15 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             context = join(std::get<Array<T>>(array.values));
             continue;
         }
-        if (!weights_name.empty()) array.name = std::string(weights_name);
-        array.name = run.prefix + array.name;
+        if (part.averages_weights && array.name == "attention_weights")
+            average(run.wanted.heads, std::get<Array<T>>(array.values));
+        if (before != 0 && array.name == "attention_weights") {
+            auto [encoder, own] = parted(std::get<Array<T>>(array.values), before);
+            run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
+            array.values = std::move(own);
+        }
+        // Those of the encoder's tokens have no prefix, as there are no others.
+        array.name = weights_name.empty() ? run.prefix + array.name : std::string(weights_name);
         run.arrays.push_back(std::move(array));
     }
     if (part.difference) context = difference_of(*part.difference, context);

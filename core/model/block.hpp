@@ -69,6 +69,13 @@ public:
                               const Tensor4<double>& key) const = 0;
 };
 
+/// What multiplies the bias of a head's query: a (b c - 1) + 2, where a and b are the sigmoids of
+/// the sums of the first and the last four outputs of the head's part of x (WavLM).
+struct BiasGate {
+    LinearMap map;                  ///< of one head's columns, to 8
+    std::vector<double> constants;  ///< c, by head
+};
+
 /// Softmax attention with its projections.
 struct AttentionPart {
     std::size_t heads = 1, kv_heads = 1, d_k = 0, d_v = 0;  ///< widths of one head
@@ -109,6 +116,11 @@ struct AttentionPart {
     std::optional<double> difference;
     bool rotates_values = false;                      ///< as queries and keys
     std::shared_ptr<const ContentBias> content_bias;  ///< instead of `bias`; null: nothing
+
+    /// Keys and values of the encoder's states, by the same projections, precede the own ones.
+    bool joins_encoder = false;
+    std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
+    bool averages_weights = false;      ///< all heads' recorded weights are their mean
 };
 
 /// Gated or plain feed-forward part: down(act(gate x) * up x), or down(act(up x)).
@@ -193,6 +205,10 @@ struct TransformerBlock {
     /// Computes the block alone, if not null: for blocks of another structure.
     std::shared_ptr<const OtherMixer> whole;
     std::vector<double> attention_skip, ffn_skip;  ///< per column, on x at the sums; empty: 1
+
+    std::optional<NormSpec> cross_post_norm;  ///< of what the cross attention adds
+    std::optional<NormSpec> adapter_norm;
+    std::optional<FeedForward> adapter;  ///< after the feed-forward part, with a residual
 };
 
 }  // namespace attn

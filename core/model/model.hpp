@@ -69,6 +69,8 @@ struct ModelSpec {
     std::vector<std::uint64_t> end_ids;       ///< that end a generated text
     std::string prefix;                       ///< of recorded arrays: "encoder_"
     std::shared_ptr<const InputStage> input;  ///< instead of the embedding; null: token ids
+    std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
+    std::optional<std::uint64_t> masked_id = {};         ///< tokens of this id are not attended to
 };
 
 /// What a model starts from.

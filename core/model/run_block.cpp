@@ -80,6 +80,7 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
     if (block.cross) {
         y = run_attention<T>(run, *block.cross, maybe_normed(compute, block.cross_norm, x),
                              run.encoder, "cross_attention_weights");
+        y = maybe_normed(compute, block.cross_post_norm, std::move(y));
         add(block, {}, x, y);
         x = maybe_normed(compute, block.cross_sum_norm, std::move(x));
     }
@@ -89,6 +90,10 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
     if (block.residual_is_normed) x = ffn_input;
     y = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, unnormed));
     add(block, block.ffn_scale, x, y, block.ffn_skip);
+    if (block.adapter) {
+        y = run_feed_forward(compute, *block.adapter, maybe_normed(compute, block.adapter_norm, x));
+        add(block, {}, x, y);
+    }
     return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
 }
 

@@ -44,7 +44,7 @@ LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size
 
 std::size_t BlockReader::kv_heads() const {
     if (row.kv_heads != nullptr) return row.kv_heads(config);
-    return config.whole("num_key_value_heads", heads());
+    return config.whole(std::string(row.kv_heads_key), heads());
 }
 
 std::size_t BlockReader::head_width() const {
@@ -131,6 +131,24 @@ AttentionPart BlockReader::attention() const {
     part.causal = row.causal;
     part.rotation = rotation(part.d_k);
     add_window(part);
+    return part;
+}
+
+AttentionPart BlockReader::cross_attention() const {
+    AttentionPart part;
+    part.heads = heads();
+    part.kv_heads = kv_heads();
+    part.d_k = part.d_v = head_width();
+    if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
+        config.fail(std::string(row.kv_heads_key),
+                    "a divisor of the number of heads " + std::to_string(part.heads));
+    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
+    part.query = linear(row.cross_query, 0, q);
+    part.key = linear(row.cross_key, 0, kv);
+    part.value = linear(row.cross_value, part.key.d_in, kv);
+    part.out = linear(row.cross_out, q);
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = false;
     return part;
 }
 
@@ -245,7 +263,15 @@ TransformerBlock BlockReader::read() {
     block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
     block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
     block.mixer = attention();
-    if (const ExpertNames* const names = expert_names())
+    if (!row.cross_query.empty()) {
+        block.cross = cross_attention();
+        block.cross_norm = maybe_norm(row.cross_norm);
+        block.cross_post_norm = maybe_norm(row.cross_post_norm);
+        block.cross_sum_norm = maybe_norm(row.cross_sum_norm);
+    }
+    if (row.make_ffn != nullptr)
+        block.ffn = row.make_ffn(*this);
+    else if (const ExpertNames* const names = expert_names())
         block.ffn = experts(*names);
     else
         block.ffn = feed_forward();

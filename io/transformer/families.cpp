@@ -12,6 +12,7 @@ using FamilyRows = std::span<const FamilyRow>;
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
 extern const FamilyRows alibi_kin;
+extern const FamilyRows bart_kin;
 extern const FamilyRows bert_kin;
 extern const FamilyRows clip_kin;
 extern const FamilyRows cohere_kin;
@@ -31,6 +32,10 @@ extern const FamilyRows modern_encoder_kin;
 extern const FamilyRows olmo2_kin;
 extern const FamilyRows opt_kin;
 extern const FamilyRows seeing_kin;
+extern const FamilyRows speech_kin;
+extern const FamilyRows t5_kin;
+extern const FamilyRows t5gemma_kin;
+extern const FamilyRows wav2vec2_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
@@ -38,6 +43,7 @@ namespace {
 
 constexpr const FamilyRows* groups[] = {
     &family_rows::alibi_kin,
+    &family_rows::bart_kin,
     &family_rows::bert_kin,
     &family_rows::clip_kin,
     &family_rows::cohere_kin,
@@ -57,6 +63,10 @@ constexpr const FamilyRows* groups[] = {
     &family_rows::olmo2_kin,
     &family_rows::opt_kin,
     &family_rows::seeing_kin,
+    &family_rows::speech_kin,
+    &family_rows::t5_kin,
+    &family_rows::t5gemma_kin,
+    &family_rows::wav2vec2_kin,
 };
 
 }  // namespace

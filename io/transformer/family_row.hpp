@@ -115,6 +115,19 @@ struct FamilyRow {
     /// The number of key heads, where num_key_value_heads does not say it.
     std::size_t (*kv_heads)(const ModelConfig&) = nullptr;
     std::size_t window_pattern = 6;  ///< of Windowed::pattern, where the config gives none
+
+    /// Of a model with an encoder, which is this row: its decoder.
+    const FamilyRow* decoder = nullptr;
+    /// Cross attention of a decoder's blocks.
+    std::string_view cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
+    std::string_view cross_norm = {}, cross_post_norm = {}, cross_sum_norm = {};
+    /// Keys.
+    std::string_view layers_key = "num_hidden_layers", heads_key = "num_attention_heads",
+                     kv_heads_key = "num_key_value_heads";
+    /// Where `ids` and `prefix` are tried next.
+    std::span<const std::string_view> other_ids = {}, other_prefixes = {};
+    /// The feed-forward part, instead of `gate`, `up` and `down`.
+    FeedForward (*make_ffn)(const BlockReader&) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

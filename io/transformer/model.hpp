@@ -47,6 +47,10 @@ public:
     ModelSpec& spec;
 
     NormSpec norm(std::string_view name) const;
+    /// Of the embedding of tokens, without ".weight": row.ids, or the first of row.other_ids that
+    /// the file has.
+    std::string ids() const { return ids_of(row, tensors); }
+    static std::string ids_of(const FamilyRow& row, const TensorSet& tensors);
 };
 
 /// A model ready to run. It must outlive the specifications that it gives.
@@ -69,15 +73,31 @@ public:
     /// Finds all parameters of the first `layers` blocks. Errors: the same, and kind input for
     /// tensors of these blocks that are not used and keys that are not understood.
     void check(const ModelSpec& model, std::size_t layers) const;
+    /// The same for an encoder, which is this, and its decoder.
+    void check(const ModelSpec& encoder, std::size_t encoder_layers, const ModelSpec& decoder,
+               std::size_t layers) const;
+
+    /// The decoder of a model with an encoder, which is this; null: the model is one stack.
+    const OpenModel* decoder() const { return decoder_.get(); }
+    /// The token that a decoder starts from. Errors: kind input if the config has none.
+    std::uint64_t start_id() const;
 
 private:
+    /// The decoder.
+    OpenModel(const OpenModel& encoder, const FamilyRow& row);
+    void open();
+    void check_blocks(const ModelSpec& model, std::size_t layers) const;
+
     ModelFolder files_;
     std::string type_;
     const FamilyRow* row_ = nullptr;
     std::unique_ptr<const FamilyRow> own_row_;  ///< the row as the config changes it
-    std::unique_ptr<const ModelConfig> whole_, own_;
+    std::shared_ptr<const ModelConfig> whole_;
+    std::unique_ptr<const ModelConfig> own_;
     const ModelConfig* config_ = nullptr;
     std::unique_ptr<TensorSet> tensors_;
+    std::unique_ptr<const OpenModel> decoder_;
+    std::string prefix_;  ///< of the names of arrays
 };
 
 }  // namespace attn::io
