@@ -10,8 +10,9 @@
 namespace attn {
 
 /// The most tokens of a chunk, a multiple of every vector's lanes. More take more arithmetic, fewer
-/// more passes over the state.
-inline constexpr std::size_t chunk_tokens = 32;
+/// more passes over the state. Delta rules with more tokens than dimensions of keys have
+/// corrections that cancel, which costs digits.
+inline constexpr std::size_t chunk_tokens = 16;
 
 /// The decays of a chunk, e_i being the factor of token i, as products in the order of time.
 ///
@@ -35,6 +36,7 @@ public:
           columns_(head.decay == nullptr ? 1 : head.decay_columns), d_k_(head.d_k),
           between_(scratch), from_start_(scratch + chunk_tokens * chunk_tokens),
           buffer_(from_start_ + chunk_tokens * d_k_) {
+        std::fill_n(from_start_, chunk_tokens, T{1});  // stays if there is no decay
         for (std::size_t i = 0; i < chunk_tokens; ++i)
             for (std::size_t j = 0; j < chunk_tokens; ++j)
                 between_[i * chunk_tokens + j] = j <= i ? T{1} : T{0};
@@ -72,11 +74,6 @@ public:
     void scale_rows(std::size_t begin, std::size_t end, const T* x, T* out,
                     std::size_t out_stride) const {
         const std::size_t rows = end - begin, step = by_dimension() ? d_k_ : 1;
-        if (factors_ == nullptr) {
-            for (std::size_t i = 0; i < rows; ++i)
-                std::copy_n(x + i * d_k_, d_k_, out + i * out_stride);
-            return;
-        }
         const kernels::Scaling<T> scaling{rows, d_k_, x,         d_k_, from_start_ + begin * step,
                                           step, out,  out_stride};
         by_dimension() ? entries_->scale(scaling) : entries_->scale_rows(scaling);

@@ -70,13 +70,11 @@ struct ChunkLayout {
     /// The rows u of a panel.
     T* added(const ChunkScratch<T>& w, std::size_t p) const { return panel(w, p) + d_k * lanes; }
 
-    /// Rows of d_v elements to a panel's rows from `out` on, with zeros past the columns.
+    /// Copies rows of d_v elements to a panel's rows from `out` on. Elements past the columns stay
+    /// 0.
     void set_rows(const T* x, std::size_t rows, std::size_t p, T* out) const {
-        const std::size_t columns = columns_of(p);
-        for (std::size_t i = 0; i < rows; ++i) {
-            std::copy_n(x + i * d_v + p * lanes, columns, out + i * lanes);
-            std::fill(out + i * lanes + columns, out + (i + 1) * lanes, T{0});
-        }
+        static constexpr T one = 1;
+        entries.scale_rows({rows, columns_of(p), x + p * lanes, d_v, &one, 0, out, lanes});
     }
     /// From the state to the panels, and back.
     void set_panels(ChunkScratch<T>& w) const {

@@ -26,9 +26,6 @@
 namespace attn {
 namespace {
 
-/// The delta rules take chunks of multiples of so many tokens, and no chunks of fewer dimensions.
-constexpr std::size_t delta_tokens = 16;
-
 /// Shorter chunks, at the end or between tokens that a chunk cannot have, are computed step by
 /// step.
 constexpr std::size_t least_tokens = 4;
@@ -56,7 +53,7 @@ public:
     ChunkedHeads(const kernels::Entries<T>& entries, const AttentionCall<T>& call,
                  const LinearOutputs<T>& outputs)
         : entries_(entries), call_(call), outputs_(outputs), d_k_(call.key.shape(3)),
-          d_v_(call.value.shape(3)), chunk_(tokens_of_chunk(call)), at_{entries, d_k_, d_v_} {}
+          d_v_(call.value.shape(3)), at_{entries, d_k_, d_v_} {}
 
     void run(ThreadPool& pool) const {
         const std::size_t heads = call_.key.shape(0) * call_.key.shape(1);
@@ -77,13 +74,14 @@ private:
         at_.divide(w, scratch);
         w.decay = ChunkDecay<T>(entries_, w.head, w.decays);
         std::fill_n(w.left, chunk_tokens * at_.left_stride, T{0});
+        std::fill_n(w.right, at_.panels * (d_k_ + chunk_tokens) * at_.lanes, T{0});
         w.head.start(w.state);
         at_.set_panels(w);
         const std::size_t last_query = call_.first_query + call_.query.shape(2);
         const std::size_t end = outputs_.present_state != nullptr ? w.head.tokens : last_query;
         for (w.first = 0; w.first < end; w.first += w.tokens) {
             const std::size_t left = w.head.tokens - w.first;
-            w.tokens = w.decay.read(w.first, std::min(chunk_, left));
+            w.tokens = w.decay.read(w.first, std::min(chunk_tokens, left));
             if (w.tokens < least_tokens) {
                 w.tokens = std::min(least_tokens, left);
                 take_steps(w);
@@ -94,13 +92,6 @@ private:
         if (outputs_.present_state == nullptr) return;
         at_.get_state(w);
         std::copy_n(w.state, d_k_ * d_v_, outputs_.present_state + index * d_k_ * d_v_);
-    }
-
-    /// More tokens than dimensions of keys have corrections that cancel, which costs digits.
-    static std::size_t tokens_of_chunk(const AttentionCall<T>& call) {
-        const std::size_t d_k = call.key.shape(3);
-        if (call.recurrence.beta.size() == 0) return chunk_tokens;
-        return std::clamp(d_k / delta_tokens * delta_tokens, delta_tokens, chunk_tokens);
     }
 
     /// The chunk's rows that are queries, and the query of the chunk's row i.
@@ -235,7 +226,7 @@ private:
     const kernels::Entries<T>& entries_;
     const AttentionCall<T>& call_;
     const LinearOutputs<T>& outputs_;
-    std::size_t d_k_, d_v_, chunk_;
+    std::size_t d_k_, d_v_;
     ChunkLayout<T> at_;
 };
 
@@ -245,7 +236,7 @@ template <class T>
 void attend_chunked(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                     const LinearOutputs<T>& outputs, ThreadPool& pool) {
     const bool is_delta = call.recurrence.beta.size() != 0;
-    if (is_delta && call.key.shape(3) < delta_tokens) return attend_sequential(call, outputs, pool);
+    if (is_delta && call.key.shape(3) < chunk_tokens) return attend_sequential(call, outputs, pool);
     ChunkedHeads<T>(kernels::entries_of<T>(kernel), call, outputs).run(pool);
 }
 
