@@ -16,11 +16,9 @@ public:
 
     void show() {
         show_vectors_of_token();
-        if (arrays_.has("state_before")) {
-            show_state_before();
-            show_decay();
-            show_update();
-        }
+        if (arrays_.has("state_before")) show_state_before();
+        if (arrays_.has("decay_factors")) show_decay();
+        if (arrays_.has("written")) show_update();
         show_state_after();
         show_output();
         show_weights();
