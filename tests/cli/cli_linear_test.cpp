@@ -291,7 +291,7 @@ TEST_CASE("linear: one token, one query, and other commands") {
     write_text("changed.json", changed.dump());
     const Outcome refused = run_attn({"explain", "changed.json", "--token", "3"});
     CHECK(refused.code == 3);
-    CHECK(refused.err.find("that its other arrays make") != std::string::npos);
+    CHECK(refused.err.find("as its settings and other arrays give it") != std::string::npos);
     CHECK(run_attn({"inspect", "result.npz"}).code == 0);
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }
