@@ -76,7 +76,7 @@ private:
                 lines.push_back(
                     e_.vector_line(std::string(name) + "[" + std::to_string(token) + "]",
                                    arrays_.row(name, head_, token), width));
-        page_.formula(lines);
+        if (!lines.empty()) page_.formula(lines);
     }
 
     void show_state_before() {
