@@ -171,7 +171,7 @@ TEST_CASE("linear: a decay of -Infinity clears the state, in every form, and rea
     write_text("r.json", all.dump());
     CHECK(run_attn({"explain", "r.json", "--token", "2"}).code == 0);
     check_error({"linear"}, with("NaN"), 3,
-                "<stdin>:1:" + std::to_string(with("NaN").find("NaN") + 3) +
+                "<stdin>:1:" + std::to_string(with("NaN").find("NaN") + 1) +
                     ": found 'NaN'; expected a JSON value");
     CHECK(run_attn({"linear"}, with(R"(["NaN"])")).code == 2);
     CHECK(run_attn({"linear"}, with(R"(["Infinity"])")).code == 2);
