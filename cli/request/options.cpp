@@ -148,8 +148,8 @@ constexpr Limits drawn{1, largest_size,
                        3, 2};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
-constexpr Limits decays{-std::numeric_limits<double>::infinity(), most, "numbers or -Infinity, or a file",
-                        std::size_t{1} << 31};
+constexpr Limits decays{-std::numeric_limits<double>::infinity(), most,
+                        "numbers or -Infinity, or a file", std::size_t{1} << 31};
 constexpr Limits words{0, 0, "strings; expected one per token"};
 
 using R = Request;
