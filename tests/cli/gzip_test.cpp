@@ -192,7 +192,8 @@ TEST_CASE("gzip: every reader takes a compressed file for the file inside") {
     write_text("cut.csv.gz", bytes.substr(0, bytes.size() - 9));
     const Outcome cut = run_attn({"self", "cut.csv.gz"});
     CHECK(cut.code == 3);
-    CHECK(cut.err.starts_with("attn: error: cut.csv.gz:7: the gzip data end here, cut off"));
+    CHECK(cut.err.starts_with("attn: error: cut.csv.gz:"));
+    CHECK(cut.err.find(": the gzip data end here, cut off") != std::string::npos);
     for (const char* name : {"r.npz", "r.npy", "r.safetensors"}) {
         const std::string binary = compressed(read_text(name));
         write_text("cut.gz", binary.substr(0, binary.size() - 9));
