@@ -14,11 +14,14 @@ namespace {
 
 constexpr std::size_t best_tokens = 10;
 
-/// Adds a row of a table to `out`; the width is the table's.
+/// Adds a row of a table of this width to `out`.
 template <class T>
-void add_row(const Parameter& table, std::size_t row, double scale, T* out,
+void add_row(const Parameter& table, std::size_t row, double scale, std::size_t width, T* out,
              const std::string& what) {
-    const std::size_t width = table->shape()[1];
+    if (table->shape().size() != 2 || table->shape()[1] != width)
+        throw SettingError(ErrorKind::input, what,
+                           "the model's table has other columns than its hidden states; expected " +
+                               std::to_string(width));
     if (row >= table->shape()[0])
         throw SettingError(ErrorKind::input, what,
                            std::to_string(row) + " is beyond the model's table; expected at most " +
@@ -36,8 +39,8 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
     Tensor3<T> x = Tensor3<T>::from_shape({1, tokens, width});
     x.fill(T{0});
     for (std::size_t t = 0; t < tokens; ++t)
-        add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
-                "token_ids");
+        add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, width,
+                x.data() + t * width, "token_ids");
     if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
     for (std::size_t t = 0; t < tokens; ++t) {
         T* const row = x.data() + t * x.shape(2);
@@ -46,12 +49,17 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         if (spec.segments != nullptr)
             add_row(spec.segments,
                     input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
-                    row, "token_type_ids");
+                    x.shape(2), row, "token_type_ids");
         if (spec.positions != nullptr)
             add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
-                    row, "position_ids");
+                    x.shape(2), row, "position_ids");
         if (spec.position_row != nullptr) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
+            if (added.size() != x.shape(2))
+                throw SettingError(ErrorKind::input, "position_ids",
+                                   "positions have " + std::to_string(added.size()) +
+                                       " columns, by the model's config.json; expected " +
+                                       std::to_string(x.shape(2)));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
     }

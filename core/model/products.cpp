@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -102,20 +101,28 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
     return out;
 }
 
+void check_one_row(const NormSpec& norm, std::size_t width) {
+    if (norm.weight != nullptr && norm.weight->size() != width)
+        throw Error(ErrorKind::input, "model",
+                    "a norm of " + std::to_string(width) + " columns has " +
+                        std::to_string(norm.weight->size()) + " elements; expected as many");
+}
+
 template <class T>
 void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x) {
     std::vector<double> weight = elements_of(norm.weight);
     for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
     const std::vector<double> bias = elements_of(norm.bias);
-    for (const std::vector<double>& row : {std::cref(weight), std::cref(bias)})
-        if (!row.empty() && (width == 0 || row.size() % width != 0 ||
-                             (x.size() / width) % (row.size() / width) != 0))
+    // One row for all runs, or one for each of the parts that they repeat.
+    for (const Parameter& given : {norm.weight, norm.bias}) {
+        if (given == nullptr) continue;
+        const std::size_t count = given->size();
+        if (width == 0 || count == 0 || count % width != 0 || x.size() % count != 0 ||
+            (norm.weight != nullptr && count != weight.size()))
             throw Error(ErrorKind::input, "model",
-                        "a norm has " + std::to_string(row.size()) +
-                            " elements; expected a multiple of " + std::to_string(width));
-    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
-        throw Error(ErrorKind::input, "model",
-                    "the weight and the bias of a norm differ in length; expected equal lengths");
+                        "a norm of " + std::to_string(width) + " columns has " +
+                            std::to_string(count) + " elements; expected as many");
+    }
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {

@@ -101,9 +101,9 @@ ModelSpec OpenModel::specify(std::size_t tokens) const {
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
         model.embedding.ids = tensors.get(std::string(row.ids) + ".weight");
-        if (model.embedding.ids->shape().size() != 2)
+        if (model.embedding.ids->shape().size() != 2 || model.embedding.ids->size() == 0)
             throw Error(ErrorKind::input, tensors.file().name,
-                        "the embedding is not a matrix; expected one");
+                        "the embedding is not a matrix, or empty; expected one");
         model.vocabulary = model.embedding.ids->shape()[0];
     }
     if (!row.positions.empty())
