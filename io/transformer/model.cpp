@@ -122,14 +122,18 @@ ModelSpec OpenModel::specify(std::size_t tokens) const {
         const std::string prefix = tensors_->prefix();
         // The head is outside the prefix of the blocks.
         TensorSet whole(files_.tensors);
+        Parameter bias;
         for (const std::string_view start :
              {std::string_view(""), std::string_view("language_model."),
               std::string_view("model.")}) {
             whole.set_prefix(std::string(start));
             if (whole.has(name)) return whole.linear(std::string(row.head));
+            if (bias == nullptr) bias = whole.find(std::string(row.head) + ".bias");
         }
         if (!ties || row.ids.empty()) return {};
-        return tensors_->linear(std::string(row.ids));
+        LinearMap tied = tensors_->linear(std::string(row.ids));
+        if (bias != nullptr && bias->size() == tied.d_out) tied.bias = bias;
+        return tied;
     };
     for (const char* key : {"eos_token_id"}) {
         const json& ids = whole_->gives(key) ? whole_->at(key) : config.at(key);
