@@ -49,6 +49,13 @@ constexpr Activation rows[] = {
     {"gelu_10", [](double x) { return std::clamp(gelu(x), -10.0, 10.0); }},
     {"xielu", xielu},
     {"mish", [](double x) { return x * std::tanh(softplus(x)); }},
+    {"gelu_python_tanh", gelu_tanh},
+    {"leaky_relu", [](double x) { return x >= 0 || std::isnan(x) ? x : 0.01 * x; }},
+    {"hardswish", [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+    {"laplace",
+     [](double x) {
+         return 0.5 * (1 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
+     }},
 };
 
 }  // namespace
