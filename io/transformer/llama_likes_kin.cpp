@@ -114,6 +114,13 @@ constexpr FamilyRow ministral3 =
 
 // Hunyuan: norms of heads after their rotation.
 void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
+    for (const char* key : {"use_qk_norm", "use_rotary_pos_emb"}) reader.config.require(key, true);
+    for (const char* key : {"use_cla", "use_mla"}) reader.config.require(key, false);
+    reader.config.require("norm_type", "rms");
+    // Of parts that are off, or the same as other keys.
+    for (const char* key : {"attention_head_dim", "cla_share_factor", "kv_lora_rank", "q_lora_rank",
+                            "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
+        reader.config.at(key);
     AttentionPart& part = attention_of(block);
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
@@ -188,6 +195,7 @@ bool has_ernie_experts(const BlockReader& reader) {
 }
 
 void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
+    const double least = reader.config.number("moe_norm_min", 1e-12);
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     use_sigmoid_router(
@@ -197,7 +205,7 @@ void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
     experts->scores = Experts::Scores::softmax;
     experts->normalise = true;
     experts->sum_eps = 0;
-    experts->sum_least = reader.config.number("moe_norm_min", 1e-12);
+    experts->sum_least = least;
 }
 
 constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {

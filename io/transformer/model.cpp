@@ -109,7 +109,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         tensors.has(std::string(row.embedding_projection) + ".weight"))
         model.embedding.projection = tensors.linear(std::string(row.embedding_projection));
     if (!row.final_norm.empty()) model.final_norm = reader.norm(row.final_norm);
-    const bool ties = config.flag("tie_word_embeddings", true);
+    const bool ties =
+        config.flag("tie_word_embeddings", true) || whole_->flag("tie_word_embeddings", true);
     model.head = [this, ties, &row]() -> LinearMap {
         if (row.head.empty()) return {};
         const std::string name = std::string(row.head) + ".weight";

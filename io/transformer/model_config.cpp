@@ -168,11 +168,13 @@ json ModelConfig::rope(const std::string& layer_type) const {
         if (!rope.is_object()) rope = json::object();
         const json& scaling = at("rope_scaling");
         const auto merge = [&](json& into) {
-            if (gives("rope_theta")) into["rope_theta"] = at("rope_theta");
+            for (const char* key : {"rope_theta", "partial_rotary_factor"})
+                if (gives(key)) into[key] = at(key);
             if (scaling.is_object()) {
-                const json theta = into.value("rope_theta", json());
+                const json before = into;
                 into = scaling;
-                if (!into.contains("rope_theta") && !theta.is_null()) into["rope_theta"] = theta;
+                for (const char* key : {"rope_theta", "partial_rotary_factor"})
+                    if (!into.contains(key) && before.contains(key)) into[key] = before[key];
             }
             if (into.contains("type") && !into.contains("rope_type"))
                 into["rope_type"] = into["type"];
@@ -188,8 +190,15 @@ json ModelConfig::rope(const std::string& layer_type) const {
     if (!rope.is_object()) return json::object();
     if (rope.contains(layer_type) && rope[layer_type].is_object()) rope = rope[layer_type];
     if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
-    if (!rope.contains("rope_theta") || rope["rope_theta"].is_null())
-        if (const json& theta = at("rope_theta"); theta.is_number()) rope["rope_theta"] = theta;
+    json common = defaults_.value("rope_parameters", json::object());
+    if (common.is_object() && common.contains(layer_type)) common = common[layer_type];
+    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+        if (rope.contains(key) && !rope[key].is_null()) continue;
+        if (const json& value = at(key); value.is_number())
+            rope[key] = value;
+        else if (common.is_object() && common.contains(key))
+            rope[key] = common[key];
+    }
     return rope;
 }
 

@@ -28,11 +28,12 @@ bool has_experts_by_step(const BlockReader& reader) {
 
 void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
                         std::initializer_list<std::string_view> bias, std::string_view factor) {
+    const double weight = factor.empty() ? 1 : reader.config.number(std::string(factor), 1);
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     experts->scores = Experts::Scores::sigmoid;
     experts->sum_eps = 1e-20;
-    if (!factor.empty()) experts->factor = reader.config.number(std::string(factor), 1);
+    experts->factor = weight;
     for (const std::string_view name : bias)
         if (experts->choice_bias.empty())
             experts->choice_bias = elements_of(reader.tensors.find(reader.full(name)));
