@@ -32,6 +32,32 @@ void write(const Request& request, const io::Report& report) {
     if (pictures) pictures->show();
 }
 
+std::size_t tokens_of(const ModelInput& input) {
+    return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
+}
+
+/// Formats of one array require one name, of one layer if it is an array of layers.
+void check_one_array(const Request& request, const ModelQuestion& question) {
+    if (!request.format->one_array) return;
+    const bool is_hidden = question.emit.front() == "hidden_states";
+    if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
+        is_hidden)
+        throw setting_error(
+            request, "emit",
+            std::string(request.format->name) + " holds one array; expected --emit with one name" +
+                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number");
+}
+
+void check_width(const Args& args, const io::OpenModel& model, const ModelInput& input) {
+    if (!input.hidden_states) return;
+    const std::size_t width = model.config().whole("hidden_size", 0),
+                      found = input.hidden_states->shape(1);
+    if (width != 0 && found != width)
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
+                    std::to_string(found) + " columns; expected " + std::to_string(width) +
+                        ", the model's width");
+}
+
 int run_model_command(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() != 1)
@@ -43,15 +69,21 @@ int run_model_command(const Args& args) {
     request = with_output(request, plan_output(request));
     ModelQuestion question;
     question.emit = arrays_named(request);
-    const io::OpenModel model(io::open_model_files(words[0], request.model_config, request.access));
-    question.input.ids = request.token_ids;
+    const io::OpenModel model(
+        io::open_model_folder(words[0], request.model_config, request.access));
+    request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate,
+    const ModelSpec spec = model.specify(tokens_of(question.input) + question.generate,
                                          model.row().inputs.empty() ? nullptr : &question.input);
     question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
+    if (question.input.hidden_states) question.input.first_layer = question.layers.front();
+    if (question.generate != 0 && question.input.ids.empty())
+        throw Error(ErrorKind::usage, "--generate", "requires --token-ids or --text");
 
+    check_one_array(request, question);
+    check_width(args, model, question.input);
     model.check(spec, question.layers.back() + 1);
 
     ModelRequest asked;
@@ -70,6 +102,29 @@ int run_model_command(const Args& args) {
 }
 
 constexpr Option model_options[] = {
+    {.key = "text",
+     .argument = "TEXT",
+     .help = "the input as a text, for the tokenizer.json of the folder or the tokenizer of the "
+             "GGUF file"},
+    {.key = "text_pair",
+     .argument = "TEXT",
+     .help = "a second text after it, as the tokenizer joins pairs (default none)"},
+    {.key = "no_special_tokens", .field = no_value, .help = "add no special tokens to --text"},
+    {.key = "hidden_states",
+     .argument = "FILE",
+     .help = "the input of the first of --layers, (tokens, width), instead of tokens"},
+    {.key = "attention_mask",
+     .limits = {.expected = "0 or 1 for each token"},
+     .argument = "LIST",
+     .help = "1 for tokens that may be attended to, 0 for padding (default all 1)"},
+    {.key = "position_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "positions of the tokens (default 0,1,...)"},
+    {.key = "token_type_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "segments of the tokens, of models that have them (default all 0)"},
     {.key = "layers",
      .limits = {.expected = "all, or numbers from 0, of which negative ones count from the end"},
      .argument = "LIST",

@@ -18,6 +18,8 @@
 
 namespace attn {
 
+struct Compute;
+
 /// The rotary embedding of some columns of each head. Pair i turns by position * frequencies[i];
 /// cosine and sine are multiplied by `factor`.
 struct Rotation {
@@ -26,6 +28,8 @@ struct Rotation {
     double factor = 1;
     std::size_t first = 0;  ///< the first column that is rotated
     double position_step = 1;
+    /// Cosine and sine of each pair by position, (positions, pairs, 2), instead of the angles.
+    std::shared_ptr<const std::vector<double>> table;
 };
 
 /// How queries, keys and values lie in the outputs of one product.
@@ -49,6 +53,20 @@ struct KeyBias {
     LinearMap map;  ///< from the values of all heads
     std::vector<double> factor;
     std::size_t kept = 0;
+};
+
+/// What is added to the scaled scores because of the queries and keys, (1, heads, tokens, d_k):
+/// (heads, q_len, kv_len).
+class ContentBias {
+public:
+    ContentBias() = default;
+    ContentBias(const ContentBias&) = delete;
+    ContentBias& operator=(const ContentBias&) = delete;
+    virtual ~ContentBias() = default;
+    virtual Array<double> run(const Compute& compute, const Tensor4<float>& query,
+                              const Tensor4<float>& key) const = 0;
+    virtual Array<double> run(const Compute& compute, const Tensor4<double>& query,
+                              const Tensor4<double>& key) const = 0;
 };
 
 /// Softmax attention with its projections.
@@ -89,6 +107,8 @@ struct AttentionPart {
     /// Values of heads i and i + half lie together in each key head; the second half's context,
     /// times this, is taken from the first half's.
     std::optional<double> difference;
+    bool rotates_values = false;                      ///< as queries and keys
+    std::shared_ptr<const ContentBias> content_bias;  ///< instead of `bias`; null: nothing
 };
 
 /// Gated or plain feed-forward part: down(act(gate x) * up x), or down(act(up x)).
@@ -126,6 +146,8 @@ struct Experts {
     std::vector<std::vector<std::size_t>> by_token;
     double sum_least = 0;  ///< the sum is at least this
     double tolerance = 0;  ///< of Scores::one_by_one: the relative distance of what counts
+    double norm_power = 1;     ///< `normalise` divides by the norm of this power
+    double shared_factor = 1;  ///< on the output of the shared expert
 };
 
 struct TransformerBlock;

@@ -91,7 +91,9 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
         for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].weight = weights[i];
     }
     double sum = part.sum_eps;
-    for (const Choice& choice : chosen) sum += choice.weight;
+    for (const Choice& choice : chosen)
+        sum += part.norm_power == 1 ? choice.weight : std::pow(choice.weight, part.norm_power);
+    if (part.norm_power != 1) sum = std::pow(sum, 1 / part.norm_power);
     sum = std::max(sum, part.sum_least);
     for (Choice& choice : chosen) {
         if (part.normalise) choice.weight /= sum;
@@ -116,8 +118,8 @@ void add_shared(const Compute& compute, const Experts& part, const Tensor3<T>& x
     const Tensor3<T> gate = part.shared_gate ? apply(compute, part.shared_gate, x) : Tensor3<T>();
     const std::size_t width = y.shape(2);
     for (std::size_t i = 0; i < y.size(); ++i) {
-        const double factor =
-            part.shared_gate ? sigmoid(static_cast<double>(gate.data()[i / width])) : 1;
+        double factor = part.shared_factor;
+        if (part.shared_gate) factor *= sigmoid(static_cast<double>(gate.data()[i / width]));
         y.data()[i] += static_cast<T>(factor * static_cast<double>(shared.data()[i]));
     }
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace attn {
@@ -33,6 +34,25 @@ public:
 
 /// Null: the model has no such tensor.
 using Parameter = std::shared_ptr<const ParameterSource>;
+
+/// A tensor that was computed from others.
+class ComputedParameter final : public ParameterSource {
+public:
+    ComputedParameter(std::vector<double> elements, std::vector<std::size_t> shape)
+        : elements_(std::move(elements)), shape_(std::move(shape)) {}
+
+    const std::vector<std::size_t>& shape() const override { return shape_; }
+    void read(std::size_t first, std::size_t count, float* out) const override {
+        for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(elements_[first + i]);
+    }
+    void read(std::size_t first, std::size_t count, double* out) const override {
+        for (std::size_t i = 0; i < count; ++i) out[i] = elements_[first + i];
+    }
+
+private:
+    std::vector<double> elements_;
+    std::vector<std::size_t> shape_;
+};
 
 /// All elements; none of an absent tensor.
 inline std::vector<double> elements_of(const Parameter& parameter) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -19,6 +20,12 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
     std::vector<T> row(parameter == nullptr ? 0 : count);
     if (!row.empty()) parameter->read(first, count, row.data());
     return row;
+}
+
+[[noreturn]] void fail_size(const std::string& what, std::size_t size, std::size_t width) {
+    throw SettingError(ErrorKind::input, "model",
+                       "the input of " + what + " of size " + std::to_string(size) + " is " +
+                           std::to_string(width) + " wide; expected tensors whose sizes fit");
 }
 
 /// Decodes elements on all threads.
@@ -63,6 +70,7 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
+    if (x.shape(2) != d_in) fail_size("a matrix", d_in, x.shape(2));
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
     if (rows == 0) return out;
     const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
@@ -101,6 +109,10 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     std::vector<double> weight = elements_of(norm.weight);
     for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
     const std::vector<double> bias = elements_of(norm.bias);
+    for (const std::size_t size : {weight.size(), bias.size()})
+        if (size != 0 && (width == 0 || size % width != 0)) fail_size("a norm", size, width);
+    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
+        fail_size("a norm's bias", weight.size(), bias.size());
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {

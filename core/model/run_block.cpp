@@ -2,7 +2,10 @@
 #include "core/model/run_block.hpp"
 
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "core/base/error.hpp"
 
 namespace attn {
 namespace {
@@ -38,6 +41,10 @@ template <class T>
 void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
          const Tensor3<T>& y, const std::vector<double>& skip = {}) {
     const std::size_t width = x.shape(2);
+    if (y.size() != x.size())
+        throw Error(ErrorKind::input, "model",
+                    "a part of layer " + std::to_string(block.layer) + " gives " +
+                        std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
     for (std::size_t i = 0; i < x.size(); ++i) {
         T added = y.data()[i];
         if (!scale.empty()) added *= static_cast<T>(scale[i % width]);

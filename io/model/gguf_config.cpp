@@ -215,7 +215,7 @@ void finish_stablelm(const GgufFacts& facts, json& config) {
 void finish_falcon(const GgufFacts& facts, json& config) {
     const std::uint64_t key_heads = facts.key_heads();
     const bool is_new = config["new_decoder_architecture"];
-    config["multi_query"] = key_heads == 1;
+    config["multi_query"] = is_new || key_heads == 1;
     config["num_kv_heads"] = is_new || key_heads != 1 ? key_heads : facts.heads();
     config["parallel_attn"] = true;
     config["alibi"] = false;
@@ -253,8 +253,8 @@ void finish_phi3(const GgufFacts& facts, json& config) {
                     "one of rope_factors_long.weight and rope_factors_short.weight; expected both");
     if (long_factors == nullptr) return;
     config["rope_scaling"] = {{"rope_type", "longrope"},
-                              {"long_factor", facts.elements(*long_factors)},
-                              {"short_factor", facts.elements(*short_factors)}};
+                              {"long_factor", facts.decimals(*long_factors)},
+                              {"short_factor", facts.decimals(*short_factors)}};
     config["original_max_position_embeddings"] =
         facts.whole("rope.scaling.original_context_length", facts.whole("context_length"));
 }

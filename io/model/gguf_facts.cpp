@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/rearranged.hpp"
+#include "io/read/gguf_header.hpp"
 
 namespace attn::io {
 namespace {
@@ -90,6 +91,13 @@ json GgufFacts::elements(const StoredArray& array) const {
     std::vector<float> values(count);
     read_floats(array, 0, count, values.data());
     return json(values);
+}
+
+json GgufFacts::decimals(const StoredArray& array) const {
+    json list = json::array();
+    for (const json& element : elements(array))
+        list.push_back(decimal_of_float(element.get<float>()));
+    return list;
 }
 
 }  // namespace attn::io

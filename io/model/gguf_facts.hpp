@@ -35,8 +35,9 @@ public:
     std::uint64_t head_dim() const;
 
     bool has(const std::string& tensor) const { return file_.find(tensor) != nullptr; }
-    /// The elements of a small tensor.
+    /// The elements of a small tensor; or the shortest decimals that give them.
     nlohmann::json elements(const StoredArray& array) const;
+    nlohmann::json decimals(const StoredArray& array) const;
 
     [[noreturn]] void fail(std::string_view key, const std::string& found,
                            const std::string& expected) const;

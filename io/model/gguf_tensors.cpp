@@ -109,6 +109,13 @@ private:
     }
 
     void add(const StoredArray& array, const Match& found) {
+        if (!array.type) {  // reading it names the type
+            StoredArray kept = array;
+            kept.name = found.name;
+            result_.arrays.push_back(std::move(kept));
+            return;
+        }
+        if (array.elements() == 0) fail(array, "at least one element");
         switch (found.row->form) {
             case Form::left_out:
             case Form::up_by_turns: return;

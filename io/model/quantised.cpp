@@ -189,8 +189,8 @@ private:
     void read_block_size(const json& method) {
         const json size = method.value("weight_block_size", json());
         if (size.is_null()) return;
-        const bool is_pair = size.is_array() && size.size() == 2 && size[0].is_number_unsigned() &&
-                             size[1].is_number_unsigned() && size[0] > 0 && size[1] > 0;
+        const bool is_pair = size.is_array() && size.size() == 2 && size[0].is_number_integer() &&
+                             size[1].is_number_integer() && size[0] > 0 && size[1] > 0;
         if (!is_pair)
             throw Error(ErrorKind::input, file_.name,
                         "quantization_config has weight_block_size " +

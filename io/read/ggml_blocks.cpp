@@ -30,8 +30,10 @@ void split_halves(const Byte* __restrict from, float* __restrict to, const Value
 struct FifthBits {
     std::array<Byte, 32> bits;
     explicit FifthBits(const Byte* from) {
-        for (std::size_t i = 0; i < 32; ++i)
-            bits[i] = static_cast<Byte>((from[i / 8] >> i % 8 & 1) << 4);
+        constexpr std::array<Byte, 8> masks{1, 2, 4, 8, 16, 32, 64, 128};
+        for (std::size_t byte = 0; byte < 4; ++byte)
+            for (std::size_t bit = 0; bit < 8; ++bit)
+                bits[8 * byte + bit] = (from[byte] & masks[bit]) != 0 ? 16 : 0;
     }
 };
 
@@ -178,22 +180,35 @@ void decode_q5_k(const Byte* from, std::size_t blocks, float* to) {
     }
 }
 
+namespace {
+
+/// 32 values of a half block of Q6_K, with two scales.
+template <int low_shift, int high_shift>
+void quarter_of_q6_k(const Byte* __restrict low, const Byte* __restrict high, const Byte* scales,
+                     float d, float* __restrict to) {
+    for (std::size_t side = 0; side < 2; ++side) {
+        const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[side]));
+        for (std::size_t i = 16 * side; i < 16 * side + 16; ++i) {
+            const int q = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
+            to[i] = scale * static_cast<float>(q - 32);
+        }
+    }
+}
+
+}  // namespace
+
 /// 128 bytes of low halves, 64 bytes of pairs of high bits, 16 signed scales, d. Value 128 a + 32 b
 /// + i: byte 64 a + 32 (b mod 2) + i, its low half if b < 2; bits 2 b of high byte 32 a + i.
 void decode_q6_k(const Byte* from, std::size_t blocks, float* to) {
     for (; blocks-- > 0; from += 210) {
         const float d = half_at(from + 208);
-        for (std::size_t part = 0; part < 16; ++part, to += 16) {
-            const std::size_t half = part / 8, quarter = part / 2 % 4, side = 16 * (part % 2);
-            const float scale = d * static_cast<float>(static_cast<std::int8_t>(from[192 + part]));
-            const Byte* __restrict low = from + 64 * half + 32 * (quarter % 2) + side;
-            const Byte* __restrict high = from + 128 + 32 * half + side;
-            const int low_shift = quarter < 2 ? 0 : 4, high_shift = static_cast<int>(2 * quarter);
-            float* __restrict out = to;
-            for (std::size_t i = 0; i < 16; ++i) {
-                const int q = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
-                out[i] = scale * static_cast<float>(q - 32);
-            }
+        for (std::size_t half = 0; half < 2; ++half, to += 128) {
+            const Byte *low = from + 64 * half, *high = from + 128 + 32 * half,
+                       *scales = from + 192 + 8 * half;
+            quarter_of_q6_k<0, 0>(low, high, scales, d, to);
+            quarter_of_q6_k<0, 2>(low + 32, high, scales + 2, d, to + 32);
+            quarter_of_q6_k<4, 4>(low, high, scales + 4, d, to + 64);
+            quarter_of_q6_k<4, 6>(low + 32, high, scales + 6, d, to + 96);
         }
     }
 }

@@ -44,16 +44,6 @@ std::string in_quotes(std::string_view name) {
     return "\"" + one_line(shortened(std::string(name))) + "\"";
 }
 
-/// The float64 number with the shortest decimal that reads back as `value`: 1e-5f gives 1e-5.
-double number_of_float(float value) {
-    if (!std::isfinite(value)) return static_cast<double>(value);
-    std::array<char, max_float_length> text{};
-    const char* const end = write_shortest(text.data(), value);
-    double number = 0;
-    std::from_chars(text.data(), end, number);
-    return number;
-}
-
 /// The bytes of a file in order, read in large pieces. Every length is checked before memory is
 /// allocated for it.
 class Cursor {
@@ -205,7 +195,8 @@ private:
             case ValueType::uint32: return number(4);
             case ValueType::int32: return integer<std::int32_t>(4);
             case ValueType::float32:
-                return number_of_float(std::bit_cast<float>(static_cast<std::uint32_t>(number(4))));
+                return decimal_of_float(
+                    std::bit_cast<float>(static_cast<std::uint32_t>(number(4))));
             case ValueType::boolean: return boolean();
             case ValueType::string: return string();
             case ValueType::array: return array(depth + 1);
@@ -337,6 +328,15 @@ private:
 };
 
 }  // namespace
+
+double decimal_of_float(float value) {
+    if (!std::isfinite(value)) return static_cast<double>(value);
+    std::array<char, max_float_length> text{};
+    const char* const end = write_shortest(text.data(), value);
+    double number = 0;
+    std::from_chars(text.data(), end, number);
+    return number;
+}
 
 GgufFile read_gguf(const std::shared_ptr<const Bytes>& bytes) {
     return GgufReader(bytes).read();

@@ -22,4 +22,7 @@ struct GgufFile {
 /// Errors: kind input, with the key or the tensor, what was found and what was expected.
 GgufFile read_gguf(const std::shared_ptr<const Bytes>& bytes);
 
+/// The float64 number with the shortest decimal that reads back as `value`: 1e-5f gives 1e-5.
+double decimal_of_float(float value);
+
 }  // namespace attn::io

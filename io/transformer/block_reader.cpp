@@ -18,13 +18,15 @@ std::string BlockReader::numbered(std::string_view name, std::size_t index) {
 }
 
 std::string BlockReader::full(std::string_view name, std::size_t of_layer) const {
-    return numbered(row.layer, of_layer) + std::string(name);
+    return (row.layer_name != nullptr ? row.layer_name(config, of_layer)
+                                      : numbered(row.layer, of_layer)) +
+           std::string(name);
 }
 
 NormSpec BlockReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? 1e-5 : config.number(std::string(row.eps));
+    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
     norm.bias = tensors.find(full(name) + ".bias");
@@ -41,6 +43,7 @@ LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size
 }
 
 std::size_t BlockReader::kv_heads() const {
+    if (row.kv_heads != nullptr) return row.kv_heads(config);
     return config.whole("num_key_value_heads", heads());
 }
 
@@ -75,7 +78,8 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
         case Windowed::alternating: slides = of_layer % 2 == 0; break;
         case Windowed::pattern: {
             const std::size_t every =
-                config.whole("sliding_window_pattern", config.whole("_sliding_window_pattern", 6));
+                config.whole("sliding_window_pattern",
+                             config.whole("_sliding_window_pattern", row.window_pattern));
             slides = every != 0 && (of_layer + 1) % every != 0;
             break;
         }
@@ -93,7 +97,11 @@ void BlockReader::add_window(AttentionPart& part) const {
 
 std::optional<Rotation> BlockReader::rotation(std::size_t columns) const {
     if (row.rotary == Rotary::none) return std::nullopt;
-    return rotation_of(config, config.rope(layer_type()), columns,
+    return rotation(columns, config.rope(layer_type()));
+}
+
+Rotation BlockReader::rotation(std::size_t columns, const nlohmann::json& rope) const {
+    return rotation_of(config, rope, columns,
                        row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
 }
 

@@ -64,7 +64,10 @@ public:
     AttentionPart attention() const;
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
+    Rotation rotation(std::size_t columns, const nlohmann::json& rope) const;
     const Activation& activation() const {
+        if (!row.activation_name.empty()) return activation(std::string(row.activation_name));
+        if (row.activation.empty()) return *find_activation("gelu");
         return activation(config.text(std::string(row.activation)));
     }
     const Activation& activation(const std::string& name) const;

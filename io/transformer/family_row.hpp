@@ -15,6 +15,7 @@
 namespace attn::io {
 
 class BlockReader;
+class ModelConfig;
 class ModelReader;
 
 /// How heads are rotated, unless the row's own function says more.
@@ -82,7 +83,7 @@ struct FamilyRow {
     /// Without `gate`: the plain form. `up` holds both if they are joined.
     std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
-    std::string_view activation = "hidden_act";  ///< key
+    std::string_view activation = "hidden_act";  ///< key; empty: GELU
     const ExpertNames* experts = nullptr;        ///< null: none
 
     /// Ends of names of tensors in blocks that have no effect.
@@ -101,6 +102,19 @@ struct FamilyRow {
     const ExpertNames* other_experts = nullptr;  ///< other names, if the file has these
     /// The type of a layer, if layer_types is missing; null: that of `windowed`.
     std::string (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
+
+    /// Values where the config has no such key.
+    std::string_view activation_name = {};
+    double eps_value = 1e-5;
+    /// The start of the names of a block's tensors; null: `layer` with its number.
+    std::string (*layer_name)(const ModelConfig& config, std::size_t layer) = nullptr;
+    /// The same family with other names of tensors, which is taken if a file has those; null: none.
+    const FamilyRow* other_names = nullptr;
+    /// Changes the row by the settings of a config, before anything is read with it.
+    void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
+    /// The number of key heads, where num_key_value_heads does not say it.
+    std::size_t (*kv_heads)(const ModelConfig&) = nullptr;
+    std::size_t window_pattern = 6;  ///< of Windowed::pattern, where the config gives none
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

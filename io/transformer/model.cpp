@@ -25,9 +25,10 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "language_model.",
                                                "text_model.",
                                                "backbone.",
-                                               "base_model.model."};
+                                               "base_model.model.",
+                                                "new.", "decoder."};
 
-[[noreturn]] void fail_type(const ModelFiles& files, const std::string& type) {
+[[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
     for (const std::string_view known : family_types())
         all += (all.empty() ? "" : ", ") + std::string(known);
@@ -44,7 +45,7 @@ std::string type_of(const json& config) {
 
 }  // namespace
 
-OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of(files_.config)) {
+OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_of(files_.config)) {
     row_ = find_family_row(type_);
     if (row_ == nullptr) fail_type(files_, type_);
     whole_ = std::make_unique<const ModelConfig>(files_.config_place, files_.config);
@@ -60,23 +61,34 @@ OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of
         config_ = own_.get();
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
     }
-    tensors_ = std::make_unique<TensorSet>(files_.tensors);
-    std::vector<std::string_view> prefixes{row_->prefix};
-    prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
-    const std::string first = row_->ids.empty() ? BlockReader::numbered(row_->layer, 0) +
-                                                      std::string(row_->query) + ".weight"
-                                                : std::string(row_->ids) + ".weight";
-    for (const std::string_view prefix : prefixes) {
-        tensors_->set_prefix(std::string(prefix));
-        if (tensors_->has(first)) return;
+    if (row_->adjust_row != nullptr) {
+        FamilyRow changed = *row_;
+        row_->adjust_row(*config_, changed);
+        own_row_ = std::make_unique<const FamilyRow>(changed);
+        row_ = own_row_.get();
     }
+    tensors_ = std::make_unique<TensorSet>(files_.tensors);
+    const FamilyRow* const first_row = row_;
+    for (; row_ != nullptr; row_ = row_->other_names) {
+        std::vector<std::string_view> prefixes{row_->prefix};
+        prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
+        const std::string query =
+            BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
+        const std::string first = row_->ids.empty() ? query : std::string(row_->ids) + ".weight";
+        const bool is_one_of_several = first_row->other_names != nullptr;
+        for (const std::string_view prefix : prefixes) {
+            tensors_->set_prefix(std::string(prefix));
+            if (tensors_->has(first) && (!is_one_of_several || tensors_->has(query))) return;
+        }
+    }
+    row_ = first_row;
     tensors_->set_prefix(std::string(row_->prefix));
 }
 
 NormSpec ModelReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? 1e-5 : config.number(std::string(row.eps));
+    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(std::string(name) + ".weight");
     norm.bias = tensors.find(std::string(name) + ".bias");
@@ -144,7 +156,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
 void OpenModel::check(const ModelSpec& model, std::size_t layers) const {
     for (std::size_t layer = 0; layer < layers; ++layer) {
         model.block(layer);
-        tensors_->check_used(BlockReader::numbered(row_->layer, layer), row_->ignored);
+        tensors_->check_used(row_->layer_name != nullptr
+                                 ? row_->layer_name(*config_, layer)
+                                 : BlockReader::numbered(row_->layer, layer),
+                             row_->ignored);
     }
     config_->check_unread();
 }

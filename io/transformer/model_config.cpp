@@ -24,6 +24,16 @@ std::string_view defaults_of(std::string_view type) {
     return config_defaults.substr(at, config_defaults.find('\n', at) - at);
 }
 
+/// Keys that a class still takes under an older name.
+struct OldName {
+    std::string_view type;
+    const char *old_key, *key;
+};
+constexpr OldName old_names[] = {{"bloom", "n_embed", "hidden_size"},
+                                 {"falcon", "n_embed", "hidden_size"},
+                                 {"gpt_neox", "rotary_emb_base", "rope_theta"},
+                                 {"gpt_neox", "rotary_pct", "partial_rotary_factor"}};
+
 bool ends_with_any(std::string_view key, std::initializer_list<std::string_view> ends) {
     return std::any_of(ends.begin(), ends.end(),
                        [&](std::string_view end) { return key.ends_with(end); });
@@ -52,6 +62,8 @@ bool has_no_effect(std::string_view key) {
         "input_jitter_noise", "router_z_loss_coef", "resid_pdrop", "embd_pdrop", "attn_pdrop",
         "_attn_implementation", "attn_implementation", "use_flash_attn", "layerdrop",
         "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
+        // Whether there are biases, and the longest sequence.
+        "attention_bias", "mlp_bias", "enable_bias", "use_bias", "max_seq_len",
         // The tensors show them.
         "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
         "shared_expert_intermediate_size", "n_inner", "attention_bias", "attention_out_bias",
@@ -82,6 +94,11 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     : place_(std::move(place)), type_(std::move(type)), members_(members) {
     if (type_.empty() && members_.contains("model_type") && members_["model_type"].is_string())
         type_ = members_["model_type"];
+    for (const OldName& name : old_names)
+        if (name.type == type_ && members_.contains(name.old_key)) {
+            read_.insert(name.old_key);
+            if (!members_.contains(name.key)) members_[name.key] = members_[name.old_key];
+        }
     const std::string_view line = defaults_of(type_);
     if (line.empty()) return;
     json row = json::parse(line);
