@@ -29,9 +29,11 @@ constexpr ExpertNames grouped_experts{.shared = "mlp.shared_experts",
                                       .shared_count = "n_shared_experts"};
 
 void adjust_grouped(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("scoring_func", "sigmoid");
+    if (reader.config.at("scoring_func") != "noaux_tc")  // in dots.llm1's files
+        reader.config.require("scoring_func", "sigmoid");
     reader.config.require("topk_method", "noaux_tc");
     reader.config.require("moe_layer_freq", 1);
+    pass_keys(reader, {"use_sliding_window", "ep_size", "first_k_dense_replace"});
     use_grouped_router(reader, block);
 }
 
@@ -102,9 +104,9 @@ AttentionPart mimo_attention(BlockReader& reader) {
     if (reader.config.gives("hybrid_layer_pattern") &&
         (reader.config.of_layer("hybrid_layer_pattern", reader.layer) == 1) != slides)
         reader.config.fail("hybrid_layer_pattern", "1 for the sliding layers of layer_types");
-    for (const char* key : {"attention_chunk_size", "hybrid_block_size", "moe_layer_freq",
-                            "sliding_window", "sliding_window_size", "swa_rope_theta"})
-        reader.config.at(key);
+    pass_keys(reader,
+              {"attention_chunk_size", "hybrid_block_size", "moe_layer_freq", "sliding_window",
+               "sliding_window_size", "swa_rope_theta", "layernorm_epsilon", "n_shared_experts"});
     const std::size_t width = reader.width();
     part.query = reader.linear("self_attn.q_proj", width, part.heads * part.d_k);
     part.key = reader.linear("self_attn.k_proj", width, part.kv_heads * part.d_k);

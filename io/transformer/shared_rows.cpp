@@ -61,6 +61,10 @@ void use_grouped_router(BlockReader& reader, TransformerBlock& block) {
     experts->chosen_groups = chosen;
 }
 
+void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) reader.config.at(key);
+}
+
 bool is_without_rotation(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.whole("no_rope_layer_interval", 4);
     const nlohmann::json& list = reader.config.at("no_rope_layers");
