@@ -26,7 +26,8 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "text_model.",
                                                "backbone.",
                                                "base_model.model.",
-                                                "new.", "decoder."};
+                                               "new.",
+                                               "decoder."};
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
