@@ -26,7 +26,8 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "text_model.",
                                                "backbone.",
                                                "base_model.model.",
-                                                "new.", "decoder."};
+                                               "new.",
+                                               "decoder."};
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
@@ -151,7 +152,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         tensors.has(std::string(row.embedding_projection) + ".weight"))
         model.embedding.projection = tensors.linear(std::string(row.embedding_projection));
     if (!row.final_norm.empty()) model.final_norm = reader.norm(row.final_norm);
-    const bool ties = config.flag("tie_word_embeddings", true);
+    const bool ties =
+        config.flag("tie_word_embeddings", true) || whole_->flag("tie_word_embeddings", true);
     model.head = [this, ties, &row]() -> LinearMap {
         if (row.head.empty()) return {};
         const std::string name = std::string(row.head) + ".weight";
