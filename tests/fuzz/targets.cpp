@@ -115,7 +115,8 @@ Texts gguf_seeds() {
                         .number(0, 4)
                         .uint32("general.alignment", 8)
                         .text());
-    for (std::uint64_t type : {0, 1, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 16, 20, 23, 28, 30, 39, 99})
+    for (std::uint64_t type :
+         {0u, 1u, 2u, 3u, 6u, 7u, 8u, 10u, 11u, 12u, 13u, 14u, 16u, 20u, 23u, 28u, 30u, 39u, 99u})
         seeds.push_back(
             Bytes(1, 0).tensor("x", {256, 1}, type, 0).data(std::string(2048, 'x')).text());
     for (const char* name : {"llama", "qwen35", "gpt-oss", "gpt2", "falcon", "bloom", "phi3"})
@@ -248,7 +249,7 @@ Texts gguf_words() {
                 ".block_count",
                 ".ssm.inner_size",
                 "blk.0.ffn_gate_exps.weight"};
-    for (std::uint64_t number : {0, 1, 2, 8, 9, 12, 32, 39})
+    for (std::uint64_t number : {0u, 1u, 2u, 8u, 9u, 12u, 32u, 39u})
         for (std::size_t size : {4u, 8u}) words.push_back(io::bytes_of_number(number, size));
     return words;
 }
