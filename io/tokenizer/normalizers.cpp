@@ -32,11 +32,14 @@ void keep_characters(Part& part, Keep keep) {
 }
 
 void to_form(Part& part, NormalForm form) {
-    std::string text = normal_form(part.text, form);
-    // What the first character becomes may be reordered or joined; at least its start is known.
+    const std::string first =
+        normal_form(std::string_view(part.text).substr(0, character_size(part.text)), form);
     const bool at_start = part.is_at_start();
-    part.text = std::move(text);
-    part.from_start = at_start ? character_size(part.text) : 0;
+    part.text = normal_form(part.text, form);
+    // The first character may be joined with the next.
+    part.from_start = !at_start                      ? 0
+                      : part.text.starts_with(first) ? first.size()
+                                                     : character_size(part.text);
 }
 
 void to_lowercase(Part& part) {
