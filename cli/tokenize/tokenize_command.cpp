@@ -101,7 +101,7 @@ constexpr CommandRow tokenize_command{
         "  attn tokenize models/bert \"first text\" --text-pair \"second text\"\n"
         "  attn tokenize models/gpt2 --decode 464,2068,7586\n",
     .usage =
-        "TOKENIZER [TEXT]\n\nTOKENIZER is a tokenizer.json, the folder of a model that has one, or "
+        "DIR [TEXT]\n\nDIR is a tokenizer.json, the folder of a model that has one, or "
         "a model's folder in\nHugging Face's cache. Without TEXT, standard input is the text.",
     .own = tokenize_options,
     .run = run_tokenize};
