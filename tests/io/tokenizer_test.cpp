@@ -134,8 +134,9 @@ TEST_CASE("tokenizer: expressions that are invalid or take too long are errors")
         return test::error_of([&] { made(tokenizer).encode(text); });
     };
     const std::string place = "t.json: /pre_tokenizer/pattern/Regex: ";
-    for (const char* bad : {"(", ")", "[a", "a{99999}{99999}", "\\p{Nonsense}", "(?<n", "\\", "*",
-                            "[b-a]", "(?'x')", "\\xff", "\\u12", "(*ACCEPT)", "\\K", "[[:nope:]]"}) {
+    for (const char* bad :
+         {"(", ")", "[a", "a{99999}{99999}", "\\p{Nonsense}", "(?<n", "\\", "*", "[b-a]", "(?'x')",
+          "\\xff", "\\u12", "(*ACCEPT)", "\\K", "[[:nope:]]"}) {
         CAPTURE(bad);
         CHECK(error(bad, "a").find(place) == 0);
     }
@@ -197,4 +198,34 @@ TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
     fs::create_directories("empty");
     CHECK(test::error_of([] { read_tokenizer("empty"); }).find("without tokenizer.json") !=
           std::string::npos);
+}
+
+TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
+    for (const char* name : {"llama", "qwen2"}) {
+        CAPTURE(name);
+        const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
+        const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
+        for (const json& expected : record["texts"]) {
+            const std::string text = expected["text"];
+            CAPTURE(text);
+            const TokenizedText found = tokenizer.encode(text, false);
+            CHECK(json(found.ids) == expected["ids"]);
+            CHECK(tokenizer.decode(found.ids, false) == text);
+        }
+        const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
+        CHECK(tokenizer.encode("", true).ids.size() == (begins ? 1 : 0));
+        for (const auto& [key, value] : record["metadata"].items()) {
+            json damaged = record["metadata"];
+            for (const json& other :
+                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
+                damaged[key] = other;
+                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
+            }
+        }
+    }
+    json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
+    metadata["tokenizer.ggml.pre"] = "none-such";
+    CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); })
+              .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
+                    "default, llama3,") == 0);
 }
