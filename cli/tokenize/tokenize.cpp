@@ -72,11 +72,11 @@ private:
                                             ? tokenizer_.encode_pair(text, *request_.pair, adds)
                                             : tokenizer_.encode(text, adds);
         if (request_.form == TokenForm::table) return table(found);
-        std::string json = head();
-        io::append_member(json, "ids", found.ids);
-        io::append_member(json, "tokens", found.pieces);
-        if (request_.pair) io::append_member(json, "type_ids", found.type_ids);
-        return json + "}\n";
+        std::string line = head();
+        io::append_member(line, "ids", found.ids);
+        io::append_member(line, "tokens", found.pieces);
+        if (request_.pair) io::append_member(line, "type_ids", found.type_ids);
+        return line + "}\n";
     }
 
     std::string decoded(const std::vector<std::uint32_t>& ids) const {
@@ -84,19 +84,19 @@ private:
         // A pipe gets the text as it is, a terminal without control characters.
         const bool is_seen = request_.output == "-" && isatty(STDOUT_FILENO) != 0;
         if (request_.form == TokenForm::table) return (is_seen ? shown(text) : text) + "\n";
-        std::string json = head();
+        std::string line = head();
         std::vector<std::string> pieces;
         for (const std::uint32_t id : ids) pieces.push_back(tokenizer_.piece(id));
-        io::append_member(json, "ids", ids);
-        io::append_member(json, "tokens", pieces);
-        io::append_member(json, "text", text);
-        return json + "}\n";
+        io::append_member(line, "ids", ids);
+        io::append_member(line, "tokens", pieces);
+        io::append_member(line, "text", text);
+        return line + "}\n";
     }
 
     static std::string head() {
-        std::string json = "{";
-        io::append_member(json, "schema", schemas::tokens);
-        return json;
+        std::string line = "{";
+        io::append_member(line, "schema", schemas::tokens);
+        return line;
     }
 
     static std::string shown(const std::string& text) {

@@ -14,12 +14,10 @@
 namespace attn::io {
 namespace {
 
-using Expressions = std::vector<std::string_view>;
-
 /// Names of tokenizer.ggml.pre, with a blank around each, and how they split a text.
-struct Words {
+struct SplitRule {
     std::string_view names;
-    Expressions expressions;
+    std::vector<std::string_view> expressions;
     bool ignores_merges = false;  ///< a word of the vocabulary is not split
     bool adds_bos = false;        ///< where the file does not say it
 };
@@ -28,8 +26,8 @@ constexpr std::string_view llama3_words =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
-const std::vector<Words>& all_words() {
-    static const std::vector<Words> words{
+const std::vector<SplitRule>& split_rules() {
+    static const std::vector<SplitRule> rules{
         {" default ", {"[\\p{P}\\$\\+<=>\\^~\\|]+", gpt2_words, "\\p{N}+", "[0-9][0-9][0-9]"}},
         {" llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral lfm2 ", {llama3_words}, true, true},
         {" dbrx smaug-bpe chatglm-bpe glm4 ", {llama3_words}},
@@ -65,14 +63,14 @@ const std::vector<Words>& all_words() {
           "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?"
           "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
     };
-    return words;
+    return rules;
 }
 
-std::string names_of_words() {
+std::string names_of_rules() {
     std::string names;
-    for (const Words& words : all_words()) {
+    for (const SplitRule& rule : split_rules()) {
         names += names.empty() ? "" : ",";
-        names += words.names.substr(0, words.names.find(' ', 1));
+        names += rule.names.substr(0, rule.names.find(' ', 1));
     }
     return names.substr(1);
 }
@@ -81,16 +79,6 @@ std::string names_of_words() {
 enum : std::uint64_t { unknown_token = 2, control_token = 3, user_token = 4 };
 
 constexpr const char* space_mark = "\u2581";
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    std::string result;
-    std::size_t end = 0;
-    for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at = end) {
-        result.append(text, end, at - end) += to;
-        end = at + from.size();
-    }
-    text = result.append(text, end);
-}
 
 }  // namespace
 
@@ -180,13 +168,13 @@ private:
     /// Whether a text begins with a token of its own where the file does not say it.
     bool read_byte_level() {
         const std::string name = has("pre") ? value("pre").string() : "default";
-        const Words* found = nullptr;
-        for (const Words& words : all_words())
-            if (words.names.find(" " + name + " ") != std::string_view::npos) found = &words;
+        const SplitRule* found = nullptr;
+        for (const SplitRule& rule : split_rules())
+            if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
         if (found == nullptr)
             throw Error(ErrorKind::unsupported, value("pre").place(),
                         "\"" + one_line(shortened(name)) + "\" is not supported; expected one of " +
-                            names_of_words());
+                            names_of_rules());
         parts_->pre_tokenizer = byte_level_words(found->expressions);
         std::vector<Merge> merges;
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));

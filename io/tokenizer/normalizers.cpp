@@ -98,7 +98,7 @@ void replace(Part& part, const Pattern& pattern, const std::string& content) {
     part = builder.take();
 }
 
-Normalizer read_bert(const Setting& setting) {
+Normalizer read_bert_normalizer(const Setting& setting) {
     setting.allow({"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
     const bool cleans = setting.boolean("clean_text", true);
     const bool separates = setting.boolean("handle_chinese_chars", true);
@@ -127,7 +127,7 @@ Normalizer read_bert(const Setting& setting) {
     };
 }
 
-Normalizer read_sequence(const Setting& setting) {
+Normalizer read_normalizers(const Setting& setting) {
     setting.allow({"normalizers"});
     std::vector<Normalizer> steps;
     for (const Setting& step : setting.at("normalizers").items())
@@ -148,8 +148,8 @@ Normalizer read_charsmap(const Setting& setting) {
 
 Normalizer read_normalizer(const Setting& setting) {
     const std::string type = setting.type();
-    if (type == "Sequence") return read_sequence(setting);
-    if (type == "BertNormalizer") return read_bert(setting);
+    if (type == "Sequence") return read_normalizers(setting);
+    if (type == "BertNormalizer") return read_bert_normalizer(setting);
     if (type == "Precompiled") return read_charsmap(setting);
     if (type == "Strip") {
         setting.allow({"strip_left", "strip_right"});
