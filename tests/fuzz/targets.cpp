@@ -298,11 +298,57 @@ Texts config_words() {
     return words;
 }
 
+/// Of random tokenizers, less their cases.
+Texts tokenizer_seeds() {
+    Texts seeds;
+    for (const std::string& line :
+         test::lines_of(test::read_text(test::data_path("tokenizers/random.ndjson")))) {
+        const std::string_view start = "{\"tokenizer\":", end = ",\"cases\":";
+        const std::size_t size = line.rfind(end) - start.size();
+        if (line.starts_with(start) && size < 8192)
+            seeds.push_back(line.substr(start.size(), size));
+    }
+    for (const char* regex :
+         {"(a+)+$", "\\\\p{L}+|[^\\\\s\\\\p{N}]", "[a&&[^b]]", "(?i:'s|x{1,3}+)"})
+        seeds.push_back(
+            R"({"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"},)"
+            R"("pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":{"Regex":")" +
+            std::string(regex) + "\"}}}");
+    return seeds;
+}
+
+/// Kinds of parts, from the error that lists them, and what expressions are made of.
+Texts tokenizer_words() {
+    Texts words = json_words();
+    for (const char* word : {"\"type\":\"Sequence\"",
+                             "\"BPE\"",
+                             "\"Unigram\"",
+                             "\"WordPiece\"",
+                             "\"merges\":[",
+                             "\"vocab\":{",
+                             "\"byte_fallback\":true",
+                             "\"ByteLevel\"",
+                             "\"Metaspace\"",
+                             "\"Precompiled\"",
+                             "\\\\p{",
+                             "[^",
+                             "(?i:",
+                             "(?!",
+                             "{1,3}",
+                             "\\\\s",
+                             "&&",
+                             "[[:alpha:]]",
+                             "\"added_tokens\":[",
+                             "\"special\":true"})
+        words.emplace_back(word);
+    return words;
+}
+
 Texts no_words() {
     return {};
 }
 
-const std::array<Target, 20> targets{{
+const std::array<Target, 21> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -323,6 +369,7 @@ const std::array<Target, 20> targets{{
     {"writers", write_and_read, random_seeds, no_words, 4096},
     {"resume", resume_batch, resume_seeds, json_words, 1024},
     {"result", look_at_result, result_seeds, binary_words, 8192},
+    {"tokenizer", use_tokenizer, tokenizer_seeds, tokenizer_words, 8192},
 }};
 
 }  // namespace
