@@ -48,11 +48,13 @@ int run_model_command(const Args& args) {
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    const ModelSpec spec = model.specify(question.input.ids.size() + question.generate,
-                                         model.row().inputs.empty() ? nullptr : &question.input);
+    const ModelSpec spec = at_locations(request, [&] {
+        return model.specify(question.input.ids.size() + question.generate,
+                             model.row().inputs.empty() ? nullptr : &question.input);
+    });
     question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
 
-    model.check(spec, question.layers.back() + 1);
+    at_locations(request, [&] { model.check(spec, question.layers.back() + 1); });
 
     ModelRequest asked;
     asked.layers = question.layers;

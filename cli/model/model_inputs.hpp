@@ -10,9 +10,9 @@
 
 namespace attn::cli {
 
-/// Reads the files that --pixel-values, --spatial-shapes, --input-values and --input-features name.
-/// Errors: those of files.
-void read_input_arrays(const Args& args, const Request& request, ModelInput& input);
+/// Reads the files that --pixel-values, --spatial-shapes, --input-values and --input-features name,
+/// and notes their locations. Errors: those of files.
+void read_input_arrays(const Args& args, Request& request, ModelInput& input);
 
 /// Errors: kind usage if the input is not what the model needs: the arrays `needed`, and token ids
 /// if `takes_ids`.

@@ -97,6 +97,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         std::make_shared<ModelSource>(ModelSource{row, config, tensors, tokens, input});
     ModelSpec model;
     model.layers = config.whole("num_hidden_layers");
+    if (model.layers == 0) config.fail("num_hidden_layers", "at least 1");
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {

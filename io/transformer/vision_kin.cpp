@@ -160,7 +160,6 @@ void adjust_beit(BlockReader& reader, TransformerBlock& block) {
             elements_of(reader.tensors.get(reader.full("lambda_2"), {reader.width()}));
     }
     const Pair grid = grid_of(reader);
-    if (grid[0] == 0 || grid[1] == 0) return;  // the input stage reports it
     std::vector<double> bias;
     const auto add = [&](const std::string& module) {
         const std::vector<double> own =

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -69,6 +71,11 @@ std::array<std::size_t, 2> grid_of(const BlockReader& reader) {
         const std::vector<std::size_t> shape = shape_without_batch(*reader.input->pixel_values, 3);
         size = {shape[1], shape[2]};
     }
+    if (size[0] < patch[0] || size[1] < patch[1])
+        throw SettingError(ErrorKind::input, "pixel_values",
+                           "is an image of " + std::to_string(size[0]) + " x " +
+                               std::to_string(size[1]) + "; expected at least one patch of " +
+                               std::to_string(patch[0]) + " x " + std::to_string(patch[1]));
     return {size[0] / patch[0], size[1] / patch[1]};
 }
 
