@@ -55,7 +55,9 @@ bool has_no_effect(std::string_view key) {
         // The tensors show them.
         "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size", "n_inner",
         "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff",
-        "embedding_size"};
+        "embedding_size",
+        // Of files that a BERT was converted from.
+        "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
     if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
     return ends_with_any(
                key, {"dropout", "_pdrop", "_token_id", "_token_index", "_token_ids", "layerdrop",
@@ -68,7 +70,7 @@ bool has_no_effect(std::string_view key) {
                             "mask_feature",    "tdnn_",           "xvector",       "ctc_",
                             "num_codevector",  "codevector",      "num_negatives", "contrastive",
                             "diversity",       "proj_codevector", "forced_",       "decoder_start",
-                            "suppress_tokens", "begin_suppress",  "median_filter"});
+                            "suppress_tokens", "begin_suppress",  "median_filter", "pooler_"});
 }
 
 }  // namespace
@@ -212,6 +214,7 @@ void ModelConfig::check_unread() const {
     for (const auto& [key, value] : members_.items()) {
         if (read_.contains(key) || value.is_null() || has_no_effect(key)) continue;
         if (value.is_object() && value.contains("model_type")) continue;
+        if (key == "position_embedding_type" && value == "absolute") continue;
         const auto common = defaults_.find(key);
         if (common != defaults_.end() && *common == value) continue;
         if (!known_.contains(key) && !may_change_attention(key, value)) continue;
