@@ -81,9 +81,10 @@ int run_model_command(const Args& args) {
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
     read_decoder_ids(args, model, question);
     const bool has_decoder = model.decoder() != nullptr;
-    const ModelSpec spec =
-        model.specify(tokens_of(question.input) + (has_decoder ? 0 : question.generate),
-                      model.row().inputs.empty() ? nullptr : &question.input);
+    const ModelSpec spec = at_locations(request, [&] {
+        return model.specify(tokens_of(question.input) + (has_decoder ? 0 : question.generate),
+                             model.row().inputs.empty() ? nullptr : &question.input);
+    });
     if (question.generate != 0 && question.input.ids.empty() && !has_decoder)
         throw Error(ErrorKind::usage, "--generate " + std::to_string(question.generate),
                     "requires --token-ids or --text");
@@ -107,10 +108,12 @@ int run_model_command(const Args& args) {
     check_one_array(request, question);
     if (question.input.hidden_states) question.input.first_layer = asked.layers.front();
     asked.run_layers = asked.layers.empty() ? 0 : asked.layers.back() + 1;
-    if (has_decoder)
-        model.check(spec, spec.layers, decoder, asked.run_layers);
-    else
-        model.check(spec, asked.run_layers);
+    at_locations(request, [&] {
+        if (has_decoder)
+            model.check(spec, spec.layers, decoder, asked.run_layers);
+        else
+            model.check(spec, asked.run_layers);
+    });
     ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
     const Compute compute{pool, request.settings.kernel,
                           &backend_of_products(request.settings.kernel)};

@@ -127,15 +127,17 @@ std::vector<std::string> read_tokens(const Args& args, const Request& request,
                              : pieces_of(path, files, request.access, input.ids);
 }
 
-void read_input_arrays(const Args& args, const Request& request, ModelInput& input) {
+void read_input_arrays(const Args& args, Request& request, ModelInput& input) {
     io::ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     for (const InputRow& row : input_rows)
-        if (const std::optional<std::string> path = args.text(row.key))
+        if (const std::optional<std::string> path = args.text(row.key)) {
+            request.locations[row.key] = Location(location_of(*args.find(row.key)));
             input.*row.field =
                 io::read_reals(io::open_input_file(*path, nullptr, request.access), rules, nullptr);
+        }
 }
 
 void check_input(const Args& args, const Request& request, std::span<const std::string_view> needed,

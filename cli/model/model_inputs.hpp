@@ -14,9 +14,9 @@
 
 namespace attn::cli {
 
-/// Reads the files that --pixel-values, --spatial-shapes, --input-values and --input-features name.
-/// Errors: those of files.
-void read_input_arrays(const Args& args, const Request& request, ModelInput& input);
+/// Reads the files that --pixel-values, --spatial-shapes, --input-values and --input-features name,
+/// and notes their locations. Errors: those of files.
+void read_input_arrays(const Args& args, Request& request, ModelInput& input);
 
 /// Reads --token-ids or --text with --text-pair, --token-type-ids, --position-ids,
 /// --attention-mask and --hidden-states. Returns a label for each token, if they are known. Errors:

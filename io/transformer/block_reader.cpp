@@ -50,6 +50,7 @@ std::size_t BlockReader::kv_heads() const {
 std::size_t BlockReader::head_width() const {
     if (const std::size_t given = config.whole("head_dim", 0); given != 0) return given;
     const std::size_t all = width(), count = heads();
+    if (all == 0) config.fail("hidden_size", "at least 1");
     if (count == 0 || all % count != 0)
         config.fail("num_attention_heads", "a divisor of hidden_size " + std::to_string(all));
     return all / count;

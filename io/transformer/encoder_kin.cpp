@@ -131,6 +131,12 @@ constexpr FamilyRow layoutlm = with(bert_row, "layoutlm", [](FamilyRow& row) {
     row.adjust = nullptr;
 });
 
+/// Whatever pad_token_id is, the padding of positions is 1.
+void adjust_mpnet_model(ModelReader& reader) {
+    reader.spec.embedding.first_position = 2;
+    reader.spec.embedding.padding_id = 1;
+}
+
 /// The bucket of a distance, of 32: nearer ones exactly, others by their logarithm up to 128. In
 /// float32, as the model was trained.
 std::size_t mpnet_bucket(std::int64_t key_less_query) {
@@ -173,7 +179,7 @@ constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
     row.value = "attention.attn.v";
     row.out = "attention.attn.o";
     row.attention_sum_norm = "attention.LayerNorm";
-    row.adjust_model = count_after_padding;
+    row.adjust_model = adjust_mpnet_model;
     row.adjust = adjust_mpnet;
 });
 

@@ -35,6 +35,7 @@ extern const FamilyRows seeing_kin;
 extern const FamilyRows speech_kin;
 extern const FamilyRows t5_kin;
 extern const FamilyRows t5gemma_kin;
+extern const FamilyRows vision_kin;
 extern const FamilyRows wav2vec2_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
@@ -66,6 +67,7 @@ constexpr const FamilyRows* groups[] = {
     &family_rows::speech_kin,
     &family_rows::t5_kin,
     &family_rows::t5gemma_kin,
+    &family_rows::vision_kin,
     &family_rows::wav2vec2_kin,
 };
 

@@ -134,6 +134,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     ModelSpec model;
     model.layers = config.whole(std::string(row.layers_key));
     model.prefix = prefix_;
+    if (model.layers == 0) config.fail(std::string(row.layers_key), "at least 1");
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {

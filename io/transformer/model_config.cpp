@@ -68,7 +68,9 @@ bool has_no_effect(std::string_view key) {
         "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
         "shared_expert_intermediate_size", "n_inner", "attention_out_bias", "qkv_bias",
         "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim",
-        "ffn_hidden_size", "d_ff", "embedding_size"};
+        "ffn_hidden_size", "d_ff", "embedding_size",
+        // Of files that a BERT was converted from.
+        "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
     if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
     return ends_with_any(
                key, {"dropout", "_pdrop", "_token_id", "_token_index", "_token_ids", "layerdrop",
@@ -81,7 +83,7 @@ bool has_no_effect(std::string_view key) {
                             "mask_feature",    "tdnn_",           "xvector",       "ctc_",
                             "num_codevector",  "codevector",      "num_negatives", "contrastive",
                             "diversity",       "proj_codevector", "forced_",       "decoder_start",
-                            "suppress_tokens", "begin_suppress",  "median_filter"});
+                            "suppress_tokens", "begin_suppress",  "median_filter", "pooler_"});
 }
 
 }  // namespace
@@ -239,6 +241,7 @@ void ModelConfig::check_unread() const {
     for (const auto& [key, value] : members_.items()) {
         if (read_.contains(key) || value.is_null() || has_no_effect(key)) continue;
         if (value.is_object() && value.contains("model_type")) continue;
+        if (key == "position_embedding_type" && value == "absolute") continue;
         const auto common = defaults_.find(key);
         if (common != defaults_.end() && *common == value) continue;
         if (!known_.contains(key) && !may_change_attention(key, value)) continue;

@@ -79,12 +79,24 @@ constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
     row.adjust = adjust_esm;
 });
 
+/// The tensors show whether there are biases.
+void pass_biases(const ModelConfig& config) {
+    for (const char* key : {"attention_bias", "mlp_bias", "norm_bias"}) config.at(key);
+}
+
+void adjust_eurobert(BlockReader& reader, TransformerBlock&) {
+    pass_biases(reader.config);
+}
 void adjust_esmc(BlockReader& reader, TransformerBlock& block) {
+    pass_biases(reader.config);
     const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
     block.residual_factor = 1 / std::sqrt(layers / 36);
 }
-constexpr FamilyRow eurobert{
-    .type = "eurobert", .head = {}, .causal = false, .ignored = inverse_frequencies};
+constexpr FamilyRow eurobert{.type = "eurobert",
+                             .head = {},
+                             .causal = false,
+                             .ignored = inverse_frequencies,
+                             .adjust = adjust_eurobert};
 constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
     row.prefix = "esmc.";
     row.rms = false;
@@ -133,6 +145,7 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
           "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
           "repad_logits_with_grad"})
         config.at(key);  // those of heads, and of the program that runs the model
+    pass_biases(config);
     const bool is_sliding = slides(reader);
     part.rotation = rotation_of(config, modernbert_rope(config, is_sliding), part.d_k, Rope::half,
                                 reader.tokens);
