@@ -351,6 +351,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
                        {"heads", "kv_len", "d_k"});
         if (part.rotation && !is_cross) rotate(*part.rotation, run.positions, key);
+        if (part.rotation && part.rotates_values) rotate(*part.rotation, run.positions, value);
         if (after) norm_split_heads(compute, part.key_norm, key);
         if (run.cache != nullptr && !is_cross) {
             append(run.cache->attention.key, key);
@@ -395,12 +396,13 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     Operands operands;
     if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
     if (part.bias_gate) gate_bias(compute, part, x, operands.mask);
+    if (part.content_bias != nullptr) operands.mask = part.content_bias->run(compute, query, key);
     const Array<double> allowed =
         before != 0 ? joined_mask(part, past, tokens, kv_len, before)
                     : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
                                  tokens, kv_len);
     if (allowed.size() != 0) {
-        if (part.bias) {
+        if (operands.mask.size() != 0) {
             combine(operands.mask, allowed);
         } else {
             operands.mask = allowed;
@@ -445,9 +447,19 @@ template <class T>
 void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
             bool backwards) {
     const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
+    const std::vector<double>* const table = rotation.table.get();
     std::vector<double> cosine(pairs), sine(pairs);
     for (std::size_t t = 0; t < tokens; ++t) {
-        for (std::size_t i = 0; i < pairs; ++i) {
+        for (std::size_t i = 0; table != nullptr && i < pairs; ++i) {
+            const std::size_t at = (static_cast<std::size_t>(positions[t]) * pairs + i) * 2;
+            if (at + 1 >= table->size())
+                throw SettingError(ErrorKind::input, "position_ids",
+                                   std::to_string(static_cast<std::size_t>(positions[t])) +
+                                       " is beyond the model's table of angles");
+            cosine[i] = (*table)[at];
+            sine[i] = backwards ? -(*table)[at + 1] : (*table)[at + 1];
+        }
+        for (std::size_t i = 0; table == nullptr && i < pairs; ++i) {
             const double angle = positions[t] * rotation.position_step * rotation.frequencies[i];
             cosine[i] = std::cos(angle) * rotation.factor;
             sine[i] = std::sin(angle) * (backwards ? -rotation.factor : rotation.factor);

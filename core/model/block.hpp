@@ -18,6 +18,8 @@
 
 namespace attn {
 
+struct Compute;
+
 /// The rotary embedding of some columns of each head. Pair i turns by position * frequencies[i];
 /// cosine and sine are multiplied by `factor`.
 struct Rotation {
@@ -26,6 +28,8 @@ struct Rotation {
     double factor = 1;
     std::size_t first = 0;  ///< the first column that is rotated
     double position_step = 1;
+    /// Cosine and sine of each pair by position, (positions, pairs, 2), instead of the angles.
+    std::shared_ptr<const std::vector<double>> table;
 };
 
 /// How queries, keys and values lie in the outputs of one product.
@@ -48,6 +52,20 @@ struct ContextGate {
 struct BiasGate {
     LinearMap map;                  ///< of one head's columns, to 8
     std::vector<double> constants;  ///< c, by head
+};
+
+/// What is added to the scaled scores because of the queries and keys, (1, heads, tokens, d_k):
+/// (heads, q_len, kv_len).
+class ContentBias {
+public:
+    ContentBias() = default;
+    ContentBias(const ContentBias&) = delete;
+    ContentBias& operator=(const ContentBias&) = delete;
+    virtual ~ContentBias() = default;
+    virtual Array<double> run(const Compute& compute, const Tensor4<float>& query,
+                              const Tensor4<float>& key) const = 0;
+    virtual Array<double> run(const Compute& compute, const Tensor4<double>& query,
+                              const Tensor4<double>& key) const = 0;
 };
 
 /// Softmax attention with its projections.
@@ -82,6 +100,8 @@ struct AttentionPart {
     ContextGate gate;
     std::optional<NormSpec> out_norm;  ///< of the concatenated heads, or of each
     bool out_norm_per_head = false;
+    bool rotates_values = false;                      ///< as queries and keys
+    std::shared_ptr<const ContentBias> content_bias;  ///< instead of `bias`; null: nothing
 
     /// Keys and values of the encoder's states, by the same projections, precede the own ones.
     bool joins_encoder = false;

@@ -16,9 +16,13 @@ constexpr std::size_t best_tokens = 10;
 
 /// Adds a row of a table to `out`; the width is the table's.
 template <class T>
-void add_row(const Parameter& table, std::size_t row, double scale, T* out,
+void add_row(const Parameter& table, std::size_t row, double scale, T* out, std::size_t width,
              const std::string& what) {
-    const std::size_t width = table->shape()[1];
+    if (table->shape().size() != 2 || table->shape()[1] != width)
+        throw SettingError(ErrorKind::input, what,
+                           "the model's table of them has another width than its hidden states; "
+                           "expected " +
+                               std::to_string(width));
     if (row >= table->shape()[0])
         throw SettingError(ErrorKind::input, what,
                            std::to_string(row) + " is beyond the model's table; expected at most " +
@@ -37,7 +41,12 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
     x.fill(T{0});
     for (std::size_t t = 0; t < tokens; ++t)
         add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
-                "token_ids");
+                width, "token_ids");
+    if (spec.id_factors != nullptr) {
+        const std::vector<double> factors = spec.id_factors(input.ids);
+        for (std::size_t i = 0; i < x.size(); ++i)
+            x.data()[i] = static_cast<T>(static_cast<double>(x.data()[i]) * factors[i / width]);
+    }
     if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
     std::int64_t counted = static_cast<std::int64_t>(past);
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -49,17 +58,21 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         if (spec.segments != nullptr)
             add_row(spec.segments,
                     input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
-                    row, "token_type_ids");
+                    row, x.shape(2), "token_type_ids");
         if (spec.positions != nullptr)
             add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
-                    row, "position_ids");
+                    row, x.shape(2), "position_ids");
         if (spec.position_row != nullptr && position >= 0) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
+        for (const Parameter& table : spec.first_rows)
+            add_row(table, 0, 1, row, x.shape(2), "token_ids");
     }
+    if (spec.projects_before_norm && spec.projection) x = apply(compute, spec.projection, x);
     if (spec.norm) x = normed(compute, *spec.norm, std::move(x));
-    if (!spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
+    if (!spec.projects_before_sum && !spec.projects_before_norm && spec.projection)
+        x = apply(compute, spec.projection, x);
     if (spec.last != nullptr) x = spec.last->run(compute, input.ids, std::move(x));
     return x;
 }

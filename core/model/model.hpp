@@ -44,8 +44,12 @@ struct EmbeddingSpec {
     bool projects_before_sum = false;         ///< ids are projected, then the others added
     LinearMap projection;                     ///< after the sum and the norm
     std::shared_ptr<const HiddenStage> last;  ///< after all of that; null: nothing
+    bool projects_before_norm = false;        ///< after the sum, before the norm
+    std::vector<Parameter> first_rows;        ///< tables whose row 0 is added to each token
     /// Positions count tokens other than this one, which has the position before the first.
     std::optional<std::uint64_t> padding_id;
+    /// A factor on the row of each of the ids; null: 1.
+    std::function<std::vector<double>(const std::vector<std::uint64_t>& ids)> id_factors;
 };
 
 class InputStage;

@@ -18,13 +18,15 @@ std::string BlockReader::numbered(std::string_view name, std::size_t index) {
 }
 
 std::string BlockReader::full(std::string_view name, std::size_t of_layer) const {
-    return numbered(row.layer, of_layer) + std::string(name);
+    return (row.layer_name != nullptr ? row.layer_name(config, of_layer)
+                                      : numbered(row.layer, of_layer)) +
+           std::string(name);
 }
 
 NormSpec BlockReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? 1e-5 : config.number(std::string(row.eps));
+    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
     norm.bias = tensors.find(full(name) + ".bias");

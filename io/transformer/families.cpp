@@ -9,16 +9,18 @@ namespace attn::io {
 
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
-extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin,
-    t5gemma_kin, speech_kin, wav2vec2_kin;
+extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, encoder_kin,
+    modern_encoder_kin, deberta_kin, clip_kin, vision_kin, t5_kin, bart_kin, t5gemma_kin,
+    speech_kin, wav2vec2_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 8> groups() {
+std::array<std::span<const FamilyRow>, 13> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin, t5_kin, bart_kin, t5gemma_kin, speech_kin, wav2vec2_kin};
+    return {gpt2_kin,   llama_kin, bert_kin, encoder_kin, modern_encoder_kin, deberta_kin, clip_kin,
+            vision_kin, t5_kin,    bart_kin, t5gemma_kin, speech_kin,         wav2vec2_kin};
 }
 
 }  // namespace

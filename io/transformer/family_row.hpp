@@ -4,7 +4,9 @@
 // of each row is the family's module in transformers 5.23.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +15,7 @@
 namespace attn::io {
 
 class BlockReader;
+class ModelConfig;
 class ModelReader;
 
 /// How heads are rotated, unless the row's own function says more.
@@ -91,6 +94,14 @@ struct FamilyRow {
 
     /// Fields of ModelInput that the model needs besides or instead of token ids: "pixel_values".
     std::span<const std::string_view> inputs = {};
+
+    /// Values where the config has no such key.
+    std::string_view activation_name = {};
+    double eps_value = 1e-5;
+    /// The start of the names of a block's tensors; null: `layer` with its number.
+    std::string (*layer_name)(const ModelConfig& config, std::size_t layer) = nullptr;
+    /// The same family with other names of tensors, which is taken if a file has those; null: none.
+    const FamilyRow* other_names = nullptr;
 
     /// Of a model with an encoder, which is this row: its decoder.
     const FamilyRow* decoder = nullptr;

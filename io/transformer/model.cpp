@@ -25,7 +25,8 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "language_model.",
                                                "text_model.",
                                                "backbone.",
-                                               "base_model.model."};
+                                               "base_model.model.",
+                                               "new."};
 
 [[noreturn]] void fail_type(const ModelFiles& files, const std::string& type) {
     std::string all;
@@ -81,16 +82,22 @@ void OpenModel::open() {
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
     }
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
-    std::vector<std::string_view> prefixes{row_->prefix};
-    prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
-    prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
-    for (const std::string_view prefix : prefixes) {
-        tensors_->set_prefix(std::string(prefix));
-        const std::string first =
-            row_->ids.empty() ? BlockReader::numbered(row_->layer, 0) + std::string(row_->query)
-                              : ModelReader::ids_of(*row_, *tensors_);
-        if (tensors_->has(first + ".weight")) return;
+    const FamilyRow* const first_row = row_;
+    for (; row_ != nullptr; row_ = row_->other_names) {
+        std::vector<std::string_view> prefixes{row_->prefix};
+        prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
+        prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
+        const std::string query =
+            BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
+        const bool is_one_of_several = first_row->other_names != nullptr;
+        for (const std::string_view prefix : prefixes) {
+            tensors_->set_prefix(std::string(prefix));
+            const std::string first =
+                row_->ids.empty() ? query : ModelReader::ids_of(*row_, *tensors_) + ".weight";
+            if (tensors_->has(first) && (!is_one_of_several || tensors_->has(query))) return;
+        }
     }
+    row_ = first_row;
     tensors_->set_prefix(std::string(row_->prefix));
 }
 
@@ -104,7 +111,7 @@ std::string ModelReader::ids_of(const FamilyRow& row, const TensorSet& tensors) 
 NormSpec ModelReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? 1e-5 : config.number(std::string(row.eps));
+    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(std::string(name) + ".weight");
     norm.bias = tensors.find(std::string(name) + ".bias");
@@ -172,7 +179,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
 void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
     for (std::size_t layer = 0; layer < layers; ++layer) {
         model.block(layer);
-        tensors_->check_used(BlockReader::numbered(row_->layer, layer), row_->ignored);
+        tensors_->check_used(row_->layer_name != nullptr
+                                 ? row_->layer_name(*config_, layer)
+                                 : BlockReader::numbered(row_->layer, layer),
+                             row_->ignored);
     }
 }
 

@@ -1,0 +1,16 @@
+// Tables of positions on a grid, for another grid.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace attn {
+
+/// As torch.nn.functional.interpolate with align_corners=False; `smooth`: with antialias=True.
+enum class Resize { none, bilinear, bilinear_smooth, bicubic, bicubic_smooth };
+
+/// `table` is (rows, columns, width) in row-major order, and so is the result.
+std::vector<double> resized(const std::vector<double>& table, std::size_t rows, std::size_t columns,
+                            std::size_t new_rows, std::size_t new_columns, Resize kind);
+
+}  // namespace attn

@@ -1,0 +1,262 @@
+// Encoders with rotary heads: ESM, EuroBERT, ModernBERT, Nomic, GTE, Jina.
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/transformer/bert_row.hpp"
+#include "io/transformer/rotation.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view inverse_frequencies[] = {"rotary_emb.inv_freq",
+                                                    "rotary_embeddings.inv_freq"};
+
+bool is_rotary(const ModelConfig& config) {
+    const std::string type = config.text("position_embedding_type", "absolute");
+    if (type != "absolute" && type != "rotary")
+        config.fail("position_embedding_type", "absolute or rotary");
+    return type == "rotary";
+}
+
+/// Rows of the mask token are 0, and the others are as large as they were in training, where 12 %
+/// of the tokens were masked.
+std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids) {
+    double masked = 0;
+    for (const std::uint64_t id : ids) masked += id == mask ? 1 : 0;
+    const double factor = (1 - 0.15 * 0.8) / (1 - masked / static_cast<double>(ids.size()));
+    std::vector<double> factors;
+    for (const std::uint64_t id : ids) factors.push_back(id == mask ? 0 : factor);
+    return factors;
+}
+void adjust_esm_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    adjust_bert_model(reader);
+    config.require("is_folding_model", false);
+    for (const char* key : {"esmfold_config", "vocab_list"}) config.at(key);
+    if (!is_rotary(config)) {
+        embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
+        count_after_padding(reader);
+    }
+    if (config.flag("emb_layer_norm_before")) embedding.norm = reader.norm("embeddings.layer_norm");
+    if (config.flag("token_dropout"))
+        embedding.id_factors =
+            [mask = config.whole("mask_token_id")](const std::vector<std::uint64_t>& ids) {
+                return esm_factors(mask, ids);
+            };
+}
+void adjust_esm(BlockReader& reader, TransformerBlock& block) {
+    adjust_bert(reader, block);
+    auto& part = std::get<AttentionPart>(block.mixer);
+    if (!is_rotary(reader.config)) return;
+    part.rotation =
+        rotation_of(reader.config, json{{"rope_theta", reader.config.number("rope_theta")}},
+                    part.d_k, Rope::half, reader.tokens);
+    // Files have the frequencies as they were rounded when the model was made.
+    const std::string name = "attention.self.rotary_embeddings.inv_freq";
+    for (const std::string& place :
+         {reader.full(name), "encoder.layer.*." + name, std::string("rotary_embeddings.inv_freq")})
+        if (reader.tensors.has(place)) {
+            part.rotation->frequencies =
+                elements_of(reader.tensors.get(place, {part.rotation->frequencies.size()}));
+            return;
+        }
+}
+constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
+    row.prefix = "esm.";
+    row.positions = row.segments = row.embedding_norm = {};
+    row.attention_norm = "attention.LayerNorm";
+    row.ffn_norm = "LayerNorm";
+    row.attention_sum_norm = row.ffn_sum_norm = {};
+    row.final_norm = "encoder.emb_layer_norm_after";
+    row.activation_name = "gelu";
+    row.ignored = inverse_frequencies;
+    row.adjust_model = adjust_esm_model;
+    row.adjust = adjust_esm;
+});
+
+/// The tensors show whether there are biases.
+void pass_biases(const ModelConfig& config) {
+    for (const char* key : {"attention_bias", "mlp_bias", "norm_bias"}) config.at(key);
+}
+
+void adjust_eurobert(BlockReader& reader, TransformerBlock&) {
+    pass_biases(reader.config);
+}
+void adjust_esmc(BlockReader& reader, TransformerBlock& block) {
+    pass_biases(reader.config);
+    const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
+    block.residual_factor = 1 / std::sqrt(layers / 36);
+}
+constexpr FamilyRow eurobert{.type = "eurobert",
+                             .head = {},
+                             .causal = false,
+                             .ignored = inverse_frequencies,
+                             .adjust = adjust_eurobert};
+constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
+    row.prefix = "esmc.";
+    row.rms = false;
+    row.eps = {};
+    row.query_norm = "self_attn.q_norm";
+    row.key_norm = "self_attn.k_norm";
+    row.norms_whole = true;
+    row.adjust = adjust_esmc;
+});
+
+/// Where layer_types is missing, all but every n-th layer slide.
+bool slides(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    const std::size_t every = config.whole("global_attn_every_n_layers", 3);
+    std::string type;
+    if (config.gives("layer_types")) {
+        type = reader.layer_type();
+        if (type != "sliding_attention" && type != "full_attention")
+            config.fail("layer_types", "a list of sliding_attention and full_attention");
+        return type == "sliding_attention";
+    }
+    if (every == 0) config.fail("global_attn_every_n_layers", "at least 1");
+    return reader.layer % every != 0;
+}
+/// Newer files have settings for each type of layer; older ones a base for each type.
+json modernbert_rope(const ModelConfig& config, bool is_sliding) {
+    const std::string type = is_sliding ? "sliding_attention" : "full_attention";
+    const std::string base = is_sliding ? "local_rope_theta" : "global_rope_theta";
+    json rope = json::object();
+    const json& all = config.at("rope_parameters");
+    if (config.gives("rope_parameters") && all.contains(type) && all[type].is_object())
+        rope = all[type];
+    if (const json& scaling = config.at("rope_scaling"); scaling.is_object()) rope.update(scaling);
+    if (!rope.contains("rope_theta"))
+        rope["rope_theta"] = config.number(base, is_sliding ? 10000.0 : 160000.0);
+    if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
+    return rope;
+}
+void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    auto& part = std::get<AttentionPart>(block.mixer);
+    if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
+    for (const char* key :
+         {"global_attn_every_n_layers", "local_rope_theta", "global_rope_theta", "cls_token_id",
+          "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
+          "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
+          "repad_logits_with_grad"})
+        config.at(key);  // those of heads, and of the program that runs the model
+    pass_biases(config);
+    const bool is_sliding = slides(reader);
+    part.rotation = rotation_of(config, modernbert_rope(config, is_sliding), part.d_k, Rope::half,
+                                reader.tokens);
+    const std::size_t half = config.whole("local_attention", 0) / 2;
+    const std::size_t window =
+        part.causal && config.gives("sliding_window") ? config.whole("sliding_window") : half;
+    if (!is_sliding) return;
+    if (part.causal && window == 0) config.fail("local_attention", "at least 2");
+    part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
+    if (!part.causal) part.window_right = part.window_left;
+}
+constexpr FamilyRow modernbert{.type = "modernbert",
+                               .ids = "embeddings.tok_embeddings",
+                               .embedding_norm = "embeddings.norm",
+                               .final_norm = "final_norm",
+                               .head = {},
+                               .rms = false,
+                               .eps = "norm_eps",
+                               .attention_norm = {},
+                               .ffn_norm = "mlp_norm",
+                               .joined = JoinedHeads::parts,
+                               .query = "attn.Wqkv",
+                               .out = "attn.Wo",
+                               .rotary = Rotary::none,
+                               .causal = false,
+                               .gate = {},
+                               .up = "mlp.Wi",
+                               .down = "mlp.Wo",
+                               .ffn_joined = FeedForward::Joined::gate_first,
+                               .activation = "hidden_activation",
+                               .ignored = inverse_frequencies,
+                               .adjust = adjust_modernbert};
+constexpr FamilyRow modernbert_decoder = with(modernbert, "modernbert-decoder", [](FamilyRow& row) {
+    row.causal = true;
+    row.joined = JoinedHeads::separate;
+    row.query = "attn.q_proj";
+    row.key = "attn.k_proj";
+    row.value = "attn.v_proj";
+});
+
+/// The names that transformers gives to the modules of the three; files have older ones.
+constexpr FamilyRow rotary_bert{.layer = "layers.#.",
+                                .ids = "embeddings.word_embeddings",
+                                .segments = "embeddings.token_type_embeddings",
+                                .embedding_norm = "embeddings.LayerNorm",
+                                .final_norm = {},
+                                .head = {},
+                                .rms = false,
+                                .eps = "layer_norm_eps",
+                                .attention_norm = {},
+                                .attention_sum_norm = "post_attention_layernorm",
+                                .ffn_norm = {},
+                                .ffn_sum_norm = "post_mlp_layernorm",
+                                .causal = false,
+                                .ignored = inverse_frequencies};
+
+constexpr FamilyRow nomic_new =
+    with(rotary_bert, "nomic_bert", [](FamilyRow& row) { row.prefix = "nomic_bert."; });
+constexpr FamilyRow nomic = with(nomic_new, "nomic_bert", [](FamilyRow& row) {
+    row.layer = "encoder.layers.#.";
+    row.embedding_norm = "emb_ln";
+    row.joined = JoinedHeads::parts;
+    row.query = "attn.Wqkv";
+    row.out = "attn.out_proj";
+    row.attention_sum_norm = "norm1";
+    row.ffn_sum_norm = "norm2";
+    row.gate = "mlp.fc12";
+    row.up = "mlp.fc11";
+    row.down = "mlp.fc2";
+    row.other_names = &nomic_new;
+});
+
+constexpr FamilyRow gte_new = with(rotary_bert, "gte", [](FamilyRow& row) { row.prefix = "gte."; });
+constexpr FamilyRow gte = with(gte_new, "gte", [](FamilyRow& row) {
+    row.layer = "encoder.layer.#.";
+    row.joined = JoinedHeads::parts;
+    row.query = "attention.qkv_proj";
+    row.out = "attention.o_proj";
+    row.attention_sum_norm = "attn_ln";
+    row.ffn_sum_norm = "mlp_ln";
+    row.gate = {};
+    row.up = "mlp.up_gate_proj";
+    row.ffn_joined = FeedForward::Joined::up_first;
+    row.other_names = &gte_new;
+});
+
+constexpr FamilyRow jina_new = with(rotary_bert, "jina_embeddings_v3", [](FamilyRow& row) {
+    row.prefix = "roberta.";
+    row.gate = {};
+    row.up = "mlp.fc1";
+    row.down = "mlp.fc2";
+});
+constexpr FamilyRow jina = with(jina_new, "jina_embeddings_v3", [](FamilyRow& row) {
+    row.layer = "encoder.layers.#.";
+    row.embedding_norm = "emb_ln";
+    row.joined = JoinedHeads::parts;
+    row.query = "mixer.Wqkv";
+    row.out = "mixer.out_proj";
+    row.attention_sum_norm = "norm1";
+    row.ffn_sum_norm = "norm2";
+    row.other_names = &jina_new;
+});
+
+constexpr FamilyRow rows[] = {esm,   esmc, eurobert, modernbert, modernbert_decoder,
+                              nomic, gte,  jina};
+
+}  // namespace
+
+namespace family_rows {
+extern const std::span<const FamilyRow> modern_encoder_kin;
+const std::span<const FamilyRow> modern_encoder_kin = rows;
+}  // namespace family_rows
+
+}  // namespace attn::io

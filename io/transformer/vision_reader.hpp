@@ -1,0 +1,27 @@
+// What models that see have in common: patches, and sizes of images in their configs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "core/model/patch_input.hpp"
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::io {
+
+/// Marks keys as read that do not change the hidden states.
+void pass_vision_keys(const ModelConfig& config);
+
+/// Of one number for both axes, or of a list (rows, columns). Errors: kind input.
+std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key);
+
+/// Rows and columns of patches: of the image, else of the size in the config.
+std::array<std::size_t, 2> grid_of(const BlockReader& reader);
+
+/// The convolution `name` over patches of pixels, without tokens and positions.
+PatchInput patches_of(const ModelReader& reader, const std::string& name);
+
+}  // namespace attn::io
