@@ -33,4 +33,16 @@ void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestio
     }
 }
 
+void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
+                       std::size_t vocabulary) {
+    for (const std::uint64_t id : question.decoder_ids)
+        if (id >= vocabulary)
+            throw Error(ErrorKind::input,
+                        args.has("decoder_ids") ? location_of(*args.find("decoder_ids"))
+                                                : model.config().place(),
+                        (args.has("decoder_ids") ? "" : "decoder_start_token_id ") +
+                            std::to_string(id) + " is beyond the model's table; expected at most " +
+                            std::to_string(vocabulary - 1));
+}
+
 }  // namespace attn::cli

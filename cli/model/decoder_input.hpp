@@ -11,4 +11,8 @@ namespace attn::cli {
 /// usage if the model has no decoder; kind input if the config names no token.
 void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestion& question);
 
+/// Errors: kind input if the decoder's table has no such ids.
+void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
+                       std::size_t vocabulary);
+
 }  // namespace attn::cli

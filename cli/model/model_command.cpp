@@ -97,6 +97,7 @@ int run_model_command(const Args& args) {
     ModelSpec decoder;
     if (has_decoder) {
         decoder = model.decoder()->specify(question.decoder_ids.size() + question.generate);
+        check_decoder_ids(args, model, question, decoder.vocabulary);
         const std::size_t deepest = std::max(spec.layers, decoder.layers);
         of_encoder.layers = layers_of_stack(layers, spec.layers, deepest);
         asked.layers = layers_of_stack(layers, decoder.layers, deepest);
@@ -108,11 +109,12 @@ int run_model_command(const Args& args) {
     check_one_array(request, question);
     if (question.input.hidden_states) question.input.first_layer = asked.layers.front();
     asked.run_layers = asked.layers.empty() ? 0 : asked.layers.back() + 1;
+    const bool needs_all = question.generate != 0;
     at_locations(request, [&] {
         if (has_decoder)
-            model.check(spec, spec.layers, decoder, asked.run_layers);
+            model.check(spec, spec.layers, decoder, needs_all ? decoder.layers : asked.run_layers);
         else
-            model.check(spec, asked.run_layers);
+            model.check(spec, needs_all ? spec.layers : asked.run_layers);
     });
     ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
     const Compute compute{pool, request.settings.kernel,

@@ -178,9 +178,11 @@ private:
             for (const std::uint64_t id : input.ids) valid.push_back(id != *model_.masked_id);
         std::map<std::size_t, KeysAndValues<T>> shared;
         static const ArrayRequest nothing;
-        for (std::size_t layer = input.first_layer; layer < request_.run_layers; ++layer) {
+        // A generated token depends on all layers.
+        const std::size_t layers = records_ ? request_.run_layers : model_.layers;
+        for (std::size_t layer = input.first_layer; layer < layers; ++layer) {
             if (is_recorded(layer)) record_hidden(x, layer);
-            if (request_.progress) request_.progress(layer, request_.run_layers);
+            if (request_.progress) request_.progress(layer, layers);
             const TransformerBlock block = model_.block(layer);
             BlockRun<T> run(compute_, block, is_recorded(layer) ? request_.arrays : nothing);
             run.past = past_;
@@ -197,10 +199,8 @@ private:
                 result_.arrays.push_back(std::move(array));
             }
         }
-        const bool is_last = request_.run_layers == model_.layers;
-        if (request_.enters || (is_last && request_.run_layers != 0 &&
-                                is_recorded(request_.run_layers - 1)))
-            record_hidden(x, request_.run_layers);
+        if (request_.enters || (layers == model_.layers && layers != 0 && is_recorded(layers - 1)))
+            record_hidden(x, layers);
         return x;
     }
 

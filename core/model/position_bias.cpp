@@ -18,12 +18,12 @@ std::size_t DistanceBuckets::of(std::size_t query, std::size_t key) const {
     }
     const std::size_t exact = buckets / 2;
     if (distance < exact) return first + distance;
-    // In float32, as the models were trained with: at the edges of buckets the rounding decides.
-    const float ratio = std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
-                        static_cast<float>(std::log(max_distance / static_cast<double>(exact)));
-    const float more = ratio * static_cast<float>(buckets - exact);
-    const float limit = static_cast<float>(buckets - 1 - exact);
-    return first + exact + static_cast<std::size_t>(std::clamp(more, 0.0F, limit));
+    const double ratio = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
+                         std::log(max_distance / static_cast<double>(exact));
+    // At the edges of buckets it is an integer, below which rounding must not bring it.
+    const double more = ratio * static_cast<double>(buckets - exact) + 1e-9;
+    const auto limit = static_cast<double>(buckets - 1 - exact);
+    return first + exact + static_cast<std::size_t>(std::clamp(more, 0.0, limit));
 }
 
 std::function<Array<double>(std::size_t, std::size_t, std::size_t)> bucket_bias(

@@ -1,6 +1,7 @@
 // BART and its kin: an encoder and a decoder with LayerNorms, after the sums or before the parts.
 #include <cmath>
 #include <memory>
+#include <string>
 
 #include "core/base/error.hpp"
 #include "core/model/position_bias.hpp"
@@ -18,10 +19,16 @@ constexpr std::string_view prefixes[] = {""};
 void adjust_common(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
+    if (const std::size_t width = model.embedding.ids->shape()[1]; config.whole("d_model") != width)
+        config.fail("d_model", "the width of the embedding, " + std::to_string(width));
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
-    config.at("decoder_vocab_size");  // the tensors show it
-    config.at("share_encoder_decoder_embeddings");
+    // The tensors show them; the others are of older files and have no effect.
+    for (const char* key :
+         {"decoder_vocab_size", "share_encoder_decoder_embeddings", "normalize_before",
+          "normalize_embedding", "add_final_layer_norm", "static_position_embeddings",
+          "extra_pos_embeddings", "add_bias_logits"})
+        config.at(key);
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
     if (bias == nullptr) return;
     model.head = [head = model.head, bias] {

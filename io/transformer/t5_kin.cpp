@@ -56,6 +56,12 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block) {
     part.bias = bucket_bias(buckets, table);
 }
 
+/// For files of the encoder alone, too.
+void adjust_t5_encoder(ModelReader& reader) {
+    for (const char* key : {"num_decoder_layers", "scale_decoder_outputs", "scalable_attention"})
+        reader.config.at(key);
+}
+
 void adjust_t5_decoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
@@ -105,6 +111,7 @@ constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
     row.gate = "layer.1.DenseReluDense.wi_0";
     row.up = "layer.1.DenseReluDense.wi";
     row.down = "layer.1.DenseReluDense.wo";
+    row.adjust_model = adjust_t5_encoder;
     row.decoder = &t5_decoder;
 });
 constexpr FamilyRow mt5_decoder = with(t5_decoder, "mt5");

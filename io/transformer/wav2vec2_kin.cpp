@@ -29,12 +29,13 @@ const Activation& activation_of(const ModelConfig& config, const std::string& ke
     return *found;
 }
 
-NormSpec layer_norm(const TensorSet& tensors, const std::string& name, double eps) {
+NormSpec layer_norm(const TensorSet& tensors, const std::string& name, double eps,
+                    std::size_t width) {
     NormSpec norm;
     norm.is_rms = false;
     norm.eps = eps;
-    norm.weight = tensors.get(name + ".weight");
-    norm.bias = tensors.find(name + ".bias");
+    norm.weight = tensors.get(name + ".weight", {width});
+    if (tensors.has(name + ".bias")) norm.bias = tensors.get(name + ".bias", {width});
     return norm;
 }
 
@@ -58,7 +59,8 @@ std::vector<SoundStage> feature_stages(const ModelReader& reader) {
             config.fail("conv_dim", "the channels of the convolutions");
         stage.activation = &activation_of(config, "feat_extract_activation");
         if (kind == "layer" || i == 0) {
-            stage.norm = layer_norm(reader.tensors, name + ".layer_norm", 1e-5);
+            stage.norm =
+                layer_norm(reader.tensors, name + ".layer_norm", 1e-5, stage.convolution.d_out());
             if (kind == "group") stage.norm_groups = stage.convolution.d_out();
         }
     }
@@ -89,7 +91,7 @@ void add_adapter(ModelReader& reader) {
     SoundAdapter adapter;
     if (after != width) {
         adapter.projection = tensors.linear("adapter.proj", width, after);
-        adapter.norm = layer_norm(tensors, "adapter.proj_layer_norm", 1e-5);
+        adapter.norm = layer_norm(tensors, "adapter.proj_layer_norm", 1e-5, after);
     }
     for (std::size_t i = 0; i < config.whole("num_adapter_layers"); ++i) {
         Convolution convolution =
@@ -110,11 +112,18 @@ void adjust_model(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
     const double eps = config.number("layer_norm_eps");
-    config.at("use_weighted_layer_sum");  // of other heads
+    // Of other heads, and of training.
+    for (const char* key :
+         {"use_weighted_layer_sum", "mask_channel_length", "mask_channel_min_space",
+          "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
+          "mask_time_min_space", "mask_time_other", "mask_time_selection",
+          "no_mask_channel_overlap", "no_mask_time_overlap"})
+        config.at(key);
     SoundSpec sound;
     sound.stages = feature_stages(reader);
     if (config.flag("feat_proj_layer_norm", true))
-        sound.feature_norm = layer_norm(tensors, "feature_projection.layer_norm", eps);
+        sound.feature_norm = layer_norm(tensors, "feature_projection.layer_norm", eps,
+                                        sound.stages.back().convolution.d_out());
     sound.projection = tensors.linear("feature_projection.projection",
                                       sound.stages.back().convolution.d_out(), width);
     const std::string positions = "encoder.pos_conv_embed.conv";
@@ -127,7 +136,7 @@ void adjust_model(ModelReader& reader) {
     sound.positions = stage;
     if (config.flag("conv_pos_batch_norm"))
         add_batch_norm(tensors, "encoder.pos_conv_embed.batch_norm", width, sound);
-    const NormSpec norm = layer_norm(tensors, "encoder.layer_norm", eps);
+    const NormSpec norm = layer_norm(tensors, "encoder.layer_norm", eps, width);
     if (is_stable(config))
         reader.spec.final_norm = norm;
     else

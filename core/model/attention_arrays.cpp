@@ -1,0 +1,75 @@
+#include "core/model/attention_arrays.hpp"
+
+#include <algorithm>
+
+#include "core/model/activation.hpp"
+
+namespace attn {
+
+Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
+                          std::size_t kv_len, std::size_t before) {
+    if (!part.window_left) return {};
+    Array<double> mask = Array<double>::from_shape({q_len, kv_len});
+    for (std::size_t q = 0; q < q_len; ++q)
+        for (std::size_t k = 0; k < kv_len; ++k)
+            mask(q, k) =
+                k < before || past + q <= k - before + static_cast<std::size_t>(*part.window_left);
+    return mask;
+}
+
+template <class T>
+std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before) {
+    const std::size_t heads = weights.shape(0), q_len = weights.shape(1), all = weights.shape(2);
+    Array<T> first = Array<T>::from_shape({heads, q_len, before}),
+             last = Array<T>::from_shape({heads, q_len, all - before});
+    for (std::size_t row = 0; row < heads * q_len; ++row) {
+        const T* const from = weights.data() + row * all;
+        std::copy_n(from, before, first.data() + row * before);
+        std::copy_n(from + before, all - before, last.data() + row * (all - before));
+    }
+    return {std::move(first), std::move(last)};
+}
+
+template <class T>
+void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights) {
+    const std::size_t heads = weights.shape(0), cells = weights.size() / heads;
+    const std::size_t kept = chosen.empty() ? heads : chosen.size();
+    Array<T> out = Array<T>::from_shape({kept, weights.shape(1), weights.shape(2)});
+    for (std::size_t i = 0; i < cells; ++i) {
+        double sum = 0;
+        for (std::size_t h = 0; h < heads; ++h)
+            sum += static_cast<double>(weights.data()[h * cells + i]);
+        const T mean = static_cast<T>(sum / static_cast<double>(heads));
+        for (std::size_t h = 0; h < kept; ++h) out.data()[h * cells + i] = mean;
+    }
+    weights = std::move(out);
+}
+
+template <class T>
+void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
+               Array<double>& bias) {
+    const std::size_t tokens = x.shape(1), heads = part.heads, keys = bias.shape(2);
+    Tensor3<T> rows = Tensor3<T>::from_shape({1, tokens * heads, x.shape(2) / heads});
+    std::copy_n(x.data(), x.size(), rows.data());
+    const Tensor3<T> mapped = apply(compute, part.bias_gate->map, rows);
+    for (std::size_t t = 0; t < tokens; ++t)
+        for (std::size_t h = 0; h < heads; ++h) {
+            const T* const of = mapped.data() + (t * heads + h) * 8;
+            double sums[2] = {0, 0};
+            for (std::size_t i = 0; i < 8; ++i) sums[i / 4] += static_cast<double>(of[i]);
+            const double gate =
+                sigmoid(sums[0]) * (sigmoid(sums[1]) * part.bias_gate->constants[h] - 1) + 2;
+            for (std::size_t k = 0; k < keys; ++k) bias(h, t, k) *= gate;
+        }
+}
+
+template std::pair<Array<float>, Array<float>> parted(const Array<float>&, std::size_t);
+template std::pair<Array<double>, Array<double>> parted(const Array<double>&, std::size_t);
+template void average(const std::vector<std::uint64_t>&, Array<float>&);
+template void average(const std::vector<std::uint64_t>&, Array<double>&);
+template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<float>&,
+                        Array<double>&);
+template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<double>&,
+                        Array<double>&);
+
+}  // namespace attn
