@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
+#include "core/model/latent.hpp"
 #include "core/model/run_block.hpp"
 #include "core/plan/plan.hpp"
 
@@ -90,6 +91,7 @@ Tensor3<T> join(const Array<T>& x) {
 template <class T>
 struct Projected {
     Tensor3<T> query, key, value, gate;  ///< (1, tokens, heads * d)
+    Tensor3<T> latent;                   ///< of queries
 };
 
 template <class T>
@@ -102,6 +104,14 @@ template <class T>
 Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                            const Tensor3<T>& source) {
     Projected<T> p;
+    if (part.latent) {
+        LatentHeads<T> heads = project_latent(compute, part, x);
+        p.query = std::move(heads.query);
+        p.key = std::move(heads.key);
+        p.value = std::move(heads.value);
+        p.latent = std::move(heads.query_latent);
+        return p;
+    }
     Tensor3<T> first = apply(compute, part.query, x);
     if (part.clip != 0) clip(part.clip, first);
     const bool has_gate = part.gate.from == ContextGate::From::query_projection;
@@ -158,6 +168,12 @@ Array<double> chunk_mask(const AttentionPart& part, const std::vector<bool>& val
     return mask;
 }
 
+void keep_chosen(Array<double>& allowed, Array<double> chosen) {
+    if (allowed.size() != 0)
+        for (std::size_t i = 0; i < chosen.size(); ++i) chosen.data()[i] *= allowed.data()[i];
+    allowed = std::move(chosen);
+}
+
 /// The additive mask that also excludes what `allowed` excludes.
 void combine(Array<double>& bias, const Array<double>& allowed) {
     const std::size_t cells = allowed.size();
@@ -197,23 +213,6 @@ std::string operator_name(const std::string& name) {
 }
 
 template <class T>
-void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
-    if (past.size() == 0) {
-        past = fresh;
-        return;
-    }
-    const std::size_t heads = fresh.shape(1), before = past.shape(2), count = fresh.shape(2),
-                      d = fresh.shape(3);
-    Tensor4<T> all = Tensor4<T>::from_shape({1, heads, before + count, d});
-    for (std::size_t h = 0; h < heads; ++h) {
-        T* const to = all.data() + h * (before + count) * d;
-        std::copy_n(past.data() + h * before * d, before * d, to);
-        std::copy_n(fresh.data() + h * count * d, count * d, to + before * d);
-    }
-    past = std::move(all);
-}
-
-template <class T>
 Array<T> without_batch(Tensor4<T> x) {
     const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
     return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
@@ -235,6 +234,72 @@ void apply_gate(const Compute& compute, const AttentionPart& part, const Tensor3
 }
 
 }  // namespace
+
+template <class T>
+void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
+    if (past.size() == 0) {
+        past = fresh;
+        return;
+    }
+    const std::size_t heads = fresh.shape(1), before = past.shape(2), count = fresh.shape(2),
+                      d = fresh.shape(3);
+    Tensor4<T> all = Tensor4<T>::from_shape({1, heads, before + count, d});
+    for (std::size_t h = 0; h < heads; ++h) {
+        T* const to = all.data() + h * (before + count) * d;
+        std::copy_n(past.data() + h * before * d, before * d, to);
+        std::copy_n(fresh.data() + h * count * d, count * d, to + before * d);
+    }
+    past = std::move(all);
+}
+
+template <class T>
+Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> query,
+                        Tensor4<T> key, Tensor4<T> value, const Array<double>& allowed,
+                        bool is_cross, std::string_view weights_name) {
+    const Compute& compute = run.compute;
+    const std::size_t tokens = query.shape(2), past = is_cross ? 0 : run.past;
+    const std::size_t kv_len = key.shape(2);
+
+    Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
+    if (!settings.head.empty())
+        for (const std::uint64_t head : settings.head)
+            if (head >= part.heads)
+                throw SettingError(ErrorKind::usage, "head",
+                                   "layer " + std::to_string(run.block.layer) + " has " +
+                                       std::to_string(part.heads) + " heads; expected 0 to " +
+                                       std::to_string(part.heads - 1));
+    for (const std::string& name : run.wanted.names)
+        if (const std::string own = operator_name(name);
+            !own.empty() && (weights_name.empty() || own == "attention_weights"))
+            settings.emit.push_back(own);
+    Operands operands;
+    if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
+    if (allowed.size() != 0) {
+        if (part.bias) {
+            combine(operands.mask, allowed);
+        } else {
+            operands.mask = allowed;
+            operands.mask_is_boolean = true;
+            settings.mask_true = MaskTrue::keep;
+        }
+    }
+    operands.query = without_batch(std::move(query));
+    operands.key = without_batch(std::move(key));
+    operands.value = without_batch(std::move(value));
+    const Plan plan = make_plan(std::move(settings), shapes_of(operands));
+    Result result = attn::compute(plan, std::move(operands), compute.pool);
+    Tensor3<T> context;
+    for (NamedArray& array : result.arrays) {
+        if (array.name == "context_vectors") {
+            context = join(std::get<Array<T>>(array.values));
+            continue;
+        }
+        if (!weights_name.empty()) array.name = std::string(weights_name);
+        array.name = run.prefix + array.name;
+        run.arrays.push_back(std::move(array));
+    }
+    return context;
+}
 
 template <class T>
 Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
@@ -275,51 +340,14 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         }
         if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer] = {key, value};
     } else {
-        key = run.shared->at(*part.shared_from).key;
-        value = run.shared->at(*part.shared_from).value;
+        key = made_by(run, *part.shared_from).key;
+        value = made_by(run, *part.shared_from).value;
     }
-    const std::size_t kv_len = key.shape(2);
-
-    Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
-    if (!settings.head.empty())
-        for (const std::uint64_t head : settings.head)
-            if (head >= part.heads)
-                throw SettingError(ErrorKind::usage, "head",
-                                   "layer " + std::to_string(run.block.layer) + " has " +
-                                       std::to_string(part.heads) + " heads; expected 0 to " +
-                                       std::to_string(part.heads - 1));
-    for (const std::string& name : run.wanted.names)
-        if (const std::string own = operator_name(name);
-            !own.empty() && (weights_name.empty() || own == "attention_weights"))
-            settings.emit.push_back(own);
-    Operands operands;
-    if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
-    const Array<double> allowed =
-        chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past, tokens, kv_len);
-    if (allowed.size() != 0) {
-        if (part.bias) {
-            combine(operands.mask, allowed);
-        } else {
-            operands.mask = allowed;
-            operands.mask_is_boolean = true;
-            settings.mask_true = MaskTrue::keep;
-        }
-    }
-    operands.query = without_batch(std::move(query));
-    operands.key = without_batch(std::move(key));
-    operands.value = without_batch(std::move(value));
-    const Plan plan = make_plan(std::move(settings), shapes_of(operands));
-    Result result = attn::compute(plan, std::move(operands), compute.pool);
-    Tensor3<T> context;
-    for (NamedArray& array : result.arrays) {
-        if (array.name == "context_vectors") {
-            context = join(std::get<Array<T>>(array.values));
-            continue;
-        }
-        if (!weights_name.empty()) array.name = std::string(weights_name);
-        array.name = run.prefix + array.name;
-        run.arrays.push_back(std::move(array));
-    }
+    Array<double> allowed = chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys,
+                                       past, tokens, key.shape(2));
+    if (part.choice != nullptr) keep_chosen(allowed, part.choice->run(run, x, p.latent));
+    Tensor3<T> context = attend_heads(run, part, std::move(query), std::move(key), std::move(value),
+                                      allowed, is_cross, weights_name);
     apply_gate(compute, part, x, p.gate, context);
     if (part.out_norm)
         norm_rows(compute, *part.out_norm, part.out_norm_per_head ? part.d_v : context.shape(2),
@@ -331,37 +359,18 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     return context;
 }
 
-template <class T>
-void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
-            bool backwards) {
-    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
-    std::vector<double> cosine(pairs), sine(pairs);
-    for (std::size_t t = 0; t < tokens; ++t) {
-        for (std::size_t i = 0; i < pairs; ++i) {
-            const double angle = positions[t] * rotation.position_step * rotation.frequencies[i];
-            cosine[i] = std::cos(angle) * rotation.factor;
-            sine[i] = std::sin(angle) * (backwards ? -rotation.factor : rotation.factor);
-        }
-        for (std::size_t h = 0; h < x.shape(1); ++h) {
-            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
-            for (std::size_t i = 0; i < pairs; ++i) {
-                const bool half = rotation.pairs == Rope::half;
-                T& a = row[half ? i : 2 * i];
-                T& b = row[half ? i + pairs : 2 * i + 1];
-                const auto first = static_cast<double>(a), second = static_cast<double>(b);
-                a = static_cast<T>(cosine[i] * first - sine[i] * second);
-                b = static_cast<T>(sine[i] * first + cosine[i] * second);
-            }
-        }
-    }
-}
-
 template Tensor3<float> run_attention(BlockRun<float>&, const AttentionPart&, const Tensor3<float>&,
                                       const Tensor3<float>*, std::string_view);
 template Tensor3<double> run_attention(BlockRun<double>&, const AttentionPart&,
                                        const Tensor3<double>&, const Tensor3<double>*,
                                        std::string_view);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
+template Tensor3<float> attend_heads(BlockRun<float>&, const AttentionPart&, Tensor4<float>,
+                                     Tensor4<float>, Tensor4<float>, const Array<double>&, bool,
+                                     std::string_view);
+template Tensor3<double> attend_heads(BlockRun<double>&, const AttentionPart&, Tensor4<double>,
+                                      Tensor4<double>, Tensor4<double>, const Array<double>&, bool,
+                                      std::string_view);
+template void append(Tensor4<float>&, const Tensor4<float>&);
+template void append(Tensor4<double>&, const Tensor4<double>&);
 
 }  // namespace attn

@@ -60,6 +60,8 @@ struct ModelSpec {
     bool causal = true;
     std::vector<std::uint64_t> end_ids;  ///< that end a generated text
     std::string prefix;                  ///< of recorded arrays: "encoder_"
+    bool keeps_embedding = false;        ///< for blocks that take it as well
+    bool shows_tokens_first = false;     ///< several streams are shown as (tokens, streams, width)
 };
 
 /// What a model starts from.

@@ -211,8 +211,13 @@ TransformerBlock BlockReader::read() {
     block.ffn_norm = maybe_norm(row.ffn_norm);
     block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
     block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
-    block.mixer = attention();
-    if (row.experts != nullptr && has_experts(*row.experts))
+    if (row.make_mixer != nullptr)
+        row.make_mixer(*this, block);
+    else
+        block.mixer = attention();
+    if (row.make_ffn != nullptr)
+        row.make_ffn(*this, block);
+    else if (row.experts != nullptr && has_experts(*row.experts))
         block.ffn = experts(*row.experts);
     else
         block.ffn = feed_forward();

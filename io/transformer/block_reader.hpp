@@ -59,7 +59,8 @@ public:
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
     const Activation& activation() const {
-        return activation(config.text(std::string(row.activation)));
+        return activation(row.activation.empty() ? "silu"
+                                                 : config.text(std::string(row.activation)));
     }
     const Activation& activation(const std::string& name) const;
     FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }

@@ -1,6 +1,5 @@
 // All rows of the table of families; each group of kin is in a file of its own.
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "io/transformer/family_row.hpp"
@@ -9,15 +8,16 @@ namespace attn::io {
 
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
-extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin;
+extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, latent_kin, delta_kin,
+    lfm_kin, gemma_layers_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 3> groups() {
+std::vector<std::span<const FamilyRow>> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin};
+    return {gpt2_kin, llama_kin, bert_kin, latent_kin, delta_kin, lfm_kin, gemma_layers_kin};
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ struct FamilyRow {
     /// Without `gate`: the plain form. `up` holds both if they are joined.
     std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
-    std::string_view activation = "hidden_act";  ///< key
+    std::string_view activation = "hidden_act";  ///< key; empty: SiLU
     const ExpertNames* experts = nullptr;        ///< null: none
 
     /// Ends of names of tensors in blocks that have no effect.
@@ -88,6 +88,9 @@ struct FamilyRow {
     void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
     /// Makes the block alone.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
+    /// Make the mixer or the feed-forward part alone, before `adjust`.
+    void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
+    void (*make_ffn)(BlockReader&, TransformerBlock&) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
