@@ -23,6 +23,15 @@ def dict_of(kind, **settings):
         return None
 
 
+def without_infinity(value):
+    """Infinity as transformers writes it: JSON has no such number."""
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return {"__float__": "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, dict):
+        return {key: without_infinity(item) for key, item in value.items()}
+    return [without_infinity(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 def row_of(name, common):
     kind = CONFIG_MAPPING[name]
     defaults = dict_of(kind)
@@ -53,7 +62,7 @@ def main():
     common = set(PretrainedConfig().to_dict())
     for name in sorted(set(sys.argv[1:])):
         if name in CONFIG_MAPPING and dict_of(CONFIG_MAPPING[name]) is not None:
-            print(json.dumps(row_of(name, common), separators=(",", ":")))
+            print(json.dumps(without_infinity(row_of(name, common)), separators=(",", ":"), allow_nan=False))
 
 
 if __name__ == "__main__":

@@ -111,7 +111,6 @@ std::shared_ptr<const OtherMixer> qwen_delta(const BlockReader& reader) {
 /// Attention whose query projection gives a gate as well.
 AttentionPart gated_attention(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    config.require("attn_output_gate", true);
     AttentionPart part;
     part.heads = reader.heads();
     part.kv_heads = reader.kv_heads();
@@ -146,7 +145,9 @@ bool is_linear(const BlockReader& reader, const Rule& full_otherwise) {
 
 void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"attention_bias", "mamba_ssm_dtype"});
+    config.pass_known();
+    config.require("attn_output_gate", true);
+    pass_keys(config, {"mamba_ssm_dtype", "partial_rotary_factor"});
     const std::size_t every = config.whole("full_attention_interval", 4);
     if (every == 0) config.fail("full_attention_interval", "at least 1");
     if (is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; }))
@@ -185,8 +186,7 @@ void make_qwen_dense_ffn(BlockReader& reader, TransformerBlock& block) {
 
 void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"attention_bias", "linear_a_log_min", "linear_a_log_max", "linear_dt_min",
-                       "linear_dt_max", "linear_dt_init_floor"});
+    config.pass_known();
     const std::size_t layers = config.whole("num_hidden_layers");
     const auto full = [&](std::size_t layer) {
         return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
@@ -248,7 +248,7 @@ DeltaPart kimi_delta(const BlockReader& reader, const std::string& module, std::
 void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.require("mla_use_nope", true);
-    config.at("model_max_length");
+    config.pass_known();
     const nlohmann::json& older = config.at("linear_attn_config");
     const auto lists = [&](const char* name, std::size_t layer) {
         return older.is_object() && older.contains(name) && older[name].is_array() &&
@@ -322,8 +322,7 @@ constexpr LatentNames ling_names{.query = "attention.q_proj",
 
 void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"mtp_loss_scaling_factor", "model_max_length", "linear_head_dim",
-                       "linear_num_heads", "linear_conv_kernel_dim", "short_conv_kernel_size"});
+    config.pass_known();
     const std::size_t every = config.whole("layer_group_size");
     if (every == 0) config.fail("layer_group_size", "at least 1");
     if (!is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; })) {

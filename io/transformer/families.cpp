@@ -9,7 +9,7 @@ namespace attn::io {
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
 extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, latent_kin, delta_kin,
-    lfm_kin, gemma_layers_kin;
+    lfm_kin, gemma_layers_kin, deepseek4_kin, state_space_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
@@ -17,7 +17,8 @@ namespace {
 
 std::vector<std::span<const FamilyRow>> groups() {
     using namespace family_rows;
-    return {gpt2_kin, llama_kin, bert_kin, latent_kin, delta_kin, lfm_kin, gemma_layers_kin};
+    return {gpt2_kin, llama_kin,        bert_kin,      latent_kin,     delta_kin,
+            lfm_kin,  gemma_layers_kin, deepseek4_kin, state_space_kin};
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct HeadSizes {
 
 AttentionPart gemma_attention(const BlockReader& reader, TypeOf type, const HeadSizes& sizes) {
     const ModelConfig& config = reader.config;
-    config.at("attention_bias");
+    config.pass_known();
     AttentionPart part;
     part.heads = reader.heads();
     part.kv_heads = sizes.kv_heads;

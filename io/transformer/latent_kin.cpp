@@ -47,7 +47,7 @@ bool is_sparse_layer(const BlockReader& reader, std::size_t first) {
 AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
                                std::optional<Rope> pairs) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"attention_bias", "head_dim", "qk_head_dim"});
+    config.pass_known();
     AttentionPart part;
     LatentPart latent;
     const std::size_t plain = config.whole("qk_nope_head_dim"),

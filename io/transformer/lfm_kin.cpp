@@ -11,9 +11,8 @@ namespace {
 
 void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    pass_keys(config,
-              {"full_attn_idxs", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier",
-               "block_auto_adjust_ff_dim", "block_ff_dim", "block_norm_eps", "tie_embedding"});
+    config.pass_known();
+    pass_keys(config, {"block_ff_dim", "block_norm_eps", "tie_embedding"});
     bool is_convolution = false;
     if (config.gives("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", reader.layer);

@@ -89,7 +89,10 @@ ModelSpec OpenModel::specify(std::size_t tokens) const {
     const TensorSet& tensors = *tensors_;
     const auto source = std::make_shared<ModelSource>(ModelSource{row, config, tensors, tokens});
     ModelSpec model;
-    model.layers = config.whole("num_hidden_layers");
+    const json& kinds = config.at("layers_block_type");
+    model.layers = !config.gives("num_hidden_layers") && kinds.is_array()
+                       ? kinds.size()
+                       : config.whole("num_hidden_layers");
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
