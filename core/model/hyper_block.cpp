@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/model/hyper_connection.hpp"
+#include "core/model/latent.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -208,9 +209,12 @@ private:
                      of_heads = 1 / std::sqrt(static_cast<double>(part.heads));
         for (std::size_t t = 0; t < tokens; ++t) {
             std::vector<double> scores(count);
-            std::vector<std::size_t> order;
             for (std::size_t k = 0; k < count; ++k) {
-                if (seen(t, k) != 0) order.push_back(k);
+                if (seen(t, k) == 0) {
+                    scores[k] = -std::numeric_limits<double>::infinity();
+                    continue;
+                }
+                seen(t, k) = 0;
                 for (std::size_t h = 0; h < part.heads; ++h) {
                     double score = 0;
                     for (std::size_t i = 0; i < d; ++i)
@@ -219,12 +223,8 @@ private:
                     scores[k] += std::max(0.0, score) * scale * of_heads *
                                  static_cast<double>(weights.data()[t * part.heads + h]);
                 }
-                seen(t, k) = 0;
             }
-            std::stable_sort(order.begin(), order.end(),
-                             [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-            order.resize(std::min(order.size(), part.chosen));
-            for (const std::size_t k : order) seen(t, k) = 1;
+            for (const std::size_t k : largest(scores, part.chosen)) seen(t, k) = 1;
         }
     }
 

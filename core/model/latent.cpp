@@ -102,13 +102,10 @@ private:
     template <class T>
     std::vector<std::size_t> best(const BlockRun<T>& run, const std::vector<double>& scores,
                                   std::size_t t) const {
-        std::vector<std::size_t> order;
+        std::vector<double> seen(scores.size(), -std::numeric_limits<double>::infinity());
         for (std::size_t k = 0; k < scores.size() && k <= run.past + t; ++k)
-            if (run.valid_keys.empty() || run.valid_keys[k]) order.push_back(k);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-        order.resize(std::min(order.size(), part_.chosen));
-        return order;
+            if (run.valid_keys.empty() || run.valid_keys[k]) seen[k] = scores[k];
+        return largest(seen, part_.chosen);
     }
 
     IndexerPart part_;
@@ -165,6 +162,23 @@ LatentHeads<T> project_latent(const Compute& compute, const AttentionPart& part,
         }
     }
     return out;
+}
+
+std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count) {
+    using Scored = std::pair<double, std::size_t>;
+    std::vector<Scored> all;
+    for (std::size_t i = 0; i < scores.size(); ++i) all.emplace_back(scores[i], i);
+    const auto is_before = [](const Scored& a, const Scored& b) { return a.first > b.first; };
+    const std::size_t chosen = std::min(count, all.size());
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(chosen);
+    if (chosen * 64 <= all.size())
+        std::partial_sort(all.begin(), end, all.end(), is_before);
+    else if (chosen != 0)
+        std::nth_element(all.begin(), end - 1, all.end(), is_before);
+    std::vector<std::size_t> places;
+    for (auto it = all.begin(); it != end; ++it)
+        if (it->first != -std::numeric_limits<double>::infinity()) places.push_back(it->second);
+    return places;
 }
 
 std::shared_ptr<const KeyChoice> make_indexer(IndexerPart part) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
@@ -33,6 +34,10 @@ struct IndexerPart {
 };
 
 std::shared_ptr<const KeyChoice> make_indexer(IndexerPart part);
+
+/// The places of the `count` largest scores. Of equal ones those that torch.topk takes: -Infinity
+/// are keys that may not be attended to, and they are left out.
+std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count);
 
 /// The choice that `layer` made.
 std::shared_ptr<const KeyChoice> choice_of_layer(std::size_t layer);

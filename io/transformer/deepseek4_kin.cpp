@@ -175,6 +175,7 @@ bool is_by_table(const BlockReader& reader) {
 void read_experts(const BlockReader& reader, HyperBlock& block) {
     const ModelConfig& config = reader.config;
     Experts part = reader.experts(expert_names);
+    part.router.bias = nullptr;  // it is for the choice alone
     const std::string scores = config.text("scoring_func", "sqrtsoftplus");
     if (scores == "sigmoid")
         part.scores = Experts::Scores::sigmoid;
@@ -249,7 +250,9 @@ void adjust(ModelReader& reader) {
     const std::size_t n = reader.config.whole("hc_mult");
     if (n == 0) reader.config.fail("hc_mult", "at least 1");
     const auto get = [&](const char* name, const std::vector<std::size_t>& shape) {
-        return reader.tensors.get(std::string("hc_head_") + name, shape);
+        const bool is_module = reader.tensors.has("hc_head.hc_fn");
+        return reader.tensors.get((is_module ? "hc_head.hc_" : "hc_head_") + std::string(name),
+                                  shape);
     };
     reader.spec.embedding.last = make_copies(n);
     reader.spec.before_norm = make_sum_of_streams(connection(reader.config, get, n, 1));
@@ -262,7 +265,8 @@ constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
                                .head = "head",
                                .ignored = buffers,
                                .adjust_model = adjust,
-                               .make_block = make_block}};
+                               .make_block = make_block,
+                               .other_ids = "embed_tokens"}};
 
 }  // namespace
 

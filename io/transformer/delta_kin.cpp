@@ -13,8 +13,6 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
-
 /// Sizes of the delta rule, with the convolution's taps.
 void set_sizes(const ModelConfig& config, DeltaPart& part, std::size_t taps) {
     if (part.key_heads == 0 || part.value_heads % part.key_heads != 0 || part.value_heads == 0)
@@ -40,18 +38,20 @@ void read_sizes(const ModelConfig& config, DeltaPart& part) {
 /// The convolution `module`.conv1d, or q_conv1d, k_conv1d and v_conv1d.
 void read_convolution(const BlockReader& reader, const std::string& module, DeltaPart& part) {
     ShortConvolution& own = part.convolution;
-    const std::size_t keys = part.key_heads * part.d_k, values = part.value_heads * part.d_v;
-    const auto get = [&](const std::string& name, std::size_t channels) {
-        own.weights.push_back(
-            reader.tensors.get(reader.full(module + name + ".weight"), {channels, 1, own.taps}));
-    };
-    if (reader.tensors.has(reader.full(module + "conv1d.weight"))) {
-        get("conv1d", 2 * keys + values);
-    } else {
-        get("q_conv1d", keys);
-        get("k_conv1d", keys);
-        get("v_conv1d", values);
+    const std::size_t channels = 2 * part.key_heads * part.d_k + part.value_heads * part.d_v;
+    const bool is_joined = reader.tensors.has(reader.full(module + "conv1d.weight"));
+    std::size_t found = 0;  // some files split the channels into equal parts
+    for (const char* name : {"conv1d", "q_conv1d", "k_conv1d", "v_conv1d"}) {
+        if (is_joined != (std::string_view(name) == "conv1d")) continue;
+        own.weights.push_back(reader.tensors.get(reader.full(module + name + ".weight")));
+        const std::vector<std::size_t>& shape = own.weights.back()->shape();
+        if (shape.size() != 3 || shape[1] != 1 || shape[2] != own.taps)
+            reader.tensors.get(reader.full(module + name + ".weight"), {channels, 1, own.taps});
+        found += shape[0];
     }
+    if (found != channels)
+        reader.config.fail("linear_key_head_dim",
+                           "a width for " + std::to_string(found) + " channels");
     own.activation = &reader.activation();
 }
 
@@ -192,7 +192,9 @@ void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
         return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
     };
     if (!is_linear(reader, full)) {
-        block.attention_post_norm = reader.norm("post_attention_layernorm");
+        const bool is_named = reader.tensors.has(reader.full("post_attention_layernorm.weight"));
+        block.attention_post_norm =
+            reader.norm(is_named ? "post_attention_layernorm" : "feedforward_layer_norm");
         block.ffn_post_norm = reader.norm("post_feedforward_layernorm");
         AttentionPart part = reader.attention();
         const nlohmann::json& rope = config.at("rope_parameters");
@@ -302,8 +304,9 @@ constexpr ExpertNames ling_experts{.shared = "mlp.shared_experts",
 
 void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("moe_router_activation_func", "sigmoid");
+    const bool is_old = reader.tensors.has(reader.full("mlp.gate_proj.weight"));
     if (!is_sparse_layer(reader, reader.config.whole("first_k_dense_replace", 1)))
-        block.ffn = reader.feed_forward();
+        block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
     else if (reader.has_experts(kimi_experts))
         block.ffn =
             grouped_experts(reader, kimi_experts, "block_sparse_moe.gate.e_score_correction_bias");
@@ -358,7 +361,6 @@ void make_ling_ffn(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow qwen3_5{.type = "qwen3_5_text",
                             .norm_plus_one = true,
-                            .ignored = buffers,
                             .make_mixer = make_qwen_mixer,
                             .make_ffn = make_qwen_dense_ffn};
 constexpr FamilyRow qwen3_5_moe =
@@ -371,15 +373,11 @@ constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
                                 .query_norm = "self_attn.q_norm",
                                 .key_norm = "self_attn.k_norm",
                                 .norms_whole = true,
-                                .ignored = buffers,
                                 .make_mixer = make_olmo_mixer};
-constexpr FamilyRow kimi_linear{.type = "kimi_linear",
-                                .ignored = buffers,
-                                .make_mixer = make_kimi_mixer,
-                                .make_ffn = make_kimi_ffn};
+constexpr FamilyRow kimi_linear{
+    .type = "kimi_linear", .make_mixer = make_kimi_mixer, .make_ffn = make_kimi_ffn};
 constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
                                    .ids = "word_embeddings",
-                                   .ignored = buffers,
                                    .make_mixer = make_ling_mixer,
                                    .make_ffn = make_ling_ffn};
 constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };

@@ -91,6 +91,7 @@ struct FamilyRow {
     /// Make the mixer or the feed-forward part alone, before `adjust`.
     void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
     void (*make_ffn)(BlockReader&, TransformerBlock&) = nullptr;
+    std::string_view other_ids = {};  ///< another name of `ids`
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

@@ -137,7 +137,8 @@ std::optional<LayerInput> layer_input(const BlockReader& reader) {
 /// The heads of a layer of Gemma 4, by per_layer_config or older keys.
 HeadSizes gemma4_sizes(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"per_layer_config", "global_head_dim", "num_global_key_value_heads"});
+    pass_keys(config,
+              {"is_causal", "per_layer_config", "global_head_dim", "num_global_key_value_heads"});
     const std::string type = gemma4_type(reader, reader.layer);
     const bool is_full = type == "full_attention", shares = config.flag("attention_k_eq_v");
     HeadSizes sizes{config.whole("num_key_value_heads"), config.whole("head_dim"),

@@ -70,6 +70,11 @@ OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of
         tensors_->set_prefix(std::string(prefix));
         if (tensors_->has(first)) return;
     }
+    if (!row_->other_ids.empty())
+        for (const std::string_view prefix : prefixes) {
+            tensors_->set_prefix(std::string(prefix));
+            if (tensors_->has(std::string(row_->other_ids) + ".weight")) return;
+        }
     tensors_->set_prefix(std::string(row_->prefix));
 }
 
@@ -96,7 +101,10 @@ ModelSpec OpenModel::specify(std::size_t tokens) const {
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
-        model.embedding.ids = tensors.get(std::string(row.ids) + ".weight");
+        const std::string other = std::string(row.other_ids) + ".weight";
+        model.embedding.ids = tensors.get(!row.other_ids.empty() && tensors.has(other)
+                                              ? other
+                                              : std::string(row.ids) + ".weight");
         if (model.embedding.ids->shape().size() != 2)
             throw Error(ErrorKind::input, tensors.file().name,
                         "the embedding is not a matrix; expected one");
