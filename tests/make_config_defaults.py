@@ -24,11 +24,13 @@ def dict_of(kind, **settings):
         return None
 
 
-def written(value):
-    """Infinity as config.json has it since version 5."""
-    if value == float("inf"):
-        return {"__float__": "Infinity"}
-    return [written(element) for element in value] if isinstance(value, (list, tuple)) else value
+def without_infinity(value):
+    """Infinity as transformers writes it: JSON has no such number."""
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return {"__float__": "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, dict):
+        return {key: without_infinity(item) for key, item in value.items()}
+    return [without_infinity(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def row_of(name, common):
@@ -46,7 +48,7 @@ def row_of(name, common):
     parts = {key: value["model_type"] for key, value in sorted(defaults.items())
              if isinstance(value, dict) and "model_type" in value}
     row = {"type": name,
-           "defaults": {key: written(value) for key, value in defaults.items()
+           "defaults": {key: value for key, value in defaults.items()
                         if key not in common and key not in derived and key not in parts},
            "derived": sorted(derived - common)}
     if names:
@@ -61,7 +63,7 @@ def main():
     common = set(PretrainedConfig().to_dict())
     for name in sorted(set(sys.argv[1:])):
         if name in CONFIG_MAPPING and dict_of(CONFIG_MAPPING[name]) is not None:
-            print(json.dumps(row_of(name, common), separators=(",", ":")))
+            print(json.dumps(without_infinity(row_of(name, common)), separators=(",", ":"), allow_nan=False))
 
 
 if __name__ == "__main__":

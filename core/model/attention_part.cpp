@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/model/attention_arrays.hpp"
+#include "core/model/latent.hpp"
 #include "core/model/run_block.hpp"
 #include "core/plan/plan.hpp"
 
@@ -91,6 +92,7 @@ Tensor3<T> join(const Array<T>& x) {
 template <class T>
 struct Projected {
     Tensor3<T> query, key, value, gate;  ///< (1, tokens, heads * d)
+    Tensor3<T> latent;                   ///< of queries
 };
 
 template <class T>
@@ -103,6 +105,14 @@ template <class T>
 Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                            const Tensor3<T>& source, bool has_keys) {
     Projected<T> p;
+    if (part.latent) {
+        LatentHeads<T> heads = project_latent(compute, part, x);
+        p.query = std::move(heads.query);
+        p.key = std::move(heads.key);
+        p.value = std::move(heads.value);
+        p.latent = std::move(heads.query_latent);
+        return p;
+    }
     Tensor3<T> first = apply(compute, part.query, x);
     const double bound = part.clips_after_norm ? 0 : part.clip;
     if (bound != 0) clip(bound, first);
@@ -163,6 +173,12 @@ Array<double> chunk_mask(const AttentionPart& part, const std::vector<bool>& val
     return mask;
 }
 
+void keep_chosen(Array<double>& allowed, Array<double> chosen) {
+    if (allowed.size() != 0)
+        for (std::size_t i = 0; i < chosen.size(); ++i) chosen.data()[i] *= allowed.data()[i];
+    allowed = std::move(chosen);
+}
+
 /// The additive mask that also excludes what `allowed` excludes.
 void combine(Array<double>& bias, const Array<double>& allowed) {
     const std::size_t cells = allowed.size();
@@ -199,23 +215,6 @@ std::string operator_name(const std::string& name) {
     const std::optional<ArrayId> id = find_array(name);
     if (!id || (id->row().needs & ~unsigned{needs::softmax}) != 0) return {};
     return name;
-}
-
-template <class T>
-void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
-    if (past.size() == 0) {
-        past = fresh;
-        return;
-    }
-    const std::size_t heads = fresh.shape(1), before = past.shape(2), count = fresh.shape(2),
-                      d = fresh.shape(3);
-    Tensor4<T> all = Tensor4<T>::from_shape({1, heads, before + count, d});
-    for (std::size_t h = 0; h < heads; ++h) {
-        T* const to = all.data() + h * (before + count) * d;
-        std::copy_n(past.data() + h * before * d, before * d, to);
-        std::copy_n(fresh.data() + h * count * d, count * d, to + before * d);
-    }
-    past = std::move(all);
 }
 
 template <class T>
@@ -320,6 +319,84 @@ void apply_gate(const Compute& compute, const AttentionPart& part, const Tensor3
 }  // namespace
 
 template <class T>
+void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
+    if (past.size() == 0) {
+        past = fresh;
+        return;
+    }
+    const std::size_t heads = fresh.shape(1), before = past.shape(2), count = fresh.shape(2),
+                      d = fresh.shape(3);
+    Tensor4<T> all = Tensor4<T>::from_shape({1, heads, before + count, d});
+    for (std::size_t h = 0; h < heads; ++h) {
+        T* const to = all.data() + h * (before + count) * d;
+        std::copy_n(past.data() + h * before * d, before * d, to);
+        std::copy_n(fresh.data() + h * count * d, count * d, to + before * d);
+    }
+    past = std::move(all);
+}
+
+template <class T>
+Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> query,
+                        Tensor4<T> key, Tensor4<T> value, const Array<double>& allowed,
+                        bool is_cross, std::string_view weights_name, Array<double> bias,
+                        std::size_t before) {
+    const Compute& compute = run.compute;
+    Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
+    if (before != 0) settings.window = {};
+    if (part.averages_weights) settings.head.clear();
+    if (!settings.head.empty())
+        for (const std::uint64_t head : settings.head)
+            if (head >= part.heads)
+                throw SettingError(ErrorKind::usage, "head",
+                                   "layer " + std::to_string(run.block.layer) + " has " +
+                                       std::to_string(part.heads) + " heads; expected 0 to " +
+                                       std::to_string(part.heads - 1));
+    if (!weights_name.empty() || before != 0) {
+        if (run.wanted.has("cross_attention_weights") ||
+            (before != 0 && run.wanted.has("attention_weights")))
+            settings.emit.emplace_back("attention_weights");
+    } else {
+        for (const std::string& name : run.wanted.names)
+            if (const std::string own = operator_name(name); !own.empty())
+                settings.emit.push_back(own);
+    }
+    Operands operands;
+    operands.mask = std::move(bias);
+    if (allowed.size() != 0) {
+        if (operands.mask.size() != 0) {
+            combine(operands.mask, allowed);
+        } else {
+            operands.mask = allowed;
+            operands.mask_is_boolean = true;
+            settings.mask_true = MaskTrue::keep;
+        }
+    }
+    operands.query = without_batch(std::move(query));
+    operands.key = without_batch(std::move(key));
+    operands.value = without_batch(std::move(value));
+    const Plan plan = make_plan(std::move(settings), shapes_of(operands));
+    Result result = attn::compute(plan, std::move(operands), compute.pool);
+    Tensor3<T> context;
+    for (NamedArray& array : result.arrays) {
+        if (array.name == "context_vectors") {
+            context = join(std::get<Array<T>>(array.values));
+            continue;
+        }
+        if (part.averages_weights && array.name == "attention_weights")
+            average(run.wanted.heads, std::get<Array<T>>(array.values));
+        if (before != 0 && array.name == "attention_weights") {
+            auto [encoder, own] = parted(std::get<Array<T>>(array.values), before);
+            run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
+            array.values = std::move(own);
+        }
+        // Those of the encoder's tokens have no prefix, as there are no others.
+        array.name = weights_name.empty() ? run.prefix + array.name : std::string(weights_name);
+        run.arrays.push_back(std::move(array));
+    }
+    return context;
+}
+
+template <class T>
 Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
                          const Tensor3<T>* source, std::string_view weights_name) {
     const Compute& compute = run.compute;
@@ -369,8 +446,8 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         if (run.cache != nullptr && is_cross) run.cache->cross = {key, value};
         if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer] = {key, value};
     } else {
-        key = run.shared->at(*part.shared_from).key;
-        value = run.shared->at(*part.shared_from).value;
+        key = made_by(run, *part.shared_from).key;
+        value = made_by(run, *part.shared_from).value;
     }
     std::size_t before = 0;  // keys of the encoder
     if (part.joins_encoder && run.encoder != nullptr) {
@@ -380,66 +457,19 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         value = joined_tokens(joined.value, value);
     }
     const std::size_t kv_len = key.shape(2);
-
-    Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
-    if (before != 0) settings.window = {};
-    if (part.averages_weights) settings.head.clear();
-    if (!settings.head.empty())
-        for (const std::uint64_t head : settings.head)
-            if (head >= part.heads)
-                throw SettingError(ErrorKind::usage, "head",
-                                   "layer " + std::to_string(run.block.layer) + " has " +
-                                       std::to_string(part.heads) + " heads; expected 0 to " +
-                                       std::to_string(part.heads - 1));
-    if (!weights_name.empty() || before != 0) {
-        if (run.wanted.has("cross_attention_weights") ||
-            (before != 0 && run.wanted.has("attention_weights")))
-            settings.emit.emplace_back("attention_weights");
-    } else {
-        for (const std::string& name : run.wanted.names)
-            if (const std::string own = operator_name(name); !own.empty())
-                settings.emit.push_back(own);
-    }
-    Operands operands;
-    if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
-    if (part.key_bias) operands.mask = bias_of_keys(compute, part, value, past, tokens);
-    if (part.content_bias != nullptr) operands.mask = part.content_bias->run(compute, query, key);
-    if (part.bias_gate) gate_bias(compute, part, x, operands.mask);
-    const Array<double> allowed =
+    Array<double> bias;
+    if (part.bias) bias = part.bias(past, tokens, kv_len);
+    if (part.key_bias) bias = bias_of_keys(compute, part, value, past, tokens);
+    if (part.content_bias != nullptr) bias = part.content_bias->run(compute, query, key);
+    if (part.bias_gate) gate_bias(compute, part, x, bias);
+    Array<double> allowed =
         before != 0 ? joined_mask(part, past, tokens, kv_len, before)
                     : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
                                  tokens, kv_len);
-    if (allowed.size() != 0) {
-        if (operands.mask.size() != 0) {
-            combine(operands.mask, allowed);
-        } else {
-            operands.mask = allowed;
-            operands.mask_is_boolean = true;
-            settings.mask_true = MaskTrue::keep;
-        }
-    }
-    operands.query = without_batch(std::move(query));
-    operands.key = without_batch(std::move(key));
-    operands.value = without_batch(std::move(value));
-    const Plan plan = make_plan(std::move(settings), shapes_of(operands));
-    Result result = attn::compute(plan, std::move(operands), compute.pool);
-    Tensor3<T> context;
-    for (NamedArray& array : result.arrays) {
-        if (array.name == "context_vectors") {
-            context = join(std::get<Array<T>>(array.values));
-            continue;
-        }
-        if (part.averages_weights && array.name == "attention_weights")
-            average(run.wanted.heads, std::get<Array<T>>(array.values));
-        if (before != 0 && array.name == "attention_weights") {
-            auto [encoder, own] = parted(std::get<Array<T>>(array.values), before);
-            run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
-            array.values = std::move(own);
-        }
-        // Those of the encoder's tokens have no prefix, as there are no others.
-        array.name = weights_name.empty() ? run.prefix + array.name : std::string(weights_name);
-        run.arrays.push_back(std::move(array));
-    }
+    if (part.choice != nullptr) keep_chosen(allowed, part.choice->run(run, x, p.latent));
+    Tensor3<T> context =
+        attend_heads(run, part, std::move(query), std::move(key), std::move(value), allowed,
+                     is_cross, weights_name, std::move(bias), before);
     if (part.difference) context = difference_of(*part.difference, context);
     apply_gate(compute, part, x, p.gate, context);
     if (part.out_norm)
@@ -493,7 +523,13 @@ template Tensor3<float> run_attention(BlockRun<float>&, const AttentionPart&, co
 template Tensor3<double> run_attention(BlockRun<double>&, const AttentionPart&,
                                        const Tensor3<double>&, const Tensor3<double>*,
                                        std::string_view);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
+template Tensor3<float> attend_heads(BlockRun<float>&, const AttentionPart&, Tensor4<float>,
+                                     Tensor4<float>, Tensor4<float>, const Array<double>&, bool,
+                                     std::string_view, Array<double>, std::size_t);
+template Tensor3<double> attend_heads(BlockRun<double>&, const AttentionPart&, Tensor4<double>,
+                                     Tensor4<double>, Tensor4<double>, const Array<double>&, bool,
+                                     std::string_view, Array<double>, std::size_t);
+template void append(Tensor4<float>&, const Tensor4<float>&);
+template void append(Tensor4<double>&, const Tensor4<double>&);
 
 }  // namespace attn

@@ -76,6 +76,34 @@ struct BiasGate {
     std::vector<double> constants;  ///< c, by head
 };
 
+/// Queries, keys and values from narrow latents. Per head, `key_up` gives the first columns of the
+/// key and then the value; the key's last columns are shared by all heads.
+struct LatentPart {
+    LinearMap query_down;                ///< absent: queries are of the input
+    std::optional<NormSpec> query_norm;  ///< of the query's latent
+    LinearMap key_down;                  ///< the latent, then the shared columns
+    std::optional<NormSpec> key_norm;
+    LinearMap key_up;
+    std::size_t shared_columns = 0;
+};
+
+template <class T>
+struct BlockRun;
+
+/// Chooses the keys that each query attends to.
+class KeyChoice {
+public:
+    KeyChoice() = default;
+    KeyChoice(const KeyChoice&) = delete;
+    KeyChoice& operator=(const KeyChoice&) = delete;
+    virtual ~KeyChoice() = default;
+    /// 1 where a query may attend to a key, (tokens, past + tokens). `latent` is that of queries.
+    virtual Array<double> run(BlockRun<float>& run, const Tensor3<float>& x,
+                              const Tensor3<float>& latent) const = 0;
+    virtual Array<double> run(BlockRun<double>& run, const Tensor3<double>& x,
+                              const Tensor3<double>& latent) const = 0;
+};
+
 /// Softmax attention with its projections.
 struct AttentionPart {
     std::size_t heads = 1, kv_heads = 1, d_k = 0, d_v = 0;  ///< widths of one head
@@ -121,6 +149,8 @@ struct AttentionPart {
     bool joins_encoder = false;
     std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
     bool averages_weights = false;      ///< all heads' recorded weights are their mean
+    std::optional<LatentPart> latent;         ///< `query` is then of the query's latent
+    std::shared_ptr<const KeyChoice> choice;  ///< null: all keys that masks allow
 };
 
 /// Gated or plain feed-forward part: down(act(gate x) * up x), or down(act(up x)).
@@ -163,8 +193,6 @@ struct Experts {
 };
 
 struct TransformerBlock;
-template <class T>
-struct BlockRun;
 
 /// A mixer of tokens that is not softmax attention: (1, tokens, width) to the same shape.
 class OtherMixer {
@@ -209,6 +237,10 @@ struct TransformerBlock {
     std::optional<NormSpec> cross_post_norm;  ///< of what the cross attention adds
     std::optional<NormSpec> adapter_norm;
     std::optional<FeedForward> adapter;  ///< after the feed-forward part, with a residual
+    /// Takes the block's result and gives another; null: nothing.
+    std::shared_ptr<const OtherMixer> after;
+    /// Experts take the normed residual, and norms are on the outputs before their sum (Gemma 4).
+    std::optional<NormSpec> expert_norm, expert_post_norm, dense_post_norm;
 };
 
 }  // namespace attn

@@ -142,8 +142,17 @@ private:
 
     void record_hidden(const Tensor3<T>& x, std::size_t layer) {
         if (!request_.arrays.has("hidden_states")) return;
-        Array<T> copy(Tensor3<T>(x), {x.shape(0), x.shape(1), x.shape(2)});
+        const std::size_t streams = x.shape(0), tokens = x.shape(1), width = x.shape(2);
+        Array<T> copy(Tensor3<T>(x), {streams, tokens, width});
         std::vector<std::string_view> axes{"streams", "q_len", "d_in"};
+        if (model_.shows_tokens_first) {
+            for (std::size_t s = 0; s < streams; ++s)
+                for (std::size_t t = 0; t < tokens; ++t)
+                    std::copy_n(x.data() + (s * tokens + t) * width, width,
+                                copy.data() + (t * streams + s) * width);
+            copy.reshape({tokens, streams, width});
+            std::swap(axes[0], axes[1]);
+        }
         if (x.shape(0) == 1) {
             copy.reshape({x.shape(1), x.shape(2)});
             axes.erase(axes.begin());
@@ -164,6 +173,11 @@ private:
             x = embed<T>(compute_, model_.embedding, input, past_);
         }
         const std::size_t tokens = x.shape(1);
+        Tensor3<T> embedding;
+        if (model_.keeps_embedding && !input.hidden_states) {
+            embedding = Tensor3<T>::from_shape({1, tokens, x.shape(2)});
+            std::copy_n(x.data(), embedding.size(), embedding.data());
+        }
         std::vector<double> positions = input.positions;
         if (positions.empty())
             for (std::size_t t = 0; t < tokens; ++t)
@@ -193,6 +207,7 @@ private:
             run.shared = &shared;
             run.encoder = input.encoder == nullptr ? nullptr : &encoder;
             run.prefix = model_.prefix;
+            run.embedding = embedding.size() == 0 ? nullptr : &embedding;
             x = run_block(run, std::move(x));
             for (NamedArray& array : run.arrays) {
                 array.layer = layer;

@@ -36,9 +36,14 @@ Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnorme
     const TransformerBlock& block = run.block;
     if (const auto* experts = std::get_if<Experts>(&block.ffn)) {
         const bool has_own = experts->router_norm.has_value();
-        Tensor3<T> y = run_experts(run, *experts, x, has_own ? unnormed : x);
+        const Tensor3<T> own =
+            block.expert_norm ? normed(run.compute, *block.expert_norm, unnormed) : Tensor3<T>();
+        Tensor3<T> y =
+            run_experts(run, *experts, block.expert_norm ? own : x, has_own ? unnormed : x);
+        y = maybe_normed(run.compute, block.expert_post_norm, std::move(y));
         if (!block.dense) return y;
-        const Tensor3<T> dense = run_feed_forward(run.compute, *block.dense, x);
+        const Tensor3<T> dense = maybe_normed(run.compute, block.dense_post_norm,
+                                              run_feed_forward(run.compute, *block.dense, x));
         check_width(block, dense, y.shape(2));
         for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += dense.data()[i];
         return y;
@@ -62,10 +67,8 @@ void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor
     }
 }
 
-}  // namespace
-
 template <class T>
-Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
+Tensor3<T> run_parts(BlockRun<T>& run, Tensor3<T> x) {
     const TransformerBlock& block = run.block;
     const Compute& compute = run.compute;
     if (block.whole != nullptr) return block.whole->run(run, x);
@@ -105,7 +108,54 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
     return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
 }
 
+}  // namespace
+
+template <class T>
+Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
+    x = run_parts(run, std::move(x));
+    return run.block.after == nullptr ? x : run.block.after->run(run, x);
+}
+
+template <class T>
+const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer) {
+    const auto made = run.shared->find(layer);
+    if (made == run.shared->end())
+        throw SettingError(ErrorKind::usage, "layer",
+                           "layer " + std::to_string(run.block.layer) + " takes what layer " +
+                               std::to_string(layer) + " makes; expected to start there or before");
+    return made->second;
+}
+
+template <class T>
+void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
+            bool backwards) {
+    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
+    std::vector<double> cosine(pairs), sine(pairs);
+    for (std::size_t t = 0; t < tokens; ++t) {
+        for (std::size_t i = 0; i < pairs; ++i) {
+            const double angle = positions[t] * rotation.position_step * rotation.frequencies[i];
+            cosine[i] = std::cos(angle) * rotation.factor;
+            sine[i] = std::sin(angle) * (backwards ? -rotation.factor : rotation.factor);
+        }
+        for (std::size_t h = 0; h < x.shape(1); ++h) {
+            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
+            for (std::size_t i = 0; i < pairs; ++i) {
+                const bool half = rotation.pairs == Rope::half;
+                T& a = row[half ? i : 2 * i];
+                T& b = row[half ? i + pairs : 2 * i + 1];
+                const auto first = static_cast<double>(a), second = static_cast<double>(b);
+                a = static_cast<T>(cosine[i] * first - sine[i] * second);
+                b = static_cast<T>(sine[i] * first + cosine[i] * second);
+            }
+        }
+    }
+}
+
+template const KeysAndValues<float>& made_by(const BlockRun<float>&, std::size_t);
+template const KeysAndValues<double>& made_by(const BlockRun<double>&, std::size_t);
 template Tensor3<float> run_block(BlockRun<float>&, Tensor3<float>);
 template Tensor3<double> run_block(BlockRun<double>&, Tensor3<double>);
+template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
+template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
 
 }  // namespace attn

@@ -19,6 +19,7 @@ namespace attn {
 template <class T>
 struct KeysAndValues {
     Tensor4<T> key, value;
+    Array<double> chosen = {};  ///< of a KeyChoice that later layers take
 };
 
 /// What a layer keeps of earlier tokens, so that later ones can follow.
@@ -28,6 +29,7 @@ struct LayerCache {
     Tensor4<T> state;                   ///< of a recurrence, (1, heads, d_k, d_v)
     std::vector<Tensor3<T>> last_rows;  ///< inputs of convolutions, (1, taps - 1, channels)
     KeysAndValues<T> cross;             ///< of the encoder's states
+    Tensor4<T> index_key;               ///< of an indexer, (1, 1, tokens, d)
 };
 
 /// The arrays to record of each layer, by the names of `all_arrays`.
@@ -60,6 +62,8 @@ struct BlockRun {
     std::vector<bool> valid_encoder_keys;
     std::string prefix;              ///< of the names of recorded arrays: "decoder_"
     std::vector<NamedArray> arrays;  ///< recorded, without the layer's number
+    /// What enters block 0 of these tokens, the first of several streams; null: it was not kept.
+    const Tensor3<T>* embedding = nullptr;
 
     void record(std::string name, Array<T> values, std::vector<std::string_view> axes) {
         arrays.push_back({prefix + name, std::move(values), std::move(axes), {}});
@@ -76,6 +80,15 @@ template <class T>
 Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
                          const Tensor3<T>* source, std::string_view weights_name = {});
 
+/// The softmax of one computation on heads, (1, heads, tokens, d), to (1, tokens, heads * d_v).
+/// `allowed` is 1 where a query may attend to a key, besides what the part masks; empty: all. `bias`
+/// is added to the scaled scores, (heads, q_len, kv_len). The first `before` keys are the encoder's.
+template <class T>
+Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> query,
+                        Tensor4<T> key, Tensor4<T> value, const Array<double>& allowed,
+                        bool is_cross = false, std::string_view weights_name = {},
+                        Array<double> bias = {}, std::size_t before = 0);
+
 template <class T>
 Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, const Tensor3<T>& x);
 
@@ -88,5 +101,13 @@ Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor
 template <class T>
 void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
             bool backwards = false);
+
+/// What `layer` left for this one. Errors: SettingError if it did not run.
+template <class T>
+const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer);
+
+/// Appends tokens to heads of earlier ones.
+template <class T>
+void append(Tensor4<T>& past, const Tensor4<T>& fresh);
 
 }  // namespace attn

@@ -7,7 +7,7 @@ namespace attn {
 
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling) {
-    std::vector<double> frequencies(dims / 2);
+    std::vector<double> frequencies((dims + 1) / 2);  // an odd column turns with the next
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
         double& frequency = frequencies[i];
         frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));

@@ -282,7 +282,10 @@ TransformerBlock BlockReader::read() {
     block.ffn_norm = maybe_norm(row.ffn_norm);
     block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
     block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
-    block.mixer = attention();
+    if (row.make_mixer != nullptr)
+        row.make_mixer(*this, block);
+    else
+        block.mixer = attention();
     if (!row.cross_query.empty()) {
         block.cross = cross_attention();
         block.cross_norm = maybe_norm(row.cross_norm);
@@ -291,6 +294,8 @@ TransformerBlock BlockReader::read() {
     }
     if (row.make_ffn != nullptr)
         block.ffn = row.make_ffn(*this);
+    else if (row.make_block_ffn != nullptr)
+        row.make_block_ffn(*this, block);
     else if (const ExpertNames* const names = expert_names())
         block.ffn = experts(*names);
     else

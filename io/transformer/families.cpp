@@ -17,13 +17,18 @@ extern const FamilyRows bert_kin;
 extern const FamilyRows clip_kin;
 extern const FamilyRows cohere_kin;
 extern const FamilyRows deberta_kin;
+extern const FamilyRows deepseek4_kin;
+extern const FamilyRows delta_kin;
 extern const FamilyRows encoder_kin;
 extern const FamilyRows gemma_kin;
+extern const FamilyRows gemma_layers_kin;
 extern const FamilyRows glm_kin;
 extern const FamilyRows gpt2_kin;
 extern const FamilyRows gpt_kin;
 extern const FamilyRows granite_kin;
+extern const FamilyRows latent_kin;
 extern const FamilyRows layer_norm_kin;
+extern const FamilyRows lfm_kin;
 extern const FamilyRows llama4_kin;
 extern const FamilyRows llama_kin;
 extern const FamilyRows llama_likes_kin;
@@ -33,6 +38,7 @@ extern const FamilyRows olmo2_kin;
 extern const FamilyRows opt_kin;
 extern const FamilyRows seeing_kin;
 extern const FamilyRows speech_kin;
+extern const FamilyRows state_space_kin;
 extern const FamilyRows t5_kin;
 extern const FamilyRows t5gemma_kin;
 extern const FamilyRows vision_kin;
@@ -49,13 +55,18 @@ constexpr const FamilyRows* groups[] = {
     &family_rows::clip_kin,
     &family_rows::cohere_kin,
     &family_rows::deberta_kin,
+    &family_rows::deepseek4_kin,
+    &family_rows::delta_kin,
     &family_rows::encoder_kin,
     &family_rows::gemma_kin,
+    &family_rows::gemma_layers_kin,
     &family_rows::glm_kin,
     &family_rows::gpt2_kin,
     &family_rows::gpt_kin,
     &family_rows::granite_kin,
+    &family_rows::latent_kin,
     &family_rows::layer_norm_kin,
+    &family_rows::lfm_kin,
     &family_rows::llama4_kin,
     &family_rows::llama_kin,
     &family_rows::llama_likes_kin,
@@ -65,6 +76,7 @@ constexpr const FamilyRows* groups[] = {
     &family_rows::opt_kin,
     &family_rows::seeing_kin,
     &family_rows::speech_kin,
+    &family_rows::state_space_kin,
     &family_rows::t5_kin,
     &family_rows::t5gemma_kin,
     &family_rows::vision_kin,

@@ -128,6 +128,9 @@ struct FamilyRow {
     std::span<const std::string_view> other_ids = {}, other_prefixes = {};
     /// The feed-forward part, instead of `gate`, `up` and `down`.
     FeedForward (*make_ffn)(const BlockReader&) = nullptr;
+    /// Make the mixer, or the feed-forward part and what belongs to it, alone, before `adjust`.
+    void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
+    void (*make_block_ffn)(BlockReader&, TransformerBlock&) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

@@ -132,7 +132,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     const auto source = std::make_shared<ModelSource>(
         ModelSource{row, config, tensors, tokens, input, whole_.get()});
     ModelSpec model;
-    model.layers = config.whole(std::string(row.layers_key));
+    const json& kinds = config.at("layers_block_type");
+    model.layers = !config.gives(std::string(row.layers_key)) && kinds.is_array()
+                       ? kinds.size()
+                       : config.whole(std::string(row.layers_key));
     model.prefix = prefix_;
     if (model.layers == 0) config.fail(std::string(row.layers_key), "at least 1");
     model.causal = row.causal;

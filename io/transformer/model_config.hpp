@@ -26,6 +26,8 @@ public:
     const nlohmann::json& at(const std::string& key) const;
     /// Whether the file gives a value other than null.
     bool gives(const std::string& key) const;
+    /// Whether the file has the key, if only with null.
+    bool names(const std::string& key) const { return members_.contains(key); }
 
     /// Errors: kind input if the value has another type, or is missing without a default.
     std::size_t whole(const std::string& key) const;
@@ -46,6 +48,8 @@ public:
 
     /// Requires the value, or that it is absent. Errors: kind input.
     void require(const std::string& key, const nlohmann::json& expected) const;
+    /// Marks all keys of the class as read: the family computes with every one of them.
+    void pass_known() const { read_.insert(known_.begin(), known_.end()); }
     [[noreturn]] void fail(const std::string& key, const std::string& expected) const;
 
     /// Errors: kind input for keys that were not read and may change the numbers.

@@ -1,0 +1,51 @@
+// Parts that DeepSeek's kin and other families share: latent attention, routers with groups, and
+// settings of rotations.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/model/block.hpp"
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+
+namespace attn::io {
+
+/// Names of latent attention's tensors.
+struct LatentNames {
+    std::string_view query = "self_attn.q_proj", query_down = "self_attn.q_a_proj",
+                     query_norm = "self_attn.q_a_layernorm", query_up = "self_attn.q_b_proj",
+                     key_down = "self_attn.kv_a_proj_with_mqa",
+                     key_norm = "self_attn.kv_a_layernorm", key_up = "self_attn.kv_b_proj",
+                     out = "self_attn.o_proj";
+};
+
+/// Latent attention by the keys of DeepSeek's configs; `pairs` of its rotation, or none.
+AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
+                               std::optional<Rope> pairs);
+
+/// Experts whose choice is by score + bias among the best groups.
+Experts grouped_experts(const BlockReader& reader, const ExpertNames& names, std::string_view bias);
+
+/// Whether the layer has experts: by mlp_layer_types, else from layer `first` on.
+bool is_sparse_layer(const BlockReader& reader, std::size_t first);
+
+/// The settings of the rotary embedding with the part of the columns that it turns: that of the
+/// settings, of the config, or `otherwise`.
+nlohmann::json rope_of_part(const ModelConfig& config, const std::string& layer_type,
+                            double otherwise);
+
+/// The elements of the layer's tensor. Errors: kind input unless there are `count`.
+std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
+                               std::size_t count);
+
+/// Marks keys as read whose effect the tensors show.
+void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
+
+}  // namespace attn::io

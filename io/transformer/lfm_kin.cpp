@@ -1,0 +1,87 @@
+// LFM2: short convolutions between layers of attention.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/model/delta_mixer.hpp"
+#include "io/transformer/latent_kin.hpp"
+
+namespace attn::io {
+namespace {
+
+void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    pass_keys(config, {"block_ff_dim", "block_norm_eps", "tie_embedding"});
+    bool is_convolution = false;
+    if (config.gives("layer_types")) {
+        const nlohmann::json& type = config.of_layer("layer_types", reader.layer);
+        if (type != "conv" && type != "full_attention")
+            config.fail("layer_types", "a list of \"conv\" and \"full_attention\"");
+        is_convolution = type == "conv";
+    } else if (config.gives("full_attn_idxs")) {
+        const nlohmann::json& full = config.at("full_attn_idxs");
+        is_convolution = std::find(full.begin(), full.end(), reader.layer) == full.end();
+    }
+    if (!is_convolution) {
+        block.mixer = reader.attention();
+        return;
+    }
+    const std::size_t width = reader.width();
+    ShortConvolutionPart part;
+    part.convolution.taps = config.whole("conv_L_cache");
+    if (part.convolution.taps == 0) config.fail("conv_L_cache", "at least 1");
+    part.input = reader.linear("conv.in_proj", width, 3 * width);
+    part.out = reader.linear("conv.out_proj", width, width);
+    part.convolution.weights = {
+        reader.tensors.get(reader.full("conv.conv.weight"), {width, 1, part.convolution.taps})};
+    part.convolution.bias = reader.tensors.find(reader.full("conv.conv.bias"));
+    block.mixer = make_convolution_mixer(std::move(part));
+}
+
+constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
+                                  .gate = "feed_forward.experts.#.w1",
+                                  .up = "feed_forward.experts.#.w3",
+                                  .down = "feed_forward.experts.#.w2",
+                                  .stacked_gate_up = "feed_forward.experts.gate_up_proj",
+                                  .stacked_down = "feed_forward.experts.down_proj",
+                                  .scores = Experts::Scores::sigmoid};
+
+void make_lfm_ffn(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    if (reader.layer < config.whole("num_dense_layers")) {
+        block.ffn = reader.feed_forward();
+        return;
+    }
+    const bool has_bias = config.flag("use_expert_bias", true);
+    Experts part = grouped_experts(reader, lfm_experts, has_bias ? "feed_forward.expert_bias" : "");
+    part.sum_eps = 1e-6;
+    block.ffn = std::move(part);
+}
+
+constexpr FamilyRow lfm2{.type = "lfm2",
+                         .final_norm = "embedding_norm",
+                         .eps = "norm_eps",
+                         .attention_norm = "operator_norm",
+                         .ffn_norm = "ffn_norm",
+                         .out = "self_attn.out_proj",
+                         .query_norm = "self_attn.q_layernorm",
+                         .key_norm = "self_attn.k_layernorm",
+                         .gate = "feed_forward.w1",
+                         .up = "feed_forward.w3",
+                         .down = "feed_forward.w2",
+                         .activation_name = "silu",
+                         .make_mixer = make_lfm_mixer};
+constexpr FamilyRow lfm2_moe =
+    with(lfm2, "lfm2_moe", [](FamilyRow& row) { row.make_block_ffn = make_lfm_ffn; });
+
+constexpr FamilyRow rows[] = {lfm2, lfm2_moe};
+
+}  // namespace
+
+namespace family_rows {
+extern const std::span<const FamilyRow> lfm_kin;
+const std::span<const FamilyRow> lfm_kin = rows;
+}  // namespace family_rows
+
+}  // namespace attn::io
