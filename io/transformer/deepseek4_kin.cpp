@@ -113,6 +113,8 @@ CompressedAttention read_attention(const BlockReader& reader) {
     if (heads == 0 || d == 0) config.fail("num_attention_heads", "heads with columns");
     if (groups == 0 || heads % groups != 0)
         config.fail("o_groups", "a divisor of num_attention_heads " + std::to_string(heads));
+    if (rank == 0 || narrow == 0)
+        config.fail(rank == 0 ? "q_lora_rank" : "o_lora_rank", "at least 1");
     config.require("num_key_value_heads", 1);
     part.part.heads = heads;
     part.part.kv_heads = 1;
@@ -214,6 +216,7 @@ HyperConnection connection(const ModelConfig& config, const Get& get, std::size_
     HyperConnection part;
     part.streams = config.whole("hc_mult");
     part.iterations = config.whole("hc_sinkhorn_iters");
+    if (part.iterations > 1000) config.fail("hc_sinkhorn_iters", "at most 1000");
     part.eps = config.number("hc_eps");
     part.norm_eps = config.number("rms_norm_eps");
     part.map.d_in = part.streams * config.whole("hidden_size");
