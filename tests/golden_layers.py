@@ -3,7 +3,7 @@
 
     ATTN_GOLDEN=DIR python3 tests/golden_layers.py build/release/attn [--only NAMES] [--folder models] [--verbose]
 
-DIR/models/NAME holds config.json, perhaps config.v4.json, model.safetensors, case.json (token_ids and the library's
+DIR/models/NAME, or another folder than models, holds config.json, perhaps config.v4.json, model.safetensors (or model.gguf alone), case.json (token_ids and the library's
 own float32 errors) and expected.safetensors in float64. In float64 |a - b| <= 1e-9 max(1, max |b|); in float32 at most
 4 times the library's own error and one unit in the last place of the largest value. Exit code 77: no ATTN_GOLDEN.
 """
@@ -58,9 +58,11 @@ def largest_difference(found, expected):
 
 
 def ask(program, folder, case, config, dtype, out):
-    command = [program, "model", str(folder), "--emit",
+    command = [program, "model", str(config if config.suffix == ".gguf" else folder), "--emit",
                "hidden_states,attention_weights,recurrent_state,cross_attention_weights,last_hidden_state",
-               "--dtype", dtype, "--model-config", str(config), "-o", out]
+               "--dtype", dtype, "-o", out]
+    if config.suffix != ".gguf":
+        command += ["--model-config", str(config)]
     if case.get("token_ids"):
         command += ["--token-ids", ",".join(map(str, case["token_ids"]))]
     if case.get("decoder_ids"):
@@ -123,13 +125,16 @@ def main():
     for folder in sorted((pathlib.Path(golden) / options.folder).iterdir()):
         if options.only and folder.name not in options.only.split(","):
             continue
-        for config in sorted(folder.glob("config*.json")):
+        if not folder.is_dir():
+            continue
+        # Of a GGUF file in several parts the first is named.
+        for config in sorted(folder.glob("config*.json")) or sorted(folder.glob("*.gguf"))[:1]:
             jobs += [(folder, dtype, config) for dtype in ("float64", "float32")]
 
     def run(job):
         folder, dtype, config = job
         case = json.loads((folder / "case.json").read_text())
-        kind = json.loads(config.read_text()).get("model_type", "")
+        kind = json.loads(config.read_text()).get("model_type", "") if config.suffix == ".json" else ""
         expected = read_tensors(folder / "expected.safetensors")
         problem = check(options.program, folder, dtype, config, expected, case)
         if kind in REFUSED and folder.name != "granitemoehybrid-dense":

@@ -13,7 +13,8 @@ import sys
 
 from transformers import CONFIG_MAPPING, PretrainedConfig
 
-SIZES = ["num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"]
+SIZES = ["num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
+         "encoder_num_attention_heads"]
 
 
 def dict_of(kind, **settings):

@@ -9,7 +9,7 @@ slow or to fill memory is a hundredth of that size (but a zip bomb stays one of 
 manifest.json: {"matrix": [[1, 2, 3], [4, 5, 6]], "files": [{"file", "expect", "why"}, ...]}, where
 expect is one of
     refused  an error in one line, soon, and in little memory
-    valid    holds the matrix above; in .npz and .safetensors (and by an index) under the name x
+    valid    holds the matrix above; in .npz, .safetensors (and by an index) and .gguf under the name x
     either   implementations differ: reading it or refusing it will do, failing otherwise will not
 Nothing may be written outside the answer, run, or read from another folder: the file `outside.txt`
 and the tensor file `outside.safetensors` in FOLDER are there to be pointed at.
@@ -21,6 +21,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from hostile.folder import MATRIX, Folder  # noqa: E402
+from hostile.gguf import make_gguf  # noqa: E402
 from hostile.npy import make_npy  # noqa: E402
 from hostile.npz import make_npz  # noqa: E402
 from hostile.safetensors import make_indexes, make_safetensors  # noqa: E402
@@ -34,7 +35,7 @@ def main():
     options = parser.parse_args()
     folder = Folder(options.folder, options.small)
     folder.path.mkdir(parents=True, exist_ok=True)
-    for make in (make_npy, make_npz, make_safetensors, make_indexes, make_json, make_csv):
+    for make in (make_npy, make_npz, make_safetensors, make_indexes, make_gguf, make_json, make_csv):
         make(folder)
     (folder.path / "manifest.json").write_text(json.dumps(
         {"matrix": MATRIX, "files": folder.records}, indent=1) + "\n")

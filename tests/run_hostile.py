@@ -15,7 +15,7 @@ import time
 
 SECONDS = 5  # each takes well under one; a busy machine may be slow
 SPARE_MEMORY = 256 << 20  # in addition to three times the file
-CONTAINERS = ("npz", "safetensors", "index")
+CONTAINERS = ("npz", "safetensors", "index", "gguf")
 
 
 def complaints(attn, folder, entry, matrix):

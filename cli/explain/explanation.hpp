@@ -32,6 +32,7 @@ struct ExplanationSource {
     std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
     std::string file{};  ///< path of the result, or <stdin>; empty if it was computed
     std::string recomputed{}, missing{};    ///< arrays that a result lacks, as lists
+    std::vector<std::string> unstored{};    ///< keys of operands that no result holds
     std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
     bool has_one_query = false;             ///< the result was computed with --token
     bool has_unknown_mask = false;          ///< a mask was given, but the result lacks its content

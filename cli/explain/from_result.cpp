@@ -65,9 +65,14 @@ void read_arrays(ExplanationSource& source, const io::ResultView& view, std::siz
         if (is_drawn && !source.has_one_query)
             source.maps.arrays.push_back({viewed.name, values, axes});
         const auto axis = std::find(axes.begin(), axes.end(), "q_len");
-        if (axis != axes.end())
-            values = picked(values, static_cast<std::size_t>(axis - axes.begin()),
-                            {query - plan.first_query});
+        if (axis != axes.end()) {
+            const auto place = static_cast<std::size_t>(axis - axes.begin());
+            const std::size_t row = query - plan.first_query;
+            if (*id == "states" && row != 0)
+                source.result.arrays.push_back(
+                    {"state_before", picked(values, place, {row - 1}), axes});
+            values = picked(values, place, {row});
+        }
         source.result.arrays.push_back({viewed.name, std::move(values), axes});
     }
 }
@@ -95,7 +100,7 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path, co
         for_dtype(source.plan.dtype,
                   [&]<class T>(T) { read_arrays<T>(source, view, query, workers); });
         source.plan.first_query = query;
-        if (!source.plan.rule) recompute(source);
+        source.plan.rule ? recompute_step(source) : recompute(source);
         request.settings = source.plan.config;
         request.settings.token = query;
     });

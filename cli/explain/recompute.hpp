@@ -12,4 +12,9 @@ namespace attn::cli {
 /// the arrays before it give.
 void recompute(ExplanationSource& source);
 
+/// The same for linear attention: one step of the state, what the query reads, and its weights,
+/// from stored queries, keys, values and states and constants of decay and beta. Sets also
+/// `unstored`.
+void recompute_step(ExplanationSource& source);
+
 }  // namespace attn::cli

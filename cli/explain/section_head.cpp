@@ -34,12 +34,21 @@ io::Cells transposed(const io::Cells& cells) {
     return columns;
 }
 
+/// 1 where the query attends to a key. Linear attention has no mask; its state holds no later
+/// tokens.
+Row mask_of(const Explanation& e, std::size_t head) {
+    Row mask(e.plan.kv_len, 1);
+    if (e.arrays.has("mask")) return e.arrays.row("mask", head);
+    if (e.plan.rule)
+        for (std::size_t key = e.query() + 1; key < mask.size(); ++key) mask[key] = 0;
+    return mask;
+}
+
 }  // namespace
 
 HeadView::HeadView(Explanation& e, std::size_t head)
     : e_(e), arrays_(e.arrays), format_(e.format), page_(*e.page), s_(e.settings()), g_(e.plan),
-      head_(head), mask_(arrays_.has("mask") ? row("mask") : Row(g_.kv_len, 1)),
-      shown_(e.shown_keys(head)) {}
+      head_(head), mask_(mask_of(e, head)), shown_(e.shown_keys(head)) {}
 
 std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores unchanged.

@@ -45,6 +45,13 @@ void show_question(Explanation& e) {
     if (!e.source.missing.empty())
         file += " Neither stored nor determined by them: " + e.source.missing +
                 " (--emit all stores every array).";
+    if (!e.source.unstored.empty()) {
+        std::string flags;
+        for (const std::string& key : e.source.unstored)
+            flags += (flags.empty() ? "" : " and ") + flag_of(*find_option(key));
+        file += " A result does not store the arrays of " + flags +
+                ", so that what follows from them is not checked.";
+    }
     e.page->paragraph(file);
 }
 

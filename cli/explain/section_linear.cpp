@@ -16,11 +16,9 @@ public:
 
     void show() {
         show_vectors_of_token();
-        if (arrays_.has("state_before")) {
-            show_state_before();
-            show_decay();
-            show_update();
-        }
+        if (arrays_.has("state_before")) show_state_before();
+        if (arrays_.has("decay_factors")) show_decay();
+        if (arrays_.has("written")) show_update();
         show_state_after();
         show_output();
         show_weights();
@@ -78,7 +76,7 @@ private:
                 lines.push_back(
                     e_.vector_line(std::string(name) + "[" + std::to_string(token) + "]",
                                    arrays_.row(name, head_, token), width));
-        page_.formula(lines);
+        if (!lines.empty()) page_.formula(lines);
     }
 
     void show_state_before() {

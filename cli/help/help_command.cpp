@@ -95,9 +95,9 @@ struct TopicWords {
 
 constexpr TopicWords topic_words[] = {
     {"exit-codes", " error errors exit exit_code exitcode status "},
-    {"formats", " csv tsv json npy npz numpy safetensors gz gzip zip excel file files input "},
+    {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
     {"golden", " port porting python pytorch c "},
-    {"models", " model gpt huggingface hf transformers weights_file gguf "},
+    {"models", " model gpt huggingface hf transformers weights_file "},
     {"notebooks", " raschka book chapter "},
     {"operator", " softmax attention masking rotary cache gqa mqa flash "},
     {"requests", " result results request keys "},

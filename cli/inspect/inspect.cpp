@@ -77,6 +77,17 @@ std::string kind_of_object(const io::JsonDocument& document) {
     return "arrays";
 }
 
+/// A value of metadata; of a long list, such as a vocabulary, its length and its first elements.
+ordered_json abbreviated(const nlohmann::json& value) {
+    constexpr std::size_t longest = 24, first = 8;
+    if (!value.is_array()) return value;
+    ordered_json list = ordered_json::array();
+    for (std::size_t i = 0; i < (value.size() > longest ? first : value.size()); ++i)
+        list.push_back(abbreviated(value[i]));
+    if (value.size() <= longest) return list;
+    return {{"length", value.size()}, {"first", std::move(list)}};
+}
+
 /// null if a request cannot have it.
 nlohmann::json id_in(const io::JsonDocument& document) {
     const io::JsonMember* const member = document.find("id");
@@ -158,6 +169,9 @@ private:
             if (metadata_->contains("schema")) kind = kind_of_schema((*metadata_)["schema"]);
             for (const auto& [key, value] : metadata_->items()) take_member(key, value);
         }
+        if (file.gguf_metadata != nullptr)
+            for (const auto& [key, value] : file.gguf_metadata->items())
+                members_.get_ref<ordered_json::object_t&>().emplace_back(key, abbreviated(value));
         const bool is_npy = found_.arrays.size() == 1 && found_.arrays[0].name.empty();
         found_.kind = !kind.empty() ? kind : is_npy ? "array" : "arrays";
     }

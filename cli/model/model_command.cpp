@@ -1,10 +1,13 @@
 // `attn model`: a model's layers, from its own files.
 #include "cli/model/model_command.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/model/decoder_input.hpp"
 #include "cli/model/model_inputs.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/model_report.hpp"
@@ -14,6 +17,7 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "core/model/encoder_decoder.hpp"
 #include "io/file/output_file.hpp"
 #include "io/transformer/model.hpp"
 
@@ -32,6 +36,32 @@ void write(const Request& request, const io::Report& report) {
     if (pictures) pictures->show();
 }
 
+std::size_t tokens_of(const ModelInput& input) {
+    return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
+}
+
+/// Formats of one array require one name, of one layer if it is an array of layers.
+void check_one_array(const Request& request, const ModelQuestion& question) {
+    if (!request.format->one_array) return;
+    const bool is_hidden = question.emit.front() == "hidden_states";
+    if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
+        is_hidden)
+        throw setting_error(
+            request, "emit",
+            std::string(request.format->name) + " holds one array; expected --emit with one name" +
+                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number");
+}
+
+void check_width(const Args& args, const io::OpenModel& model, const ModelInput& input) {
+    if (!input.hidden_states) return;
+    const std::size_t width = model.config().whole("hidden_size", 0),
+                      found = input.hidden_states->shape(1);
+    if (width != 0 && found != width)
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
+                    std::to_string(found) + " columns; expected " + std::to_string(width) +
+                        ", the model's width");
+}
+
 int run_model_command(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() != 1)
@@ -43,35 +73,85 @@ int run_model_command(const Args& args) {
     request = with_output(request, plan_output(request));
     ModelQuestion question;
     question.emit = arrays_named(request);
-    const io::OpenModel model(io::open_model_files(words[0], request.model_config, request.access));
-    question.input.ids = request.token_ids;
+    const io::OpenModel model(
+        io::open_model_folder(words[0], request.model_config, request.access));
+    request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);
     question.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
+    read_decoder_ids(args, model, question);
+    const bool has_decoder = model.decoder() != nullptr;
     const ModelSpec spec = at_locations(request, [&] {
-        return model.specify(question.input.ids.size() + question.generate,
+        return model.specify(tokens_of(question.input) + (has_decoder ? 0 : question.generate),
                              model.row().inputs.empty() ? nullptr : &question.input);
     });
-    question.layers = layers_named(args.text("layers").value_or("all"), spec.layers);
-
-    at_locations(request, [&] { model.check(spec, question.layers.back() + 1); });
-
+    if (question.generate != 0 && question.input.ids.empty() && !has_decoder)
+        throw Error(ErrorKind::usage, "--generate " + std::to_string(question.generate),
+                    "requires --token-ids or --text");
+    check_width(args, model, question.input);
+    const std::string layers = args.text("layers").value_or("all");
     ModelRequest asked;
-    asked.layers = question.layers;
-    asked.run_layers = question.layers.back() + 1;
     asked.arrays = {question.emit, request.settings.head, false};
     asked.generate = question.generate;
+    ModelRequest of_encoder = asked;
+    ModelSpec decoder;
+    if (has_decoder) {
+        decoder = model.decoder()->specify(question.decoder_ids.size() + question.generate);
+        const std::size_t deepest = std::max(spec.layers, decoder.layers);
+        of_encoder.layers = layers_of_stack(layers, spec.layers, deepest);
+        asked.layers = layers_of_stack(layers, decoder.layers, deepest);
+        std::set_union(of_encoder.layers.begin(), of_encoder.layers.end(), asked.layers.begin(),
+                       asked.layers.end(), std::back_inserter(question.layers));
+    } else {
+        asked.layers = question.layers = layers_named(layers, spec.layers);
+    }
+    check_one_array(request, question);
+    if (question.input.hidden_states) question.input.first_layer = asked.layers.front();
+    asked.run_layers = asked.layers.empty() ? 0 : asked.layers.back() + 1;
+    at_locations(request, [&] {
+        if (has_decoder)
+            model.check(spec, spec.layers, decoder, asked.run_layers);
+        else
+            model.check(spec, asked.run_layers);
+    });
     ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
     const Compute compute{pool, request.settings.kernel,
                           &backend_of_products(request.settings.kernel)};
     ModelResult result = at_locations(request, [&] {
-        return run_model(compute, spec, question.input, asked, request.settings.dtype);
+        return has_decoder
+                   ? run_encoder_decoder(compute, spec, decoder, question.input,
+                                         question.decoder_ids, of_encoder, asked,
+                                         request.settings.dtype)
+                   : run_model(compute, spec, question.input, asked, request.settings.dtype);
     });
     write(request, make_model_report(request, words[0], model, question, std::move(result), pool));
     return 0;
 }
 
 constexpr Option model_options[] = {
+    {.key = "text",
+     .argument = "TEXT",
+     .help = "the input as a text, for the tokenizer.json of the folder or the tokenizer of the "
+             "GGUF file"},
+    {.key = "text_pair",
+     .argument = "TEXT",
+     .help = "a second text after it, as the tokenizer joins pairs (default none)"},
+    {.key = "no_special_tokens", .field = no_value, .help = "add no special tokens to --text"},
+    {.key = "hidden_states",
+     .argument = "FILE",
+     .help = "the input of the first of --layers, (tokens, width), instead of tokens"},
+    {.key = "attention_mask",
+     .limits = {.expected = "0 or 1 for each token"},
+     .argument = "LIST",
+     .help = "1 for tokens that may be attended to, 0 for padding (default all 1)"},
+    {.key = "position_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "positions of the tokens (default 0,1,...)"},
+    {.key = "token_type_ids",
+     .limits = {.expected = "integers from 0, one per token"},
+     .argument = "LIST",
+     .help = "segments of the tokens, of models that have them (default all 0)"},
     {.key = "layers",
      .limits = {.expected = "all, or numbers from 0, of which negative ones count from the end"},
      .argument = "LIST",
@@ -80,6 +160,10 @@ constexpr Option model_options[] = {
      .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
      .argument = "N",
      .help = "append the likeliest token N times first (default 0)"},
+    {.key = "decoder_ids",
+     .limits = {.expected = "ids of tokens, as in 0,31,4"},
+     .argument = "N,...",
+     .help = "of models with an encoder: tokens of the decoder (default its start token)"},
     {.key = "pixel_values",
      .argument = "FILE",
      .help = "of models that see: an image (channels, height, width), or its patches"},

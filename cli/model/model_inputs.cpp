@@ -1,11 +1,17 @@
 #include "cli/model/model_inputs.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 
+#include "cli/request/field.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
+#include "io/tokenizer/tokenizer.hpp"
 
 namespace attn::cli {
 namespace {
@@ -16,19 +22,117 @@ struct InputRow {
     std::optional<RealArray> ModelInput::*field;
 };
 
-constexpr InputRow rows[] = {{"pixel_values", "--pixel-values", &ModelInput::pixel_values},
-                             {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
-                             {"input_values", "--input-values", &ModelInput::input_values},
-                             {"input_features", "--input-features", &ModelInput::input_features}};
+constexpr InputRow input_rows[] = {
+    {"pixel_values", "--pixel-values", &ModelInput::pixel_values},
+    {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
+    {"input_values", "--input-values", &ModelInput::input_values},
+    {"input_features", "--input-features", &ModelInput::input_features}};
+
+/// The integers of a flag, one for each token. Errors: kind usage.
+std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key,
+                                          std::size_t tokens) {
+    std::vector<std::uint64_t> list;
+    const std::optional<std::string> text = args.text(key);
+    if (!text) return list;
+    for (const std::string& word : split_list(*text)) {
+        std::uint64_t number = 0;
+        const char* const end = word.data() + word.size();
+        const auto [at, error] = std::from_chars(word.data(), end, number);
+        if (error != std::errc() || at != end || number > std::uint64_t{1} << 31U) args.fail(key);
+        list.push_back(number);
+    }
+    if (list.size() != tokens)
+        throw Error(ErrorKind::usage, location_of(*args.find(key)),
+                    std::to_string(list.size()) + " numbers; expected " + std::to_string(tokens) +
+                        ", one per token");
+    return list;
+}
+
+void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& input) {
+    const std::string text = *args.text("text");
+    const bool adds = !args.has("no_special_tokens");
+    const std::optional<std::string> pair = args.text("text_pair");
+    const io::TokenizedText tokens =
+        pair ? tokenizer.encode_pair(text, *pair, adds) : tokenizer.encode(text, adds);
+    if (tokens.ids.empty())
+        throw Error(ErrorKind::usage, "--text", "has no tokens; expected a text with some");
+    input.ids.assign(tokens.ids.begin(), tokens.ids.end());
+    if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
+}
+
+/// The pieces of ids; none if the model has no tokenizer that can be read, since nothing but labels
+/// depends on it.
+std::vector<std::string> pieces_of(const std::string& path, const io::ModelFolder& files,
+                                   const io::Access& access,
+                                   const std::vector<std::uint64_t>& ids) {
+    std::vector<std::string> pieces;
+    try {
+        const io::Tokenizer tokenizer = tokenizer_of(path, files, access);
+        for (const std::uint64_t id : ids)
+            pieces.push_back(tokenizer.piece(static_cast<std::uint32_t>(id)));
+    } catch (const Error&) {
+        pieces.clear();
+    }
+    return pieces;
+}
+
+void refuse_both(const Args& args, const char* key, const std::string& other) {
+    if (args.has(key))
+        throw Error(ErrorKind::usage, location_of(*args.find(key)),
+                    "conflicts with " + other + "; expected one of them");
+}
 
 }  // namespace
+
+io::Tokenizer tokenizer_of(const std::string& path, const io::ModelFolder& files,
+                           const io::Access& access) {
+    if (!files.tokenizer_metadata.empty())
+        return io::Tokenizer::from_gguf(path, files.tokenizer_metadata);
+    return io::read_tokenizer(files.folder.empty() ? "." : files.folder, access);
+}
+
+std::vector<std::string> read_tokens(const Args& args, const Request& request,
+                                     const std::string& path, const io::ModelFolder& files,
+                                     ModelInput& input) {
+    input.ids = request.token_ids;
+    if (!input.ids.empty()) {
+        refuse_both(args, "text", "--token-ids");
+        refuse_both(args, "hidden_states", "--token-ids");
+    }
+    for (const char* key : {"text_pair", "no_special_tokens"})
+        if (args.has(key) && !args.has("text"))
+            throw Error(ErrorKind::usage, location_of(*args.find(key)), "requires --text");
+    if (args.has("text")) {
+        refuse_both(args, "hidden_states", "--text");
+        read_text(args, tokenizer_of(path, files, request.access), input);
+    }
+    std::size_t tokens = input.ids.size();
+    if (const std::optional<std::string> states = args.text("hidden_states")) {
+        io::ArrayRules rules{request.settings.dtype};
+        rules.highest_rank = 2;
+        input.hidden_states =
+            io::read_reals(io::open_input_file(*states, nullptr, request.access), rules, nullptr);
+        tokens = input.hidden_states->shape(0);
+    }
+    if (const auto types = list_of_tokens(args, "token_type_ids", tokens); !types.empty())
+        input.segments = types;
+    const auto positions = list_of_tokens(args, "position_ids", tokens);
+    input.positions.assign(positions.begin(), positions.end());
+    for (const std::uint64_t valid : list_of_tokens(args, "attention_mask", tokens)) {
+        if (valid > 1) args.fail("attention_mask");
+        input.valid.push_back(valid == 1);
+    }
+    if (!request.tokens.empty()) return request.tokens;
+    return input.ids.empty() ? std::vector<std::string>()
+                             : pieces_of(path, files, request.access, input.ids);
+}
 
 void read_input_arrays(const Args& args, Request& request, ModelInput& input) {
     io::ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
-    for (const InputRow& row : rows)
+    for (const InputRow& row : input_rows)
         if (const std::optional<std::string> path = args.text(row.key)) {
             request.locations[row.key] = Location(location_of(*args.find(row.key)));
             input.*row.field =
@@ -38,7 +142,7 @@ void read_input_arrays(const Args& args, Request& request, ModelInput& input) {
 
 void check_input(const Args& args, const Request& request, std::span<const std::string_view> needed,
                  bool takes_ids, const ModelInput& input) {
-    for (const InputRow& row : rows) {
+    for (const InputRow& row : input_rows) {
         const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
         if (is_needed && !args.has(row.key))
             throw Error(ErrorKind::usage, "attn model",
@@ -48,7 +152,7 @@ void check_input(const Args& args, const Request& request, std::span<const std::
                         "the model does not take it; expected " +
                             std::string(takes_ids ? "--token-ids" : "other flags"));
     }
-    if (takes_ids && input.ids.empty())
+    if (takes_ids && input.ids.empty() && !input.hidden_states)
         throw Error(ErrorKind::usage, "attn model", "no input; expected --token-ids or --text");
     if (!takes_ids && !input.ids.empty())
         throw setting_error(request, "token_ids",

@@ -13,7 +13,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr ModelArray rows[] = {
+constexpr ModelArray array_rows[] = {
     {"hidden_states", true, true, "what enters each block, and what the last one gives"},
     {"recurrent_state", true, true, "the state after the last token, of layers that keep one"},
     {"cross_attention_weights", true, true, "of decoders: weights of the encoder's tokens"},
@@ -40,7 +40,7 @@ bool is_of_attention(const ArrayRow& row) {
 }  // namespace
 
 std::span<const ModelArray> model_arrays() {
-    return rows;
+    return array_rows;
 }
 
 std::vector<std::size_t> layers_named(const std::string& list, std::size_t count) {
@@ -63,9 +63,24 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
     return layers;
 }
 
+std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,
+                                         std::size_t deepest) {
+    if (list == "all") return layers_named(list, count);
+    std::vector<std::size_t> layers;
+    for (const std::string& word : split_list(list)) {
+        const std::size_t layer = layers_named(word, deepest).front();
+        const std::size_t from_end = deepest - layer;
+        if (!word.starts_with('-') && layer < count) layers.push_back(layer);
+        if (word.starts_with('-') && from_end <= count) layers.push_back(count - from_end);
+    }
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    return layers;
+}
+
 std::vector<std::string> arrays_named(const Request& request) {
     std::vector<std::string> all, defaults;
-    for (const ModelArray& row : rows) {
+    for (const ModelArray& row : array_rows) {
         all.emplace_back(row.name);
         if (row.is_default) defaults.emplace_back(row.name);
     }

@@ -18,6 +18,8 @@ std::string config_json(const Request& request, const std::string& path, const i
     io::append_member(text, "model_type", model.type());
     io::append_member(text, "layers", question.layers);
     io::append_member(text, "token_ids", question.input.ids);
+    if (!question.decoder_ids.empty()) io::append_member(text, "decoder_ids", question.decoder_ids);
+    if (question.start_id) io::append_member(text, "decoder_start_token_id", *question.start_id);
     io::append_member(text, "emit", question.emit);
     if (!request.settings.head.empty()) io::append_member(text, "head", request.settings.head);
     if (question.generate != 0) io::append_member(text, "generate", question.generate);

@@ -131,7 +131,8 @@ public:
             if (other == nullptr && array.name == selected_) fail_without(name, layer, place);
             if (other == nullptr)
                 fail(place, "no " + name, "one", "the same arrays, as by the same --emit");
-            std::visit([&](auto& values) { put(name, values, other->values, place); },
+            const NamePair names{name, place == first_ ? array.name + " " : ""};
+            std::visit([&](auto& values) { put(names, values, other->values, place); },
                        array.values);
             keep_common_axes(array.axes, other->axes);
         }
@@ -148,16 +149,23 @@ private:
         return all;
     }
 
+    /// An array's name, and that of the first layer's in errors: of one file, arrays have two
+    /// names.
+    struct NamePair {
+        std::string own, first;
+    };
+
     template <class T>
-    void put(const std::string& name, Array<T>& all, const AnyArray& from,
-             const std::string& place) {
+    void put(const NamePair& names, Array<T>& all, const AnyArray& from, const std::string& place) {
         const std::vector<std::size_t> shape(all.shape().begin() + 1, all.shape().end());
         const auto found = std::visit([](const auto& values) { return values.shape(); }, from);
         if (found != shape)
-            fail(place, name + " " + shape_text(found), shape_text(shape), "layers of one shape");
+            fail(place, names.own + " " + shape_text(found), names.first + shape_text(shape),
+                 "layers of one shape");
         const Array<T>* values = std::get_if<Array<T>>(&from);
         if (values == nullptr)
-            fail(place, name + " of " + type_of(from), type_of(AnyArray(Array<T>())),
+            fail(place, names.own + " of " + type_of(from),
+                 (names.first.empty() ? "" : names.first + "of ") + type_of(AnyArray(Array<T>())),
                  "layers of one type");
         std::copy(values->begin(), values->end(), all.data() + next_ * values->size());
     }
@@ -208,9 +216,9 @@ private:
 
     [[noreturn]] void fail(const std::string& place, const std::string& found,
                            const std::string& first, const std::string& expected) const {
-        throw Error(
-            ErrorKind::input, place,
-            "has " + found + ", and " + first_ + " has " + first + "; expected " + expected);
+        throw Error(ErrorKind::input, place,
+                    "has " + found + ", and " + (place == first_ ? "" : first_ + " has ") + first +
+                        "; expected " + expected);
     }
 
     std::string first_;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/layers_before.hpp"
 #include "cli/question/required_settings.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
@@ -284,13 +285,15 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
 }
 
 Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
-    if (layer_.number.value_or(0) != 0)
-        throw setting_error(
-            request, "token_ids",
-            "layer " + std::to_string(*layer_.number) +
-                " takes hidden states, which need the layers before it; expected layer 0, "
-                "or INPUT");
     check_padding(request);
+    if (const std::size_t layer = layer_.number.value_or(0); layer != 0) {
+        if (type_ == nullptr || path_.empty() || past_len != 0)
+            throw setting_error(request, "token_ids",
+                                "layer " + std::to_string(layer) +
+                                    " takes hidden states, which need the layers before it; "
+                                    "expected layer 0, INPUT, or a model's folder and no cache");
+        return hidden_states_before(request, path_, layer);
+    }
     const std::size_t first = past_len + request.position_offset.value_or(0);
     return io::embed_token_ids(*file_, layer_, request.token_ids,
                                {first, request.embedding_scale, norm_settings(request)},

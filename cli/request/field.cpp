@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -96,8 +97,15 @@ bool is_element(const json& number, const Limits& limits, const std::vector<std:
     return number.is_number_integer() &&
            is_within(static_cast<double>(number.get<std::int64_t>()), limits);
 }
-bool is_element(const json& number, const Limits&, const std::vector<double>&) {
-    return number.is_number();
+bool is_element(const json& number, const Limits& limits, const std::vector<double>&) {
+    return number.is_number() &&
+           (std::isfinite(number.get<double>()) || number.get<double>() == limits.lowest);
+}
+
+/// -Infinity, which is a string in JSON; null for other texts.
+json infinity_in(const std::string& text) {
+    if (text != "-Infinity" && text != "-inf") return {};
+    return -std::numeric_limits<double>::infinity();
 }
 
 /// Stores comma-separated numbers, a JSON list of numbers, or one number.
@@ -109,10 +117,16 @@ std::string take_list(std::vector<T>& field, const json& value, const Limits& li
         list.push_back(number.get<T>());
         return true;
     };
-    const bool good = value.is_string()
-                          ? each_part(value.get_ref<const std::string&>(),
-                                      [&](const std::string& part) { return add(number_in(part)); })
-                      : value.is_array() ? std::all_of(value.begin(), value.end(), add)
+    const auto add_part = [&](const std::string& part) {
+        const json infinity = infinity_in(part);
+        return add(infinity.is_null() ? number_in(part) : infinity);
+    };
+    const auto add_element = [&](const json& element) {
+        return add(element.is_string() ? infinity_in(element.get_ref<const std::string&>())
+                                       : element);
+    };
+    const bool good = value.is_string()  ? each_part(value.get_ref<const std::string&>(), add_part)
+                      : value.is_array() ? std::all_of(value.begin(), value.end(), add_element)
                                          : add(value);
     if (!good || list.size() < limits.shortest)
         return std::string("not a valid list; expected ") + limits.expected;

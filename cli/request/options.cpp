@@ -148,6 +148,8 @@ constexpr Limits drawn{1, largest_size,
                        3, 2};
 constexpr Limits names{0, 0, "names; expected one name or more", 1000};  // there are about forty
 constexpr Limits constants{0, 0, "numbers, or a file", std::size_t{1} << 31};
+constexpr Limits decays{-std::numeric_limits<double>::infinity(), most,
+                        "numbers or -Infinity, or a file", std::size_t{1} << 31};
 constexpr Limits words{0, 0, "strings; expected one per token"};
 
 using R = Request;
@@ -332,7 +334,7 @@ constexpr Option table[] = {
     {"rule", recurrence, linear, setting_among<rule_names, &S::rule>, {}, "",
      "update of the state: none, decay, correction by beta, or both (default: what --decay and "
      "--beta imply)"},
-    {"decay", recurrence, linear, operand_or<&S::decay>, constants, "FILE|G,...",
+    {"decay", recurrence, linear, operand_or<&S::decay>, decays, "FILE|G,...",
      "log of the state's decay, per token and key head or key dimension, or constants (default "
      "none)", everywhere},
     {"beta", recurrence, linear, operand_or<&S::beta>, constants, "FILE|B,...",

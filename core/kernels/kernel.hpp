@@ -1,9 +1,9 @@
 // The interface of the fused kernels: plain structs and a table of entry points.
 //
-// Files compiled for wider instruction sets include this file, tile_attention.hpp and one vector
-// header, and nothing else but this header's own include: the linker could keep the wide version of
-// an inline function shared with other files, which would crash an older processor. So this file
-// has no functions and no library types.
+// Files compiled for wider instruction sets include this file, entries.hpp and one vector header,
+// and nothing else but this header's own include: the linker could keep the wide version of an
+// inline function shared with other files, which would crash an older processor. So this file has
+// no functions and no library types.
 #pragma once
 
 #include <cstddef>
@@ -134,6 +134,28 @@ struct Panel {
     std::size_t out_stride;
 };
 
+/// Rows of x of which each element is multiplied or divided by a factor.
+template <class T>
+struct Scaling {
+    std::size_t rows, columns;
+    const T* x;
+    std::size_t x_stride;
+    const T* factors;  ///< one per row, or as many as columns
+    std::size_t factor_stride;
+    T* out;
+    std::size_t out_stride;
+};
+
+/// One panel of a chunk of linear attention: the state S and, below it, the rows u that the chunk's
+/// tokens add to it.
+template <class T>
+struct ChunkPanel {
+    std::size_t d_k, tokens, columns;
+    const T* left;  ///< row i: d_k factors of S, then those of u_0 to u_i and 0 for later ones
+    std::size_t left_stride;
+    T* right;  ///< (d_k + tokens, lanes), zeros past `columns`
+};
+
 /// The largest of the absolute values, and the least above 0; 0 and infinite if there is none.
 template <class T>
 struct Magnitudes {
@@ -152,6 +174,28 @@ struct Entries {
     void (*pack)(const T* const* rows, std::size_t count, std::size_t length, T factor,
                  T* packed) noexcept;
     Magnitudes<T> (*magnitudes)(const T* numbers, std::size_t count) noexcept;
+
+    /// The largest of the absolute values; infinite if one is infinite or NaN.
+    T (*largest)(const T* numbers, std::size_t count) noexcept;
+    void (*scale_rows)(const Scaling<T>&) noexcept;  ///< times the factor of the row
+    void (*scale)(const Scaling<T>&) noexcept;       ///< times that of the element
+    void (*unscale)(const Scaling<T>&) noexcept;     ///< divided by that of the element
+    /// out[r][c] = factors[0][c] * ... * factors[r][c]. The number of rows until a product is not
+    /// between 1 / range and range; the row after them is written, but later ones are not.
+    std::size_t (*running_products)(const T* factors, std::size_t rows, std::size_t columns,
+                                    T range, T* out) noexcept;
+    /// out[r][c] = factors[r][c] * (x packed)[r][c], without a bias. Row r needs the columns up to
+    /// diagonal + r; others are written in part. Columns are in whole vectors.
+    void (*weigh)(const Panel<T>&, const T* factors, std::size_t factor_stride,
+                  std::size_t diagonal) noexcept;
+    /// u_i = rates[i] (u_i - left_i [S; u_0, ..., u_{i - 1}]), i = 0, 1, ...
+    void (*substitute)(const ChunkPanel<T>&, const T* rates) noexcept;
+    /// out_i = scale left_i [S; u_0, ..., u_i] for i from `begin` to `end`; `out` is that of the
+    /// first.
+    void (*read)(const ChunkPanel<T>&, std::size_t begin, std::size_t end, T scale, T* out,
+                 std::size_t out_stride) noexcept;
+    /// S = after (before S + keys^T u), row by row; null: factors of 1. Keys are (tokens, d_k).
+    void (*update)(const ChunkPanel<T>&, const T* keys, const T* before, const T* after) noexcept;
 };
 
 /// Words of a block of MT19937, and the padding after them.

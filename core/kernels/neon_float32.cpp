@@ -1,6 +1,6 @@
 #include "core/kernels/vector_neon.hpp"
 
-#include "core/kernels/tile_attention.hpp"
+#include "core/kernels/entries.hpp"
 
 namespace attn::kernels {
 

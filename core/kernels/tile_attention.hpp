@@ -391,10 +391,5 @@ void attend(Tile<typename V::Scalar>* tiles, std::size_t count) noexcept {
     Attention<V>::run(group, max_tiles_per_item);
 }
 
-template <class V>
-constexpr Entries<typename V::Scalar> entries() {
-    return {V::lanes * V::tile_vectors, V::lanes, attend<V>, project<V>, pack<V>, magnitudes<V>};
-}
-
 }  // namespace
 }  // namespace attn::kernels

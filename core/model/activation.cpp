@@ -20,6 +20,11 @@ double quick_gelu(double x) {
 double relu(double x) {
     return x > 0 || std::isnan(x) ? x : 0.0;
 }
+/// Huang et al. 2024, arXiv 2411.13010, with the numbers that training begins with.
+double xielu(double x) {
+    if (x > 0) return 0.8 * x * x + 0.5 * x;
+    return (std::expm1(std::min(x, -1e-6)) - x) * 0.8 + 0.5 * x;
+}
 double relu_squared(double x) {
     return relu(x) * relu(x);
 }
@@ -47,6 +52,7 @@ constexpr Activation rows[] = {
     {"sigmoid", sigmoid},
     {"linear", [](double x) { return x; }},
     {"gelu_10", [](double x) { return std::clamp(gelu(x), -10.0, 10.0); }},
+    {"xielu", xielu},
     {"mish", [](double x) { return x * std::tanh(softplus(x)); }},
     {"gelu_python_tanh", gelu_tanh},
     {"hardswish", [](double x) { return x * std::min(relu(x + 3), 6.0) / 6; }},

@@ -100,10 +100,11 @@ void clip(double limit, Tensor3<T>& x) {
 
 template <class T>
 Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
-                           const Tensor3<T>& source) {
+                           const Tensor3<T>& source, bool has_keys) {
     Projected<T> p;
     Tensor3<T> first = apply(compute, part.query, x);
-    if (part.clip != 0) clip(part.clip, first);
+    const double bound = part.clips_after_norm ? 0 : part.clip;
+    if (bound != 0) clip(bound, first);
     const bool has_gate = part.gate.from == ContextGate::From::query_projection;
     if (has_gate) {  // a head's query, then its gate
         const std::size_t d = part.d_k, width = d + part.d_v;
@@ -123,11 +124,11 @@ Projected<T> project_heads(const Compute& compute, const AttentionPart& part, co
     } else {
         p.query = std::move(first);
     }
-    if (part.shared_from) return p;
+    if (part.shared_from || !has_keys) return p;
     p.key = apply(compute, part.key, source);
-    if (part.clip != 0) clip(part.clip, p.key);
+    if (bound != 0) clip(bound, p.key);
     p.value = part.value_is_key ? p.key : apply(compute, part.value, source);
-    if (part.clip != 0) clip(part.clip, p.value);
+    if (bound != 0) clip(bound, p.value);
     return p;
 }
 
@@ -214,9 +215,148 @@ void append(Tensor4<T>& past, const Tensor4<T>& fresh) {
 }
 
 template <class T>
+Tensor4<T> joined_tokens(const Tensor4<T>& first, const Tensor4<T>& last) {
+    Tensor4<T> all = first;
+    append(all, last);
+    return all;
+}
+
+/// Keys and values of the encoder's states by the projections of the own ones, without a rotation.
+template <class T>
+KeysAndValues<T> encoder_keys(BlockRun<T>& run, const AttentionPart& part) {
+    if (run.cache != nullptr && run.cache->cross.key.size() != 0) return run.cache->cross;
+    Tensor3<T> key = apply(run.compute, part.key, *run.encoder);
+    norm_heads(run.compute, part.key_norm, part.norms_whole, part.kv_heads, key);
+    Tensor3<T> value = apply(run.compute, part.value, *run.encoder);
+    norm_heads(run.compute, part.value_norm, false, part.kv_heads, value);
+    const KeysAndValues<T> both{split(key, part.kv_heads), split(value, part.kv_heads)};
+    if (run.cache != nullptr) run.cache->cross = both;
+    return both;
+}
+
+/// 1 where a key may be attended to, of `before` keys of the encoder, to all, and the own ones.
+Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
+                          std::size_t kv_len, std::size_t before) {
+    if (!part.window_left) return {};
+    Array<double> mask = Array<double>::from_shape({q_len, kv_len});
+    for (std::size_t q = 0; q < q_len; ++q)
+        for (std::size_t k = 0; k < kv_len; ++k)
+            mask(q, k) =
+                k < before || past + q <= k - before + static_cast<std::size_t>(*part.window_left);
+    return mask;
+}
+
+/// (heads, q_len, kv_len) without and with the first keys alone.
+template <class T>
+std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before) {
+    const std::size_t heads = weights.shape(0), q_len = weights.shape(1), all = weights.shape(2);
+    Array<T> first = Array<T>::from_shape({heads, q_len, before}),
+             last = Array<T>::from_shape({heads, q_len, all - before});
+    for (std::size_t row = 0; row < heads * q_len; ++row) {
+        const T* const from = weights.data() + row * all;
+        std::copy_n(from, before, first.data() + row * before);
+        std::copy_n(from + before, all - before, last.data() + row * (all - before));
+    }
+    return {std::move(first), std::move(last)};
+}
+
+/// Replaces the weights of each head by the mean of all, for the chosen heads, or all.
+template <class T>
+void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights) {
+    const std::size_t heads = weights.shape(0), cells = weights.size() / heads;
+    const std::size_t kept = chosen.empty() ? heads : chosen.size();
+    Array<T> out = Array<T>::from_shape({kept, weights.shape(1), weights.shape(2)});
+    for (std::size_t i = 0; i < cells; ++i) {
+        double sum = 0;
+        for (std::size_t h = 0; h < heads; ++h)
+            sum += static_cast<double>(weights.data()[h * cells + i]);
+        const T mean = static_cast<T>(sum / static_cast<double>(heads));
+        for (std::size_t h = 0; h < kept; ++h) out.data()[h * cells + i] = mean;
+    }
+    weights = std::move(out);
+}
+
+/// Multiplies the rows of the bias of each head by the gates of x, (1, tokens, heads * d).
+template <class T>
+void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
+               Array<double>& bias) {
+    const std::size_t tokens = x.shape(1), heads = part.heads, keys = bias.shape(2);
+    Tensor3<T> rows = Tensor3<T>::from_shape({1, tokens * heads, x.shape(2) / heads});
+    std::copy_n(x.data(), x.size(), rows.data());
+    const Tensor3<T> mapped = apply(compute, part.bias_gate->map, rows);
+    for (std::size_t t = 0; t < tokens; ++t)
+        for (std::size_t h = 0; h < heads; ++h) {
+            const T* const of = mapped.data() + (t * heads + h) * 8;
+            double sums[2] = {0, 0};
+            for (std::size_t i = 0; i < 8; ++i) sums[i / 4] += static_cast<double>(of[i]);
+            const double gate =
+                sigmoid(sums[0]) * (sigmoid(sums[1]) * part.bias_gate->constants[h] - 1) + 2;
+            for (std::size_t k = 0; k < keys; ++k) bias(h, t, k) *= gate;
+        }
+}
+
+template <class T>
 Array<T> without_batch(Tensor4<T> x) {
     const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
     return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
+}
+
+/// Values of heads i and i + half side by side, in heads i and i + half.
+template <class T>
+Tensor4<T> in_pairs(const Tensor4<T>& x) {
+    const std::size_t heads = x.shape(1), tokens = x.shape(2), d = x.shape(3), half = heads / 2;
+    Tensor4<T> out = Tensor4<T>::from_shape({1, heads, tokens, 2 * d});
+    for (std::size_t h = 0; h < heads; ++h)
+        for (std::size_t t = 0; t < tokens; ++t)
+            for (std::size_t part = 0; part < 2; ++part)
+                std::copy_n(x.data() + ((h % half + part * half) * tokens + t) * d, d,
+                            out.data() + ((h * tokens + t) * 2 + part) * d);
+    return out;
+}
+
+/// The first half of each row less the second, times `factor`.
+template <class T>
+Tensor3<T> difference_of(double factor, const Tensor3<T>& x) {
+    const std::size_t tokens = x.shape(1), half = x.shape(2) / 2;
+    Tensor3<T> out = Tensor3<T>::from_shape({1, tokens, half});
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const T* const row = x.data() + i / half * 2 * half + i % half;
+        out.data()[i] = row[0] - static_cast<T>(factor) * row[half];
+    }
+    return out;
+}
+
+/// (heads, tokens, keys) of part.key_bias; -Infinity where a query does not attend to a key.
+template <class T>
+Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part,
+                           const Tensor4<T>& value, std::size_t past, std::size_t tokens) {
+    const KeyBias& bias = *part.key_bias;
+    const std::size_t keys = value.shape(2), group = part.heads / part.kv_heads;
+    const Tensor3<T> mapped = apply(compute, bias.map, join(without_batch(Tensor4<T>(value))));
+    Array<double> out = Array<double>::from_shape({part.heads, tokens, keys});
+    std::vector<double> row(keys);
+    for (std::size_t head = 0; head < part.heads; ++head) {
+        const std::size_t own = head / group;
+        for (std::size_t k = 0; k < keys; ++k) {
+            const auto x = static_cast<double>(mapped.data()[k * part.kv_heads + own]);
+            row[k] = std::exp(bias.factor[own] * softplus(x));
+        }
+        for (std::size_t t = 0; t < tokens; ++t) {
+            const std::size_t last = past + t;
+            std::size_t first = 0;
+            if (part.window_left && static_cast<std::size_t>(*part.window_left) < last)
+                first = last - static_cast<std::size_t>(*part.window_left);
+            std::vector<std::size_t> order;
+            for (std::size_t k = first; k <= last; ++k) order.push_back(k);
+            std::stable_sort(order.begin(), order.end(),
+                             [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+            order.resize(std::min(order.size(), bias.kept));
+            double* const to = out.data() + (head * tokens + t) * keys;
+            std::fill_n(to, keys, -std::numeric_limits<double>::infinity());
+            for (const std::size_t k : order) to[k] = row[k];
+        }
+    }
+    return out;
 }
 
 template <class T>
@@ -242,13 +382,18 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     const Compute& compute = run.compute;
     const bool is_cross = source != nullptr;
     const std::size_t tokens = x.shape(1), past = is_cross ? 0 : run.past;
-    Projected<T> p = project_heads(compute, part, x, is_cross ? *source : x);
+    const bool is_cached = is_cross && run.cache != nullptr && run.cache->cross.key.size() != 0;
+    Projected<T> p = project_heads(compute, part, x, is_cross ? *source : x, !is_cached);
     const bool after = part.norms_after_rotation;
     if (!after) {
         norm_heads(compute, part.query_norm, part.norms_whole, part.heads, p.query);
         norm_heads(compute, part.key_norm, part.norms_whole, part.kv_heads, p.key);
     }
-    norm_heads(compute, part.value_norm, false, part.kv_heads, p.value);
+    if (!is_cached) norm_heads(compute, part.value_norm, false, part.kv_heads, p.value);
+    if (part.clips_after_norm && part.clip != 0)
+        for (Tensor3<T>* const part_of : {&p.query, &p.key, &p.value}) clip(part.clip, *part_of);
+    if (part.value_scale != 1)
+        for (T& number : p.value) number *= static_cast<T>(part.value_scale);
     Tensor4<T> query = split(p.query, part.heads), key, value;
     p.query = {};
     if (run.wanted.has("unrotated_queries"))
@@ -259,9 +404,13 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     if (part.query_factor)
         for (std::size_t i = 0; i < query.size(); ++i)
             query.data()[i] *= static_cast<T>(part.query_factor(past + i / part.d_k % tokens));
-    if (!part.shared_from) {
+    if (is_cached) {
+        key = run.cache->cross.key;
+        value = run.cache->cross.value;
+    } else if (!part.shared_from) {
         key = split(p.key, part.kv_heads);
         value = split(p.value, part.kv_heads);
+        if (part.difference) value = in_pairs(value);
         if (run.wanted.has("unrotated_keys"))
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
                        {"heads", "kv_len", "d_k"});
@@ -274,14 +423,24 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             key = run.cache->attention.key;
             value = run.cache->attention.value;
         }
+        if (run.cache != nullptr && is_cross) run.cache->cross = {key, value};
         if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer] = {key, value};
     } else {
         key = run.shared->at(*part.shared_from).key;
         value = run.shared->at(*part.shared_from).value;
     }
+    std::size_t before = 0;  // keys of the encoder
+    if (part.joins_encoder && run.encoder != nullptr) {
+        const KeysAndValues<T> joined = encoder_keys(run, part);
+        before = joined.key.shape(2);
+        key = joined_tokens(joined.key, key);
+        value = joined_tokens(joined.value, value);
+    }
     const std::size_t kv_len = key.shape(2);
 
     Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
+    if (before != 0) settings.window = {};
+    if (part.averages_weights) settings.head.clear();
     if (!settings.head.empty())
         for (const std::uint64_t head : settings.head)
             if (head >= part.heads)
@@ -289,15 +448,24 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                                    "layer " + std::to_string(run.block.layer) + " has " +
                                        std::to_string(part.heads) + " heads; expected 0 to " +
                                        std::to_string(part.heads - 1));
-    for (const std::string& name : run.wanted.names)
-        if (const std::string own = operator_name(name);
-            !own.empty() && (weights_name.empty() || own == "attention_weights"))
-            settings.emit.push_back(own);
+    if (!weights_name.empty() || before != 0) {
+        if (run.wanted.has("cross_attention_weights") ||
+            (before != 0 && run.wanted.has("attention_weights")))
+            settings.emit.emplace_back("attention_weights");
+    } else {
+        for (const std::string& name : run.wanted.names)
+            if (const std::string own = operator_name(name); !own.empty())
+                settings.emit.push_back(own);
+    }
     Operands operands;
     if (part.bias) operands.mask = part.bias(past, tokens, kv_len);
+    if (part.key_bias) operands.mask = bias_of_keys(compute, part, value, past, tokens);
     if (part.content_bias != nullptr) operands.mask = part.content_bias->run(compute, query, key);
+    if (part.bias_gate) gate_bias(compute, part, x, operands.mask);
     const Array<double> allowed =
-        chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past, tokens, kv_len);
+        before != 0 ? joined_mask(part, past, tokens, kv_len, before)
+                    : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
+                                 tokens, kv_len);
     if (allowed.size() != 0) {
         if (operands.mask.size() != 0) {
             combine(operands.mask, allowed);
@@ -318,13 +486,22 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
             context = join(std::get<Array<T>>(array.values));
             continue;
         }
-        if (!weights_name.empty()) array.name = std::string(weights_name);
-        array.name = run.prefix + array.name;
+        if (part.averages_weights && array.name == "attention_weights")
+            average(run.wanted.heads, std::get<Array<T>>(array.values));
+        if (before != 0 && array.name == "attention_weights") {
+            auto [encoder, own] = parted(std::get<Array<T>>(array.values), before);
+            run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
+            array.values = std::move(own);
+        }
+        // Those of the encoder's tokens have no prefix, as there are no others.
+        array.name = weights_name.empty() ? run.prefix + array.name : std::string(weights_name);
         run.arrays.push_back(std::move(array));
     }
+    if (part.difference) context = difference_of(*part.difference, context);
     apply_gate(compute, part, x, p.gate, context);
     if (part.out_norm)
-        norm_rows(compute, *part.out_norm, part.out_norm_per_head ? part.d_v : context.shape(2),
+        norm_rows(compute, *part.out_norm,
+                  part.out_norm_per_head ? part.d_v * (part.difference ? 2 : 1) : context.shape(2),
                   std::span<T>(context.data(), context.size()));
     if (part.out) context = apply(compute, part.out, context);
     if (run.wanted.has("context_vectors") && weights_name.empty())

@@ -47,6 +47,14 @@ struct ContextGate {
     bool is_silu = false;  ///< else a sigmoid
 };
 
+/// A number added to all scores of a key, exp(factor softplus(map values)), per key head; of the
+/// keys that masks allow, each query attends to those with the largest.
+struct KeyBias {
+    LinearMap map;  ///< from the values of all heads
+    std::vector<double> factor;
+    std::size_t kept = 0;
+};
+
 /// What is added to the scaled scores because of the queries and keys, (1, heads, tokens, d_k):
 /// (heads, q_len, kv_len).
 class ContentBias {
@@ -59,6 +67,13 @@ public:
                               const Tensor4<float>& key) const = 0;
     virtual Array<double> run(const Compute& compute, const Tensor4<double>& query,
                               const Tensor4<double>& key) const = 0;
+};
+
+/// What multiplies the bias of a head's query: a (b c - 1) + 2, where a and b are the sigmoids of
+/// the sums of the first and the last four outputs of the head's part of x (WavLM).
+struct BiasGate {
+    LinearMap map;                  ///< of one head's columns, to 8
+    std::vector<double> constants;  ///< c, by head
 };
 
 /// Softmax attention with its projections.
@@ -93,8 +108,19 @@ struct AttentionPart {
     ContextGate gate;
     std::optional<NormSpec> out_norm;  ///< of the concatenated heads, or of each
     bool out_norm_per_head = false;
+    bool clips_after_norm = false;  ///< `clip` is of normed queries and keys
+    double value_scale = 1;         ///< on values
+    std::optional<KeyBias> key_bias;
+    /// Values of heads i and i + half lie together in each key head; the second half's context,
+    /// times this, is taken from the first half's.
+    std::optional<double> difference;
     bool rotates_values = false;                      ///< as queries and keys
     std::shared_ptr<const ContentBias> content_bias;  ///< instead of `bias`; null: nothing
+
+    /// Keys and values of the encoder's states, by the same projections, precede the own ones.
+    bool joins_encoder = false;
+    std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
+    bool averages_weights = false;      ///< all heads' recorded weights are their mean
 };
 
 /// Gated or plain feed-forward part: down(act(gate x) * up x), or down(act(up x)).
@@ -113,7 +139,7 @@ struct FeedForward {
 
 /// Experts, of which each token takes the best.
 struct Experts {
-    enum class Scores { softmax, sigmoid, sqrt_softplus, softmax_of_chosen };
+    enum class Scores { softmax, sigmoid, sqrt_softplus, softmax_of_chosen, one_by_one };
     LinearMap router;
     Scores scores = Scores::softmax;
     std::vector<double> choice_bias;   ///< added for the choice alone
@@ -130,6 +156,10 @@ struct Experts {
     std::vector<double> router_scale;     ///< on the columns of the router's input
     /// Replaces the choice of experts by a table, (tokens); empty: the best.
     std::vector<std::vector<std::size_t>> by_token;
+    double sum_least = 0;  ///< the sum is at least this
+    double tolerance = 0;  ///< of Scores::one_by_one: the relative distance of what counts
+    double norm_power = 1;     ///< `normalise` divides by the norm of this power
+    double shared_factor = 1;  ///< on the output of the shared expert
 };
 
 struct TransformerBlock;
@@ -174,6 +204,11 @@ struct TransformerBlock {
 
     /// Computes the block alone, if not null: for blocks of another structure.
     std::shared_ptr<const OtherMixer> whole;
+    std::vector<double> attention_skip, ffn_skip;  ///< per column, on x at the sums; empty: 1
+
+    std::optional<NormSpec> cross_post_norm;  ///< of what the cross attention adds
+    std::optional<NormSpec> adapter_norm;
+    std::optional<FeedForward> adapter;  ///< after the feed-forward part, with a residual
 };
 
 }  // namespace attn

@@ -49,8 +49,29 @@ void keep_groups(const Experts& part, std::vector<double>& scores) {
         if (!kept[i / size]) scores[i] = -std::numeric_limits<double>::infinity();
 }
 
+/// The best expert, weighted by a softmax over those within the tolerance of it; then the best of
+/// the others in the same way (Liu et al. 2024, arXiv 2409.12136).
+std::vector<Choice> choose_one_by_one(const Experts& part, const std::vector<double>& logits) {
+    std::vector<Choice> chosen;
+    std::vector<double> left = logits;
+    constexpr double never = -std::numeric_limits<double>::infinity();
+    while (chosen.size() < part.chosen) {
+        const std::size_t expert = best(left, 1).front();
+        const double largest = left[expert];
+        double sum = 0;
+        for (std::size_t i = 0; i < left.size(); ++i) {
+            const double distance = (largest - logits[i]) / std::max(std::abs(logits[i]), largest);
+            if (!(distance > 2 * part.tolerance)) sum += std::exp(left[i] - largest);
+        }
+        chosen.push_back({expert, 1 / sum});
+        left[expert] = never;
+    }
+    return chosen;
+}
+
 std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
                            const std::vector<std::size_t>* given) {
+    if (part.scores == Experts::Scores::one_by_one) return choose_one_by_one(part, scores);
     const std::vector<double> logits = scores;
     if (part.scores == Experts::Scores::softmax) softmax(scores);
     if (part.scores == Experts::Scores::sigmoid)
@@ -70,7 +91,10 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
         for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].weight = weights[i];
     }
     double sum = part.sum_eps;
-    for (const Choice& choice : chosen) sum += choice.weight;
+    for (const Choice& choice : chosen)
+        sum += part.norm_power == 1 ? choice.weight : std::pow(choice.weight, part.norm_power);
+    if (part.norm_power != 1) sum = std::pow(sum, 1 / part.norm_power);
+    sum = std::max(sum, part.sum_least);
     for (Choice& choice : chosen) {
         if (part.normalise) choice.weight /= sum;
         choice.weight *= part.factor;
@@ -94,8 +118,8 @@ void add_shared(const Compute& compute, const Experts& part, const Tensor3<T>& x
     const Tensor3<T> gate = part.shared_gate ? apply(compute, part.shared_gate, x) : Tensor3<T>();
     const std::size_t width = y.shape(2);
     for (std::size_t i = 0; i < y.size(); ++i) {
-        const double factor =
-            part.shared_gate ? sigmoid(static_cast<double>(gate.data()[i / width])) : 1;
+        double factor = part.shared_factor;
+        if (part.shared_gate) factor *= sigmoid(static_cast<double>(gate.data()[i / width]));
         y.data()[i] += static_cast<T>(factor * static_cast<double>(shared.data()[i]));
     }
 }

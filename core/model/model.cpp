@@ -62,7 +62,7 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         if (spec.positions != nullptr)
             add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
                     row, x.shape(2), "position_ids");
-        if (spec.position_row != nullptr) {
+        if (spec.position_row != nullptr && position >= 0) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
@@ -116,7 +116,8 @@ public:
         Array<T> last(std::move(x), {1, shape[0], shape[1]});
         last.reshape(shape);
         if (request_.arrays.has("last_hidden_state"))
-            add(model_.prefix + "last_hidden_state", Array<T>(last), {"q_len", "d_out"});
+            add((model_.prefix == "decoder_" ? "" : model_.prefix) + "last_hidden_state",
+                Array<T>(last), {"q_len", "d_out"});
         result_.last = std::move(last);
         return std::move(result_);
     }
@@ -165,9 +166,11 @@ private:
         Tensor3<T> encoder;
         if (input.encoder != nullptr) {
             const Array<T> states = RealArray(*input.encoder).take<T>();
-            encoder = Tensor3<T>(Array<T>(states), {1, 1, 1});
-            encoder.reshape({1, states.shape()[0], states.shape()[1]});
+            encoder = Tensor3<T>(Array<T>(states), {1, states.shape()[0], states.shape()[1]});
         }
+        std::vector<bool> valid = input.valid;
+        if (valid.empty() && model_.masked_id && past_ == 0)
+            for (const std::uint64_t id : input.ids) valid.push_back(id != *model_.masked_id);
         std::map<std::size_t, KeysAndValues<T>> shared;
         static const ArrayRequest nothing;
         for (std::size_t layer = input.first_layer; layer < request_.run_layers; ++layer) {
@@ -178,7 +181,7 @@ private:
             run.past = past_;
             run.positions = positions;
             run.token_ids = input.ids;
-            run.valid_keys = input.valid;
+            run.valid_keys = valid;
             run.cache = cache_.empty() ? nullptr : &cache_[layer];
             run.shared = &shared;
             run.encoder = input.encoder == nullptr ? nullptr : &encoder;
@@ -189,8 +192,10 @@ private:
                 result_.arrays.push_back(std::move(array));
             }
         }
-        if (is_recorded(request_.run_layers - 1) && request_.run_layers == model_.layers)
-            record_hidden(x, model_.layers);
+        const bool is_last = request_.run_layers == model_.layers;
+        if (request_.enters || (is_last && request_.run_layers != 0 &&
+                                is_recorded(request_.run_layers - 1)))
+            record_hidden(x, request_.run_layers);
         return x;
     }
 
@@ -198,6 +203,7 @@ private:
         if (model_.before_norm != nullptr) x = model_.before_norm->run(compute_, {}, std::move(x));
         if (model_.final_norm) x = normed(compute_, *model_.final_norm, std::move(x));
         if (model_.final_projection) x = apply(compute_, model_.final_projection, x);
+        if (model_.after_norm != nullptr) x = model_.after_norm->run(compute_, {}, std::move(x));
         return x;
     }
 

@@ -69,6 +69,8 @@ struct ModelSpec {
     std::vector<std::uint64_t> end_ids;       ///< that end a generated text
     std::string prefix;                       ///< of recorded arrays: "encoder_"
     std::shared_ptr<const InputStage> input;  ///< instead of the embedding; null: token ids
+    std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
+    std::optional<std::uint64_t> masked_id = {};         ///< tokens of this id are not attended to
 };
 
 /// What a model starts from.
@@ -101,6 +103,7 @@ struct ModelRequest {
     std::size_t run_layers = 0;       ///< blocks to run: up to the last that is asked for
     ArrayRequest arrays;
     std::size_t generate = 0;
+    bool enters = false;  ///< hidden_states of layer run_layers, which is not run, are recorded too
     std::function<void(std::size_t layer, std::size_t layers)> progress = {};
 };
 

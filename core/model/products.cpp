@@ -111,6 +111,8 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     const std::vector<double> bias = elements_of(norm.bias);
     for (const std::size_t size : {weight.size(), bias.size()})
         if (size != 0 && (width == 0 || size % width != 0)) fail_size("a norm", size, width);
+    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
+        fail_size("a norm's bias", weight.size(), bias.size());
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {
@@ -128,7 +130,10 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
             const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
             for (std::size_t i = 0; i < width; ++i) {
                 double y = (static_cast<double>(values[i]) - mean) * factor;
-                if (!weight.empty()) y *= weight[part + i];
+                if (!weight.empty())
+                    y *= weight[part + i];
+                else if (norm.weight_factor != 1)
+                    y *= norm.weight_factor;
                 if (!bias.empty()) y += bias[part + i];
                 values[i] = static_cast<T>(y);
             }

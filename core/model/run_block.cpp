@@ -2,7 +2,10 @@
 #include "core/model/run_block.hpp"
 
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "core/base/error.hpp"
 
 namespace attn {
 namespace {
@@ -33,16 +36,21 @@ Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnorme
     return run_feed_forward(run.compute, std::get<FeedForward>(block.ffn), x);
 }
 
-/// x = skip_factor x + residual_factor scale y.
+/// x = skip_factor skip x + residual_factor scale y.
 template <class T>
 void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
-         const Tensor3<T>& y) {
+         const Tensor3<T>& y, const std::vector<double>& skip = {}) {
     const std::size_t width = x.shape(2);
+    if (y.size() != x.size())
+        throw Error(ErrorKind::input, "model",
+                    "a part of layer " + std::to_string(block.layer) + " gives " +
+                        std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
     for (std::size_t i = 0; i < x.size(); ++i) {
         T added = y.data()[i];
         if (!scale.empty()) added *= static_cast<T>(scale[i % width]);
         if (block.residual_factor != 1) added *= static_cast<T>(block.residual_factor);
         if (block.skip_factor != 1) x.data()[i] *= static_cast<T>(block.skip_factor);
+        if (!skip.empty()) x.data()[i] *= static_cast<T>(skip[i % width]);
         x.data()[i] += added;
     }
 }
@@ -67,11 +75,12 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
         return x;
     }
     attention_input = {};
-    add(block, block.attention_scale, x, y);
+    add(block, block.attention_scale, x, y, block.attention_skip);
     x = maybe_normed(compute, block.attention_sum_norm, std::move(x));
     if (block.cross) {
         y = run_attention<T>(run, *block.cross, maybe_normed(compute, block.cross_norm, x),
                              run.encoder, "cross_attention_weights");
+        y = maybe_normed(compute, block.cross_post_norm, std::move(y));
         add(block, {}, x, y);
         x = maybe_normed(compute, block.cross_sum_norm, std::move(x));
     }
@@ -80,7 +89,11 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
     const Tensor3<T> unnormed = block.residual_is_normed ? ffn_input : x;
     if (block.residual_is_normed) x = ffn_input;
     y = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, unnormed));
-    add(block, block.ffn_scale, x, y);
+    add(block, block.ffn_scale, x, y, block.ffn_skip);
+    if (block.adapter) {
+        y = run_feed_forward(compute, *block.adapter, maybe_normed(compute, block.adapter_norm, x));
+        add(block, {}, x, y);
+    }
     return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
 }
 

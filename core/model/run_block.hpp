@@ -27,6 +27,7 @@ struct LayerCache {
     KeysAndValues<T> attention;
     Tensor4<T> state;                   ///< of a recurrence, (1, heads, d_k, d_v)
     std::vector<Tensor3<T>> last_rows;  ///< inputs of convolutions, (1, taps - 1, channels)
+    KeysAndValues<T> cross;             ///< of the encoder's states
 };
 
 /// The arrays to record of each layer, by the names of `all_arrays`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -54,7 +55,9 @@ void check_range(const Settings& s) {
     for (const ScoreStep& step : score_steps())
         if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
     for (double logit : s.sink) check("sink", logit);
-    for (double log_decay : s.decay) check("decay", log_decay);
+    constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
+    for (double log_decay : s.decay)
+        if (log_decay != clears) check("decay", log_decay);
     for (double rate : s.beta) check("beta", rate);
 }
 

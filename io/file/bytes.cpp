@@ -112,11 +112,13 @@ void Bytes::decompress(Check check) {
         count = decompress_to(text.data() + size, room - size, gunzip, at);
         if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
     }
-    if (const std::string fault = gunzip.fault(); !fault.empty())
-        throw Error(
-            ErrorKind::input,
-            name_ + ":" + std::to_string(1 + std::count(text.data(), text.data() + size, '\n')),
-            fault);
+    if (const std::string fault = gunzip.fault(); !fault.empty()) {
+        const std::string_view so_far(text.data(), size);
+        const bool has_lines = so_far.find('\0') == so_far.npos;  // unlike npz, npy, safetensors
+        const auto line = 1 + std::count(so_far.begin(), so_far.end(), '\n');
+        throw Error(ErrorKind::input, has_lines ? name_ + ":" + std::to_string(line) : name_,
+                    fault);
+    }
     if (fd_ > STDIN_FILENO) ::close(fd_);
     fd_ = -1;
     memory_.swap(text);

@@ -22,7 +22,7 @@ public:
 
     /// "-" is standard input. Errors: those of open_to_read; kind input if it is empty, or if a
     /// pipe or a gzip file gives more than 1 GiB; those of `check`; kind input, with the line of
-    /// the decompressed text, if gzip data are damaged or cut off.
+    /// decompressed text, if gzip data are damaged or cut off.
     static std::shared_ptr<const Bytes> open(const std::string& path, const Access& access = {},
                                              Check check = nullptr);
 

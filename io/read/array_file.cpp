@@ -36,15 +36,18 @@ std::string index_text(std::size_t element, const std::vector<std::size_t>& shap
 }
 
 bool holds_whole_numbers(const StoredArray& array) {
-    return array.type != ElementType::float16 && array.type != ElementType::bfloat16 &&
-           array.type != ElementType::float32 && array.type != ElementType::float64;
+    return !array.type || !is_float(*array.type);
 }
 
 void check_type(const StoredArray& array) {
-    if (!array.type)
-        fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
-                           (array.type_name == "|O" ? ", pickled Python objects" : "") +
-                           "; expected float16, bfloat16, float32, float64, integers or booleans");
+    if (array.type) return;
+    const std::string_view readable =
+        array.readable_types.empty()
+            ? "float8, float16, bfloat16, float32, float64, integers or booleans"
+            : array.readable_types;
+    fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
+                       (array.type_name == "|O" ? ", pickled Python objects" : "") + "; expected " +
+                       std::string(readable));
 }
 
 void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
@@ -199,6 +202,7 @@ public:
           stream_(unzip_from(array, first)) {}
 
     void read(std::span<T> to) {
+        if (array_.dequantiser != nullptr) return dequantise(to);
         const std::size_t element = size_of(*array_.type), bytes = to.size() * element;
         const bool as_is = !rounding_errors_ && is_stored_as<T>(*array_.type, array_.big_endian);
         if (!as_is) packed_.reserve(bytes);
@@ -215,11 +219,25 @@ public:
     }
 
 private:
+    void dequantise(std::span<T> to) {
+        if (rounding_errors_) {
+            std::fill(to.begin(), to.end(), T{0});
+        } else if constexpr (std::is_same_v<T, float>) {
+            array_.dequantiser->read(at_, to.size(), to.data());
+        } else {
+            values_.reserve(to.size());
+            array_.dequantiser->read(at_, to.size(), values_.data());
+            std::copy_n(values_.data(), to.size(), to.data());
+        }
+        at_ += to.size();
+    }
+
     const StoredArray& array_;
     std::size_t at_;  // the next element
     bool rounding_errors_;
     std::unique_ptr<ZipStream> stream_;
     AlignedArray<char> packed_;
+    AlignedArray<float> values_;
 };
 
 }  // namespace

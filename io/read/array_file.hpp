@@ -1,4 +1,4 @@
-// Files of arrays in binary form (npy, npz, safetensors), behind one interface: a list of the
+// Files of arrays in binary form (npy, npz, safetensors, GGUF), behind one interface: a list of the
 // arrays with their shapes, each read on demand.
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "core/base/thread_pool.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
+#include "io/read/dequantiser.hpp"
 #include "io/read/element_type.hpp"
 #include "io/read/number_array.hpp"
 
@@ -38,6 +39,11 @@ struct StoredArray {
     std::uint64_t offset = 0;             ///< of the first element, in the file or in the zip entry
     std::uint64_t size = 0;               ///< of its elements there, in bytes
     std::shared_ptr<const ZipEntry> zip;  ///< null if the file is not a zip file
+    /// Computes the elements, of type float32; null if the file stores them as they are. Readers of
+    /// elements use it, so that callers see an array of numbers.
+    std::shared_ptr<const Dequantiser> dequantiser = nullptr;
+    /// The types that can be read, for the error if `type` is empty; empty: those of NumPy.
+    std::string_view readable_types = {};
 
     std::size_t elements() const;
     std::string place() const;  ///< "file.npz:name"
@@ -56,6 +62,9 @@ struct ArrayFile {
     std::vector<StoredArray> arrays;
     /// The JSON metadata of attn: schema, config, shapes, ...; or null.
     std::shared_ptr<const nlohmann::json> metadata = {};
+    /// The metadata of GGUF, key by key as the file has them; else null. Strings may hold bytes
+    /// that are not UTF-8.
+    std::shared_ptr<const nlohmann::json> gguf_metadata = {};
     /// The index of each name among the arrays; without it `find` searches linearly.
     std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
 
@@ -72,6 +81,10 @@ struct ArrayFile {
 ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
+
+/// Versions 2 and 3; of a split file, all parts, opened by the first. Blocks of few bits appear as
+/// their float32 values, with the type's name as `type_name`.
+ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes);
 
 /// model.safetensors.index.json: the arrays of all the files that it names, in the same folder.
 ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index);

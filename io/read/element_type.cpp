@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "io/read/small_floats.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -15,7 +17,7 @@ struct TypeNames {
     std::size_t size;
 };
 
-constexpr std::array<TypeNames, 13> types{{{ElementType::boolean, "b1", "BOOL", 1},
+constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "b1", "BOOL", 1},
                                            {ElementType::int8, "i1", "I8", 1},
                                            {ElementType::int16, "i2", "I16", 2},
                                            {ElementType::int32, "i4", "I32", 4},
@@ -24,34 +26,26 @@ constexpr std::array<TypeNames, 13> types{{{ElementType::boolean, "b1", "BOOL", 
                                            {ElementType::uint16, "u2", "U16", 2},
                                            {ElementType::uint32, "u4", "U32", 4},
                                            {ElementType::uint64, "u8", "U64", 8},
+                                           {ElementType::float8_e4m3, "", "F8_E4M3", 1},
+                                           {ElementType::float8_e5m2, "", "F8_E5M2", 1},
+                                           {ElementType::float8_e8m0, "", "F8_E8M0", 1},
                                            {ElementType::float16, "f2", "F16", 2},
                                            {ElementType::bfloat16, "", "BF16", 2},
                                            {ElementType::float32, "f4", "F32", 4},
                                            {ElementType::float64, "f8", "F64", 8}}};
 
-/// IEEE 754 binary16. The bits become those of a float32 whose exponent is 112 too small, which an
-/// exact product corrects, also for subnormals.
-struct Half {
-    std::uint16_t bits;
-    explicit operator float() const {
-        const std::uint32_t sign = (std::uint32_t{bits} & 0x8000u) << 16;
-        const std::uint32_t rest = (std::uint32_t{bits} & 0x7fffu) << 13;
-        const bool nonfinite = (bits & 0x7c00u) == 0x7c00u;
-        const float magnitude = nonfinite ? std::bit_cast<float>(rest | 0x7f800000u)
-                                          : std::bit_cast<float>(rest) * 0x1p112f;
-        return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
-    }
-    explicit operator double() const { return static_cast<float>(*this); }
+/// A number of a small type, converted by `to_float`.
+template <class Bits, float (*to_float)(Bits)>
+struct SmallFloat {
+    Bits bits;
+    explicit operator float() const { return to_float(bits); }
+    explicit operator double() const { return static_cast<double>(to_float(bits)); }
 };
-
-/// The upper half of a float32.
-struct BrainFloat {
-    std::uint16_t bits;
-    explicit operator float() const {
-        return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-    }
-    explicit operator double() const { return static_cast<float>(*this); }
-};
+using Half = SmallFloat<std::uint16_t, float_of_half>;
+using BrainFloat = SmallFloat<std::uint16_t, float_of_bfloat16>;
+using E4m3 = SmallFloat<std::uint8_t, float_of_e4m3>;
+using E5m2 = SmallFloat<std::uint8_t, float_of_e5m2>;
+using E8m0 = SmallFloat<std::uint8_t, float_of_e8m0>;
 
 struct Boolean {
     std::uint8_t byte;
@@ -85,6 +79,10 @@ void convert(bool swap, const char* from, std::size_t count, T* to) {
 }
 
 }  // namespace
+
+bool is_float(ElementType type) {
+    return type >= ElementType::float8_e4m3;
+}
 
 std::size_t size_of(ElementType type) {
     return types[static_cast<std::size_t>(type)].size;
@@ -121,6 +119,9 @@ void decode(ElementType type, bool big_endian, const char* from, std::size_t cou
         case ElementType::uint16: return convert<std::uint16_t>(swap, from, count, to);
         case ElementType::uint32: return convert<std::uint32_t>(swap, from, count, to);
         case ElementType::uint64: return convert<std::uint64_t>(swap, from, count, to);
+        case ElementType::float8_e4m3: return convert<E4m3>(swap, from, count, to);
+        case ElementType::float8_e5m2: return convert<E5m2>(swap, from, count, to);
+        case ElementType::float8_e8m0: return convert<E8m0>(swap, from, count, to);
         case ElementType::float16: return convert<Half>(swap, from, count, to);
         case ElementType::bfloat16: return convert<BrainFloat>(swap, from, count, to);
         case ElementType::float32: return convert<float>(swap, from, count, to);

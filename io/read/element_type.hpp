@@ -8,6 +8,8 @@
 
 namespace attn::io {
 
+/// Those of floating-point numbers are last. The names of 8 bits are those of OCP and ONNX:
+/// e4m3 has no infinities, e8m0 holds powers of two.
 enum class ElementType {
     boolean,
     int8,
@@ -18,11 +20,17 @@ enum class ElementType {
     uint16,
     uint32,
     uint64,
+    float8_e4m3,
+    float8_e5m2,
+    float8_e8m0,
     float16,
     bfloat16,
     float32,
     float64
 };
+
+/// Whether its elements are floating-point numbers.
+bool is_float(ElementType type);
 
 /// Bytes of one element.
 std::size_t size_of(ElementType type);

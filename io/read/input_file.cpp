@@ -46,7 +46,7 @@ void check_binary(const std::string& name, std::string_view so_far, std::size_t)
     constexpr std::size_t enough = std::size_t{1} << 20;
     if (so_far.size() > enough && format_of_start(so_far.substr(0, max_magic_length)) == nullptr)
         throw Error(ErrorKind::input, name,
-                    "begins as no npy, npz or safetensors file; expected one");
+                    "begins as no npy, npz, safetensors or GGUF file; expected one");
 }
 
 }  // namespace

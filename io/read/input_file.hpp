@@ -30,7 +30,7 @@ struct InputFile {
     const InputFormat* format = nullptr;           ///< the row of the table
     std::shared_ptr<const Source> source;          ///< of the text formats
     std::shared_ptr<const JsonDocument> document;  ///< json, and one object as ndjson
-    std::optional<ArrayFile> arrays;               ///< npy, npz and safetensors
+    std::optional<ArrayFile> arrays;               ///< npy, npz, safetensors, GGUF
 
     bool holds_object() const { return document != nullptr && !document->is_array(); }
 };

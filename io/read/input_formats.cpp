@@ -26,7 +26,7 @@ struct UnreadFormat {
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
                            unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 16> unread_formats{{
+constexpr std::array<UnreadFormat, 15> unread_formats{{
     {"a file of PyTorch or of bare bytes",
      {".bin"},
      "",
@@ -35,7 +35,6 @@ constexpr std::array<UnreadFormat, 16> unread_formats{{
      {".pt", ".pth", ".ckpt", ".pkl"},
      "",
      "safetensors or npy, by safetensors.torch.save_file or numpy.save"},
-    {"a GGUF file", {".gguf"}, "GGUF", of_models},
     {"an ONNX file", {".onnx"}, "", of_models},
     {"an HDF5 file", {".h5", ".hdf5", ".keras"}, "\x89HDF", "npz, by numpy.savez"},
     {"a Parquet file", {".parquet"}, "PAR1", "csv"},
@@ -166,6 +165,10 @@ bool starts_as_safetensors(std::string_view text) {
            text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
 }
 
+bool starts_as_gguf(std::string_view text) {
+    return text.starts_with("GGUF");
+}
+
 void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
     file.document = std::make_unique<const JsonDocument>(*file.source);
 }
@@ -189,6 +192,10 @@ void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
 void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
     const bool is_index = bytes->name().ends_with(index_suffix);
     file.arrays = is_index ? open_safetensors_index(bytes) : open_safetensors(bytes);
+}
+
+void open_gguf_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
+    file.arrays = open_gguf(bytes);
 }
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,

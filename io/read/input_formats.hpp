@@ -32,6 +32,7 @@ bool starts_as_csv(std::string_view text);  ///< any text may have this format
 bool starts_as_npy(std::string_view text);
 bool starts_as_npz(std::string_view text);
 bool starts_as_safetensors(std::string_view text);
+bool starts_as_gguf(std::string_view text);
 
 void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
@@ -39,6 +40,7 @@ void open_csv_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_gguf_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 
 NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, MatrixLabels* labels);
@@ -47,7 +49,7 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                              const CsvStyle& style, MatrixLabels* labels);
 
-inline constexpr std::array<InputFormat, 6> input_formats{
+inline constexpr std::array<InputFormat, 7> input_formats{
     {{"json", {".json"}, true, true, true, starts_as_json, open_json_file, read_json_file},
      {"ndjson",
       {".ndjson", ".jsonl"},
@@ -67,7 +69,8 @@ inline constexpr std::array<InputFormat, 6> input_formats{
       true,
       starts_as_safetensors,
       open_safetensors_file,
-      read_stored_file}}};
+      read_stored_file},
+     {"gguf", {".gguf"}, false, true, false, starts_as_gguf, open_gguf_file, read_stored_file}}};
 
 inline constexpr const InputFormat *json_input = &input_formats[0],
                                    *ndjson_input = &input_formats[1];

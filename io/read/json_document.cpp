@@ -290,6 +290,28 @@ void JsonDocument::check_values(std::string_view value, std::size_t at) const {
                      " values in a list or object; expected fewer");
 }
 
+namespace {
+
+/// The text with -Infinity, which Python and arrays write without quotes, as a string.
+std::string with_quoted_infinities(std::string_view text) {
+    constexpr std::string_view infinity = "-Infinity";
+    std::string quoted;
+    bool is_in_string = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (!is_in_string && text.substr(at).starts_with(infinity)) {
+            ((quoted += '"') += infinity) += '"';
+            at += infinity.size() - 1;
+            continue;
+        }
+        is_in_string = is_in_string != (text[at] == '"');
+        quoted += text[at];
+        if (is_in_string && text[at] == '\\' && at + 1 < text.size()) quoted += text[++at];
+    }
+    return quoted;
+}
+
+}  // namespace
+
 nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
     if (auto plain = plain_value(source_.text.substr(begin, end - begin))) return std::move(*plain);
     const char* text = source_.text.data();
@@ -297,6 +319,8 @@ nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
     try {
         return nlohmann::json::parse(text + begin, text + end);
     } catch (const nlohmann::json::parse_error& error) {
+        const std::string quoted = with_quoted_infinities({text + begin, end - begin});
+        if (nlohmann::json::accept(quoted)) return nlohmann::json::parse(quoted);
         // byte counts from 1 and may be one past the end.
         const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
         fail(std::min(at, source_.text.size()),

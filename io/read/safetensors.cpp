@@ -203,8 +203,8 @@ private:
         if (!elements ||
             __builtin_mul_overflow(*elements, std::uint64_t{type ? size_of(*type) : 1}, &wanted))
             fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
-        // Eight-bit and smaller types are not supported; the other tensors of their files can still
-        // be read.
+        // Types of less than eight bits are not supported; the other tensors of their files can
+        // still be read.
         if (type && wanted != tensor.end - tensor.begin)
             fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
                  " takes " + std::to_string(wanted) + " bytes, but its data_offsets are " +

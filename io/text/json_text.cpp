@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -60,6 +61,10 @@ std::string json_text(const nlohmann::ordered_json& value) {
 }
 
 void append_json_number(std::string& out, double value) {
+    if (std::isinf(value)) {
+        out += value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
+        return;
+    }
     std::array<char, 32> text{};
     const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
     const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));

@@ -17,7 +17,7 @@ void append_json_string(std::string& out, std::string_view text);
 std::string json_text(const nlohmann::ordered_json& value);
 
 /// The shortest decimal that reads back as the same number, with ".0" if it would look like an
-/// integer. The value must be finite.
+/// integer. Infinities are strings, as in arrays. The value must not be NaN.
 void append_json_number(std::string& out, double value);
 
 /// A value that is already JSON.

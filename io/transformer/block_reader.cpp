@@ -43,7 +43,8 @@ LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size
 }
 
 std::size_t BlockReader::kv_heads() const {
-    return config.whole("num_key_value_heads", heads());
+    if (row.kv_heads != nullptr) return row.kv_heads(config);
+    return config.whole(std::string(row.kv_heads_key), heads());
 }
 
 std::size_t BlockReader::head_width() const {
@@ -66,6 +67,7 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
         if (!type.is_string()) config.fail("layer_types", "a list of strings");
         return type.get<std::string>();
     }
+    if (row.layer_rule != nullptr) return row.layer_rule(*this, of_layer);
     bool slides = false;
     switch (row.windowed) {
         case Windowed::none: break;
@@ -77,7 +79,8 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
         case Windowed::alternating: slides = of_layer % 2 == 0; break;
         case Windowed::pattern: {
             const std::size_t every =
-                config.whole("sliding_window_pattern", config.whole("_sliding_window_pattern", 6));
+                config.whole("sliding_window_pattern",
+                             config.whole("_sliding_window_pattern", row.window_pattern));
             slides = every != 0 && (of_layer + 1) % every != 0;
             break;
         }
@@ -95,7 +98,11 @@ void BlockReader::add_window(AttentionPart& part) const {
 
 std::optional<Rotation> BlockReader::rotation(std::size_t columns) const {
     if (row.rotary == Rotary::none) return std::nullopt;
-    return rotation_of(config, config.rope(layer_type()), columns,
+    return rotation(columns, config.rope(layer_type()));
+}
+
+Rotation BlockReader::rotation(std::size_t columns, const nlohmann::json& rope) const {
+    return rotation_of(config, rope, columns,
                        row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
 }
 
@@ -125,6 +132,24 @@ AttentionPart BlockReader::attention() const {
     part.causal = row.causal;
     part.rotation = rotation(part.d_k);
     add_window(part);
+    return part;
+}
+
+AttentionPart BlockReader::cross_attention() const {
+    AttentionPart part;
+    part.heads = heads();
+    part.kv_heads = kv_heads();
+    part.d_k = part.d_v = head_width();
+    if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
+        config.fail(std::string(row.kv_heads_key),
+                    "a divisor of the number of heads " + std::to_string(part.heads));
+    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
+    part.query = linear(row.cross_query, 0, q);
+    part.key = linear(row.cross_key, 0, kv);
+    part.value = linear(row.cross_value, part.key.d_in, kv);
+    part.out = linear(row.cross_out, q);
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = false;
     return part;
 }
 
@@ -161,10 +186,25 @@ bool BlockReader::has_experts(const ExpertNames& names) const {
     return tensors.has(full(names.router) + ".weight");
 }
 
+const ExpertNames* BlockReader::expert_names() const {
+    if (row.experts == nullptr) return nullptr;
+    const bool is_other = row.other_experts != nullptr && has_experts(*row.other_experts);
+    const ExpertNames& names = is_other ? *row.other_experts : *row.experts;
+    const bool has = row.has_experts != nullptr ? row.has_experts(*this) : has_experts(names);
+    return has ? &names : nullptr;
+}
+
+std::size_t BlockReader::whole_of_layer(const std::string& key) const {
+    if (!config.at(key).is_array()) return config.whole(key);
+    const nlohmann::json& value = config.of_layer(key, layer);
+    if (!value.is_number_unsigned()) config.fail(key, "a list of integers");
+    return value.get<std::size_t>();
+}
+
 Experts BlockReader::experts(const ExpertNames& names) const {
     Experts part;
-    part.count = config.whole(std::string(names.count));
-    part.chosen = config.whole(std::string(names.chosen));
+    part.count = whole_of_layer(std::string(names.count));
+    part.chosen = whole_of_layer(std::string(names.chosen));
     if (part.chosen == 0 || part.chosen > part.count)
         config.fail(std::string(names.chosen),
                     "1 to " + std::to_string(part.count) + ", the number of experts");
@@ -174,6 +214,11 @@ Experts BlockReader::experts(const ExpertNames& names) const {
     const std::string stacked = full(names.stacked_gate_up);
     const bool is_stacked = !names.stacked_gate_up.empty() && tensors.has(stacked);
     const FamilyRow* const own_row = &row;
+    bool in_out = names.stacked_in_out;
+    if (names.stacked_by_shape && is_stacked) {
+        const std::vector<std::size_t>& shape = tensors.get(stacked)->shape();
+        in_out = shape.size() == 3 && shape[2] != width();
+    }
     // Tensors are found now, so that those missing are reported before anything is computed.
     auto all = std::make_shared<std::vector<FeedForward>>(part.count);
     for (std::size_t e = 0; e < part.count; ++e) {
@@ -182,8 +227,8 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         if (is_stacked) {
             const std::string down = full(names.stacked_down);
             expert.joined = names.stacked_joined;
-            expert.up = tensors.of_stack(stacked, stacked + "_bias", e, names.stacked_in_out);
-            expert.down = tensors.of_stack(down, down + "_bias", e, names.stacked_in_out);
+            expert.up = tensors.of_stack(stacked, stacked + "_bias", e, in_out);
+            expert.down = tensors.of_stack(down, down + "_bias", e, in_out);
             continue;
         }
         if (!names.gate.empty())
@@ -192,8 +237,12 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         expert.down = tensors.linear(full(numbered(names.down, e)), 0, 0, own_row->in_out);
     }
     part.expert = [all](std::size_t e) { return (*all)[e]; };
-    if (!names.shared.empty() && tensors.has(full(names.shared) + ".up_proj.weight"))
-        part.shared = feed_forward_in(names.shared);
+    bool has_shared = !names.shared.empty();
+    if (has_shared && names.shared_count.empty())
+        has_shared = tensors.has(full(names.shared) + ".up_proj.weight");
+    else if (has_shared)
+        has_shared = config.whole(std::string(names.shared_count), 0) != 0;
+    if (has_shared) part.shared = feed_forward_in(names.shared);
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
     return part;
 }
@@ -215,8 +264,16 @@ TransformerBlock BlockReader::read() {
     block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
     block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
     block.mixer = attention();
-    if (row.experts != nullptr && has_experts(*row.experts))
-        block.ffn = experts(*row.experts);
+    if (!row.cross_query.empty()) {
+        block.cross = cross_attention();
+        block.cross_norm = maybe_norm(row.cross_norm);
+        block.cross_post_norm = maybe_norm(row.cross_post_norm);
+        block.cross_sum_norm = maybe_norm(row.cross_sum_norm);
+    }
+    if (row.make_ffn != nullptr)
+        block.ffn = row.make_ffn(*this);
+    else if (const ExpertNames* const names = expert_names())
+        block.ffn = experts(*names);
     else
         block.ffn = feed_forward();
     if (row.adjust != nullptr) row.adjust(*this, block);

@@ -22,8 +22,9 @@ struct ModelSource {
     const FamilyRow& row;
     const ModelConfig& config;
     const TensorSet& tensors;
-    std::size_t tokens = 0;             ///< of the sequence, on which some rotations depend
-    const ModelInput* input = nullptr;  ///< null if it is token ids alone
+    std::size_t tokens = 0;              ///< of the sequence, on which some rotations depend
+    const ModelInput* input = nullptr;   ///< null if it is token ids alone
+    const ModelConfig* whole = nullptr;  ///< of which `config` may be a part
 };
 
 /// Reads parts of layer `layer`; the functions of rows use it.
@@ -54,7 +55,7 @@ public:
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
 
     std::size_t width() const { return config.whole("hidden_size"); }
-    std::size_t heads() const { return config.whole("num_attention_heads"); }
+    std::size_t heads() const { return config.whole(std::string(row.heads_key)); }
     std::size_t kv_heads() const;
     std::size_t head_width() const;
     /// "full_attention", "sliding_attention", ...: of layer_types, else by the row's rule.
@@ -62,11 +63,15 @@ public:
     std::string layer_type(std::size_t of_layer) const;
 
     AttentionPart attention() const;
+    /// To the encoder's states, by the row's cross_query, cross_key, cross_value and cross_out.
+    AttentionPart cross_attention() const;
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
+    Rotation rotation(std::size_t columns, const nlohmann::json& rope) const;
     const Activation& activation() const {
-        return activation(row.activation_name.empty() ? config.text(std::string(row.activation))
-                                                      : std::string(row.activation_name));
+        if (!row.activation_name.empty()) return activation(std::string(row.activation_name));
+        if (row.activation.empty()) return *find_activation("gelu");
+        return activation(config.text(std::string(row.activation)));
     }
     const Activation& activation(const std::string& name) const;
     FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }
@@ -76,6 +81,10 @@ public:
     FeedForward feed_forward_in(std::string_view module) const;
     Experts experts(const ExpertNames& names) const;
     bool has_experts(const ExpertNames& names) const;
+    /// The names of the experts' tensors; null: the layer has no experts.
+    const ExpertNames* expert_names() const;
+    /// A number, or this layer's element of a list.
+    std::size_t whole_of_layer(const std::string& key) const;
 };
 
 }  // namespace attn::io

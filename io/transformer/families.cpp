@@ -7,34 +7,83 @@
 
 namespace attn::io {
 
+using FamilyRows = std::span<const FamilyRow>;
+
 namespace family_rows {
 // NOLINTBEGIN(readability-redundant-declaration): only in a unity build
-extern const std::span<const FamilyRow> gpt2_kin, llama_kin, bert_kin, encoder_kin,
-    modern_encoder_kin, deberta_kin, clip_kin, vision_kin;
+extern const FamilyRows alibi_kin;
+extern const FamilyRows bart_kin;
+extern const FamilyRows bert_kin;
+extern const FamilyRows clip_kin;
+extern const FamilyRows cohere_kin;
+extern const FamilyRows deberta_kin;
+extern const FamilyRows encoder_kin;
+extern const FamilyRows gemma_kin;
+extern const FamilyRows glm_kin;
+extern const FamilyRows gpt2_kin;
+extern const FamilyRows gpt_kin;
+extern const FamilyRows granite_kin;
+extern const FamilyRows layer_norm_kin;
+extern const FamilyRows llama4_kin;
+extern const FamilyRows llama_kin;
+extern const FamilyRows llama_likes_kin;
+extern const FamilyRows mixtral_kin;
+extern const FamilyRows modern_encoder_kin;
+extern const FamilyRows olmo2_kin;
+extern const FamilyRows opt_kin;
+extern const FamilyRows seeing_kin;
+extern const FamilyRows speech_kin;
+extern const FamilyRows t5_kin;
+extern const FamilyRows t5gemma_kin;
+extern const FamilyRows vision_kin;
+extern const FamilyRows wav2vec2_kin;
 // NOLINTEND(readability-redundant-declaration)
 }  // namespace family_rows
 
 namespace {
 
-std::array<std::span<const FamilyRow>, 8> groups() {
-    using namespace family_rows;
-    return {gpt2_kin,           llama_kin,   bert_kin, encoder_kin,
-            modern_encoder_kin, deberta_kin, clip_kin, vision_kin};
-}
+constexpr const FamilyRows* groups[] = {
+    &family_rows::alibi_kin,
+    &family_rows::bart_kin,
+    &family_rows::bert_kin,
+    &family_rows::clip_kin,
+    &family_rows::cohere_kin,
+    &family_rows::deberta_kin,
+    &family_rows::encoder_kin,
+    &family_rows::gemma_kin,
+    &family_rows::glm_kin,
+    &family_rows::gpt2_kin,
+    &family_rows::gpt_kin,
+    &family_rows::granite_kin,
+    &family_rows::layer_norm_kin,
+    &family_rows::llama4_kin,
+    &family_rows::llama_kin,
+    &family_rows::llama_likes_kin,
+    &family_rows::mixtral_kin,
+    &family_rows::modern_encoder_kin,
+    &family_rows::olmo2_kin,
+    &family_rows::opt_kin,
+    &family_rows::seeing_kin,
+    &family_rows::speech_kin,
+    &family_rows::t5_kin,
+    &family_rows::t5gemma_kin,
+    &family_rows::vision_kin,
+    &family_rows::wav2vec2_kin,
+};
 
 }  // namespace
 
 const FamilyRow* find_family_row(std::string_view model_type) {
-    for (const std::span<const FamilyRow> rows : groups())
-        for (const FamilyRow& row : rows)
+    for (const FamilyRows* rows : groups)
+        for (const FamilyRow& row : *rows)
             if (row.type == model_type) return &row;
     return nullptr;
 }
 
 std::vector<std::string_view> family_types() {
     std::vector<std::string_view> types;
-    for (const std::span<const FamilyRow> rows : groups())
-        for (const FamilyRow& row : rows) types.push_back(row.type);
+    for (const FamilyRows* rows : groups)
+        for (const FamilyRow& row : *rows) types.push_back(row.type);
     std::sort(types.begin(), types.end());
     return types;
 }

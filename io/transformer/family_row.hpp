@@ -43,7 +43,10 @@ struct ExpertNames {
     std::string_view shared_gate = {};
     std::string_view count = "num_experts", chosen = "num_experts_per_tok";  ///< keys
     Experts::Scores scores = Experts::Scores::softmax;
-    bool normalise = false;  ///< unless norm_topk_prob says otherwise
+    bool normalise = false;         ///< unless norm_topk_prob says otherwise
+    bool stacked_by_shape = false;  ///< matrices of a stack are (d_in, d_out) where shapes say so
+    /// The key of the number of shared experts. Empty: the file shows whether there are any.
+    std::string_view shared_count = {};
 };
 
 struct FamilyRow {
@@ -80,7 +83,7 @@ struct FamilyRow {
     /// Without `gate`: the plain form. `up` holds both if they are joined.
     std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
-    std::string_view activation = "hidden_act";  ///< key
+    std::string_view activation = "hidden_act";  ///< key; empty: GELU
     const ExpertNames* experts = nullptr;        ///< null: none
 
     /// Ends of names of tensors in blocks that have no effect.
@@ -94,6 +97,11 @@ struct FamilyRow {
 
     /// Fields of ModelInput that the model needs besides or instead of token ids: "pixel_values".
     std::span<const std::string_view> inputs = {};
+    /// Whether a layer has experts; null: where the file has their router.
+    bool (*has_experts)(const BlockReader&) = nullptr;
+    const ExpertNames* other_experts = nullptr;  ///< other names, if the file has these
+    /// The type of a layer, if layer_types is missing; null: that of `windowed`.
+    std::string (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
 
     /// Values where the config has no such key.
     std::string_view activation_name = {};
@@ -102,6 +110,24 @@ struct FamilyRow {
     std::string (*layer_name)(const ModelConfig& config, std::size_t layer) = nullptr;
     /// The same family with other names of tensors, which is taken if a file has those; null: none.
     const FamilyRow* other_names = nullptr;
+    /// Changes the row by the settings of a config, before anything is read with it.
+    void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
+    /// The number of key heads, where num_key_value_heads does not say it.
+    std::size_t (*kv_heads)(const ModelConfig&) = nullptr;
+    std::size_t window_pattern = 6;  ///< of Windowed::pattern, where the config gives none
+
+    /// Of a model with an encoder, which is this row: its decoder.
+    const FamilyRow* decoder = nullptr;
+    /// Cross attention of a decoder's blocks.
+    std::string_view cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
+    std::string_view cross_norm = {}, cross_post_norm = {}, cross_sum_norm = {};
+    /// Keys.
+    std::string_view layers_key = "num_hidden_layers", heads_key = "num_attention_heads",
+                     kv_heads_key = "num_key_value_heads";
+    /// Where `ids` and `prefix` are tried next.
+    std::span<const std::string_view> other_ids = {}, other_prefixes = {};
+    /// The feed-forward part, instead of `gate`, `up` and `down`.
+    FeedForward (*make_ffn)(const BlockReader&) = nullptr;
 };
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).

@@ -26,9 +26,10 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "text_model.",
                                                "backbone.",
                                                "base_model.model.",
-                                               "new."};
+                                               "new.",
+                                               "decoder."};
 
-[[noreturn]] void fail_type(const ModelFiles& files, const std::string& type) {
+[[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
     std::string all;
     for (const std::string_view known : family_types())
         all += (all.empty() ? "" : ", ") + std::string(known);
@@ -45,14 +46,34 @@ std::string type_of(const json& config) {
 
 }  // namespace
 
-OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of(files_.config)) {
+OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_of(files_.config)) {
     row_ = find_family_row(type_);
     if (row_ == nullptr) fail_type(files_, type_);
-    whole_ = std::make_unique<const ModelConfig>(files_.config_place, files_.config);
+    whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config);
+    open();
+    if (row_->decoder == nullptr) return;
+    const std::string layer = BlockReader::numbered(row_->decoder->layer, 0);
+    if (std::none_of(files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
+                     [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; }))
+        return;  // a file of the encoder alone
+    prefix_ = "encoder_";
+    decoder_.reset(new OpenModel(*this, *row_->decoder));
+}
+
+OpenModel::OpenModel(const OpenModel& encoder, const FamilyRow& row)
+    : files_(encoder.files_), type_(encoder.type_), row_(&row), whole_(encoder.whole_),
+      prefix_("decoder_") {
+    open();
+}
+
+void OpenModel::open() {
     config_ = whole_.get();
     if (!row_->part.empty()) {
         const std::string part(row_->part);
-        if (whole_->gives(part)) {
+        if (const std::size_t dot = part.find('.'); dot != std::string::npos) {  // of a part
+            const ModelConfig outer = whole_->part(part.substr(0, dot));
+            own_ = std::make_unique<const ModelConfig>(outer.part(part.substr(dot + 1)));
+        } else if (whole_->gives(part)) {
             own_ = std::make_unique<const ModelConfig>(whole_->part(part));
         } else {  // an older file has the keys of the text model at the top
             own_ = std::make_unique<const ModelConfig>(files_.config_place, files_.config,
@@ -61,22 +82,37 @@ OpenModel::OpenModel(ModelFiles files) : files_(std::move(files)), type_(type_of
         config_ = own_.get();
         if (const FamilyRow* text = find_family_row(config_->type())) row_ = text;
     }
+    if (row_->adjust_row != nullptr) {
+        FamilyRow changed = *row_;
+        row_->adjust_row(*config_, changed);
+        own_row_ = std::make_unique<const FamilyRow>(changed);
+        row_ = own_row_.get();
+    }
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     const FamilyRow* const first_row = row_;
     for (; row_ != nullptr; row_ = row_->other_names) {
         std::vector<std::string_view> prefixes{row_->prefix};
+        prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
         const std::string query =
             BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
-        const std::string first = row_->ids.empty() ? query : std::string(row_->ids) + ".weight";
         const bool is_one_of_several = first_row->other_names != nullptr;
         for (const std::string_view prefix : prefixes) {
             tensors_->set_prefix(std::string(prefix));
+            const std::string first =
+                row_->ids.empty() ? query : ModelReader::ids_of(*row_, *tensors_) + ".weight";
             if (tensors_->has(first) && (!is_one_of_several || tensors_->has(query))) return;
         }
     }
     row_ = first_row;
     tensors_->set_prefix(std::string(row_->prefix));
+}
+
+std::string ModelReader::ids_of(const FamilyRow& row, const TensorSet& tensors) {
+    if (!row.ids.empty() && !tensors.has(std::string(row.ids) + ".weight"))
+        for (const std::string_view other : row.other_ids)
+            if (tensors.has(std::string(other) + ".weight")) return std::string(other);
+    return std::string(row.ids);
 }
 
 NormSpec ModelReader::norm(std::string_view name) const {
@@ -93,15 +129,16 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     const FamilyRow& row = *row_;
     const ModelConfig& config = *config_;
     const TensorSet& tensors = *tensors_;
-    const auto source =
-        std::make_shared<ModelSource>(ModelSource{row, config, tensors, tokens, input});
+    const auto source = std::make_shared<ModelSource>(
+        ModelSource{row, config, tensors, tokens, input, whole_.get()});
     ModelSpec model;
-    model.layers = config.whole("num_hidden_layers");
-    if (model.layers == 0) config.fail("num_hidden_layers", "at least 1");
+    model.layers = config.whole(std::string(row.layers_key));
+    if (model.layers == 0) config.fail(std::string(row.layers_key), "at least 1");
+    model.prefix = prefix_;
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
-        model.embedding.ids = tensors.get(std::string(row.ids) + ".weight");
+        model.embedding.ids = tensors.get(reader.ids() + ".weight");
         if (model.embedding.ids->shape().size() != 2)
             throw Error(ErrorKind::input, tensors.file().name,
                         "the embedding is not a matrix; expected one");
@@ -130,7 +167,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
             if (whole.has(name)) return whole.linear(std::string(row.head));
         }
         if (!ties || row.ids.empty()) return {};
-        return tensors_->linear(std::string(row.ids));
+        return tensors_->linear(ModelReader::ids_of(row, *tensors_));
     };
     for (const char* key : {"eos_token_id"}) {
         const json& ids = whole_->gives(key) ? whole_->at(key) : config.at(key);
@@ -147,7 +184,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     return model;
 }
 
-void OpenModel::check(const ModelSpec& model, std::size_t layers) const {
+void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
     for (std::size_t layer = 0; layer < layers; ++layer) {
         model.block(layer);
         tensors_->check_used(row_->layer_name != nullptr
@@ -155,7 +192,30 @@ void OpenModel::check(const ModelSpec& model, std::size_t layers) const {
                                  : BlockReader::numbered(row_->layer, layer),
                              row_->ignored);
     }
+}
+
+void OpenModel::check(const ModelSpec& model, std::size_t layers) const {
+    check_blocks(model, layers);
     config_->check_unread();
+}
+
+void OpenModel::check(const ModelSpec& encoder, std::size_t encoder_layers,
+                      const ModelSpec& decoder, std::size_t layers) const {
+    check_blocks(encoder, encoder_layers);
+    decoder_->check_blocks(decoder, layers);
+    config_->check_unread();
+    decoder_->config_->check_unread();
+    if (config_ != whole_.get()) whole_->check_unread();
+}
+
+std::uint64_t OpenModel::start_id() const {
+    for (const ModelConfig* config : {whole_.get(), config_})
+        for (const char* key : {"decoder_start_token_id", "bos_token_id"})
+            if (const json& id = config->at(key); id.is_number_unsigned())
+                return id.get<std::uint64_t>();
+    throw Error(ErrorKind::input, files_.config_place,
+                "no decoder_start_token_id and no bos_token_id; expected one of them, or "
+                "--decoder-ids");
 }
 
 }  // namespace attn::io

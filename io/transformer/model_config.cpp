@@ -24,6 +24,16 @@ std::string_view defaults_of(std::string_view type) {
     return config_defaults.substr(at, config_defaults.find('\n', at) - at);
 }
 
+/// Keys that a class still takes under an older name.
+struct OldName {
+    std::string_view type;
+    const char *old_key, *key;
+};
+constexpr OldName old_names[] = {{"bloom", "n_embed", "hidden_size"},
+                                 {"falcon", "n_embed", "hidden_size"},
+                                 {"gpt_neox", "rotary_emb_base", "rope_theta"},
+                                 {"gpt_neox", "rotary_pct", "partial_rotary_factor"}};
+
 bool ends_with_any(std::string_view key, std::initializer_list<std::string_view> ends) {
     return std::any_of(ends.begin(), ends.end(),
                        [&](std::string_view end) { return key.ends_with(end); });
@@ -52,10 +62,13 @@ bool has_no_effect(std::string_view key) {
         "input_jitter_noise", "router_z_loss_coef", "resid_pdrop", "embd_pdrop", "attn_pdrop",
         "_attn_implementation", "attn_implementation", "use_flash_attn", "layerdrop",
         "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
+        // Whether there are biases, and the longest sequence.
+        "attention_bias", "mlp_bias", "enable_bias", "use_bias", "max_seq_len",
         // The tensors show them.
-        "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size", "n_inner",
-        "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff",
-        "embedding_size",
+        "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
+        "shared_expert_intermediate_size", "n_inner", "attention_bias", "attention_out_bias",
+        "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim",
+        "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff", "embedding_size",
         // Of files that a BERT was converted from.
         "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
     if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
@@ -83,6 +96,11 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     : place_(std::move(place)), type_(std::move(type)), members_(members) {
     if (type_.empty() && members_.contains("model_type") && members_["model_type"].is_string())
         type_ = members_["model_type"];
+    for (const OldName& name : old_names)
+        if (name.type == type_ && members_.contains(name.old_key)) {
+            read_.insert(name.old_key);
+            if (!members_.contains(name.key)) members_[name.key] = members_[name.old_key];
+        }
     const std::string_view line = defaults_of(type_);
     if (line.empty()) return;
     json row = json::parse(line);
@@ -169,11 +187,13 @@ json ModelConfig::rope(const std::string& layer_type) const {
         if (!rope.is_object()) rope = json::object();
         const json& scaling = at("rope_scaling");
         const auto merge = [&](json& into) {
-            if (gives("rope_theta")) into["rope_theta"] = at("rope_theta");
+            for (const char* key : {"rope_theta", "partial_rotary_factor"})
+                if (gives(key)) into[key] = at(key);
             if (scaling.is_object()) {
-                const json theta = into.value("rope_theta", json());
+                const json before = into;
                 into = scaling;
-                if (!into.contains("rope_theta") && !theta.is_null()) into["rope_theta"] = theta;
+                for (const char* key : {"rope_theta", "partial_rotary_factor"})
+                    if (!into.contains(key) && before.contains(key)) into[key] = before[key];
             }
             if (into.contains("type") && !into.contains("rope_type"))
                 into["rope_type"] = into["type"];
@@ -189,8 +209,15 @@ json ModelConfig::rope(const std::string& layer_type) const {
     if (!rope.is_object()) return json::object();
     if (rope.contains(layer_type) && rope[layer_type].is_object()) rope = rope[layer_type];
     if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
-    if (!rope.contains("rope_theta") || rope["rope_theta"].is_null())
-        if (const json& theta = at("rope_theta"); theta.is_number()) rope["rope_theta"] = theta;
+    json common = defaults_.value("rope_parameters", json::object());
+    if (common.is_object() && common.contains(layer_type)) common = common[layer_type];
+    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+        if (rope.contains(key) && !rope[key].is_null()) continue;
+        if (const json& value = at(key); value.is_number())
+            rope[key] = value;
+        else if (common.is_object() && common.contains(key))
+            rope[key] = common[key];
+    }
     return rope;
 }
 

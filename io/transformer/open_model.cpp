@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/model/gguf_config.hpp"
+#include "io/model/quantised.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
 #include "io/transformer/model.hpp"
@@ -38,9 +41,13 @@ std::string snapshot_of(const std::string& folder) {
                     " snapshots; expected one, or the path of one of them");
 }
 
+bool is_gguf(const std::string& file, const Access& access) {
+    return file.ends_with(".gguf") || Bytes::start_of(file, access, 4) == "GGUF";
+}
+
 }  // namespace
 
-ModelFiles open_model_files(const std::string& path, const std::optional<std::string>& config_path,
+ModelFolder open_model_folder(const std::string& path, const std::optional<std::string>& config_path,
                             const Access& access) {
     std::string file = path;
     if (is_folder(path)) {
@@ -54,7 +61,19 @@ ModelFiles open_model_files(const std::string& path, const std::optional<std::st
                         "is a folder without model.safetensors and model.safetensors.index.json; "
                         "expected one of them, or a GGUF file");
     }
-    ModelFiles files;
+    ModelFolder files;
+    if (is_gguf(file, access)) {
+        ModelFiles whole = open_gguf_model(file, access);
+        files.tensors = std::make_shared<const ArrayFile>(std::move(whole.tensors));
+        files.config = std::move(whole.config);
+        files.tokenizer_metadata = std::move(whole.tokenizer_metadata);
+        files.config_place = file;
+        if (!config_path) return files;
+        files.config_place = *config_path;
+        files.config = *LoadedModels().config(*config_path, access);
+        return files;
+    }
+    files.folder = path_beside(file, "");
     files.config_place = config_path.value_or(path_beside(file, "config.json"));
     if (!config_path && !path_exists(files.config_place))
         throw Error(ErrorKind::io, files.config_place,
@@ -62,7 +81,8 @@ ModelFiles open_model_files(const std::string& path, const std::optional<std::st
                     "--model-config FILE");
     LoadedModels models;
     files.config = *models.config(files.config_place, access);
-    files.tensors = models.open(file, access);
+    files.tensors = std::make_shared<const ArrayFile>(
+        dequantised(ArrayFile(*models.open(file, access)), files.config));
     return files;
 }
 

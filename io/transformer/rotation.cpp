@@ -154,7 +154,10 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         if (rope.gives("factor"))
             for (double& frequency : rotation.frequencies) frequency /= rope.number("factor");
     }
-    if (type == "yarn")
+    if (type == "divisors") {  // of the inverse frequencies, as GGUF files have them
+        const std::vector<double> divisors = rope.numbers("divisors", rotation.frequencies.size());
+        for (std::size_t i = 0; i < divisors.size(); ++i) rotation.frequencies[i] /= divisors[i];
+    } else if (type == "yarn")
         apply_yarn(config, rope, base, dims, rotation);
     else if (type == "longrope" || type == "su")
         apply_longrope(config, rope, tokens, rotation);

@@ -55,6 +55,11 @@ Parameter TensorSet::find(const std::string& name) const {
     return std::make_shared<const StoredParameter>(file_, *array);
 }
 
+Parameter TensorSet::find_whole(const std::string& name) const {
+    const StoredArray* array = file_->find(name);
+    return array == nullptr ? nullptr : std::make_shared<const StoredParameter>(file_, *array);
+}
+
 Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
     Parameter tensor = find(name);
     if (tensor == nullptr)

@@ -40,6 +40,9 @@ public:
     LinearMap of_stack(const std::string& name, const std::string& bias, std::size_t index,
                        bool in_out) const;
 
+    /// The tensor with this name in the file, whatever the prefix; or null.
+    Parameter find_whole(const std::string& name) const;
+
     /// Marks a tensor as known, though it is not used.
     void pass(const std::string& name) const { used_.insert(prefix_ + name); }
 

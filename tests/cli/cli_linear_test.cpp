@@ -139,6 +139,44 @@ TEST_CASE("linear: packed, 4-D and constant operands are the same question") {
                  request.dump())["config"]["decay"] == json({-0.25, -0.5}));
 }
 
+TEST_CASE("linear: a decay of -Infinity clears the state, in every form, and reads back") {
+    scratch_folder();
+    json request{{"query", drawn({2, 5, 3}, 4)},
+                 {"key", drawn({2, 5, 3}, 5)},
+                 {"value", drawn({2, 5, 2}, 6)}};
+    const auto with = [&](const std::string& decay) {
+        const std::string text = request.dump();
+        return text.substr(0, text.size() - 1) + ", \"decay\": " + decay + "}";
+    };
+    const json each = answer({"linear"}, with(R"(["-Infinity", -0.5])"));
+    CHECK(each["config"]["decay"] == json{"-Infinity", -0.5});
+    for (const char* same : {"[-Infinity, -0.5]", R"(["-inf",-0.5])", R"("-Infinity, -0.5")"})
+        CHECK(answer({"linear"}, with(same)) == each);
+    for (const char* constants : {"-Infinity,-0.5", "-inf,-0.5"})
+        CHECK(answer({"linear", "-", "--decay", constants}, request.dump()) == each);
+    json columns = json::array({json::array(), json::array()});
+    for (std::size_t t = 0; t < 5; ++t) {
+        columns[0].push_back({"-Infinity"});
+        columns[1].push_back({-0.5});
+    }
+    CHECK(answer({"linear"}, with(columns.dump()))["context_vectors"] == each["context_vectors"]);
+    write_text("config.json", each["config"].dump());
+    CHECK(answer({"linear", "-", "--config", "config.json"}, request.dump()) == each);
+    const json all = answer({"linear"}, with("-Infinity"));
+    CHECK(all["config"]["decay"] == json{"-Infinity"});
+    for (const json& head : all["attention_weights"])
+        for (std::size_t t = 0; t < 5; ++t)
+            for (std::size_t s = 0; s < 5; ++s)
+                if (s != t) CHECK(head[t][s] == 0);
+    write_text("r.json", all.dump());
+    CHECK(run_attn({"explain", "r.json", "--token", "2"}).code == 0);
+    check_error({"linear"}, with("NaN"), 3,
+                "<stdin>:1:" + std::to_string(with("NaN").find("NaN") + 1) +
+                    ": found 'NaN'; expected a JSON value");
+    CHECK(run_attn({"linear"}, with(R"(["NaN"])")).code == 2);
+    CHECK(run_attn({"linear"}, with(R"(["Infinity"])")).code == 2);
+}
+
 TEST_CASE("linear: a layer projects its input, as self and cross do") {
     scratch_folder();
     const std::string journey = data_path("journey.csv");
@@ -291,7 +329,7 @@ TEST_CASE("linear: one token, one query, and other commands") {
     write_text("changed.json", changed.dump());
     const Outcome refused = run_attn({"explain", "changed.json", "--token", "3"});
     CHECK(refused.code == 3);
-    CHECK(refused.err.find("that its other arrays make") != std::string::npos);
+    CHECK(refused.err.find("as its settings and other arrays give it") != std::string::npos);
     CHECK(run_attn({"inspect", "result.npz"}).code == 0);
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }

@@ -192,5 +192,13 @@ TEST_CASE("gzip: every reader takes a compressed file for the file inside") {
     write_text("cut.csv.gz", bytes.substr(0, bytes.size() - 9));
     const Outcome cut = run_attn({"self", "cut.csv.gz"});
     CHECK(cut.code == 3);
-    CHECK(cut.err.find("cut off") != std::string::npos);
+    CHECK(cut.err.starts_with("attn: error: cut.csv.gz:"));
+    CHECK(cut.err.find(": the gzip data end here, cut off") != std::string::npos);
+    for (const char* name : {"r.npz", "r.npy", "r.safetensors"}) {
+        const std::string binary = compressed(read_text(name));
+        write_text("cut.gz", binary.substr(0, binary.size() - 9));
+        for (const char* command : {"self", "inspect", "plot"})
+            CHECK(run_attn({command, "cut.gz"})
+                      .err.starts_with("attn: error: cut.gz: the gzip data end here, cut off"));
+    }
 }

@@ -251,7 +251,9 @@ TEST_CASE("layers: selected arrays of other programs, of files that hold one, an
         return outcome.err;
     };
     CHECK(contains(error({"a.json:x", "a.json:wide"}),
-                   "has wide (1, 3), and a.json has (2, 2); expected layers of one shape"));
+                   "a.json: has wide (1, 3), and x (2, 2); expected layers of one shape"));
+    CHECK(contains(error({"b.json:x", "a.json:wide"}),
+                   "a.json: has wide (1, 3), and b.json has (2, 2); expected layers of one shape"));
     CHECK(contains(error({"a.json:x", "b.json:X"}), "b.json"));
     CHECK(contains(error({"a.json:x", "b.json:y"}), "b.json"));
 }

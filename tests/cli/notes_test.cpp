@@ -127,7 +127,7 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
     test::scratch_folder();
     test::write_text("m.json", "[[1, 2], [3, 4]]");
     for (const std::string suffix :
-         {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".gguf", ".onnx", ".h5", ".hdf5", ".keras",
+         {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".onnx", ".h5", ".hdf5", ".keras",
           ".parquet", ".xlsx", ".tgz", ".zst", ".xz", ".png", ".jpg", ".pdf", ".torch"})
         for (const Words& words : std::vector<Words>{{"self", "x" + suffix},
                                                      {"self", "m.json", "--weights", "x" + suffix},
@@ -152,7 +152,6 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
              {"\xff\xd8\xff\xe0", "a picture"},
              {"\x28\xb5\x2f\xfd", "a zstd file"},
              {"\xfd\x37zXZ", "an xz file"},
-             {"GGUF", "a GGUF file"},
              {"\x89HDF\r\n", "an HDF5 file"},
              {"PAR1", "a Parquet file"},
              {"%PDF-1.7", "a document"},

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/model/gguf_config.hpp"
+#include "io/model/quantised.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
@@ -319,6 +321,24 @@ void read_safetensors(std::string_view bytes) {
         read_stored(io::open_safetensors(io::Bytes::of("safetensors", bytes)),
                     has_escapes ? test::DecodedFile()
                                 : decoded([&] { return test::decode_safetensors(bytes); }));
+    });
+}
+
+void read_gguf(std::string_view bytes) {
+    read_every_way(bytes, Question(bytes), "gguf");
+    error_of([&] { read_stored(io::open_gguf(io::Bytes::of("gguf", bytes)), {}); });
+    error_of([&] {
+        read_stored(io::gguf_model(io::open_gguf(io::Bytes::of("gguf", bytes))).tensors, {});
+    });
+}
+
+/// Tensors of safetensors as a model's quantised weights.
+void read_quantised(std::string_view bytes) {
+    const json config = {{"quantization_config", {{"weight_block_size", {2, 3}}}}};
+    error_of([&] {
+        const io::ArrayFile file = io::open_safetensors(io::Bytes::of("safetensors", bytes));
+        error_of([&] { read_stored(io::dequantised(file, config), {}); });
+        read_stored(io::dequantised(file, json()), {});
     });
 }
 

@@ -116,6 +116,8 @@ void read_ndjson(std::string_view bytes);
 void read_npy(std::string_view bytes);
 void read_npz(std::string_view bytes);
 void read_safetensors(std::string_view bytes);
+void read_gguf(std::string_view bytes);
+void read_quantised(std::string_view bytes);
 void read_zip(std::string_view bytes);
 void read_decimal(std::string_view bytes);
 void read_utf8(std::string_view bytes);

@@ -7,7 +7,9 @@
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "core/operator/arrays.hpp"
+#include "io/file/bytes.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
 
@@ -94,6 +96,58 @@ Texts npz_seeds() {
 }
 Texts safetensors_seeds() {
     return files({".safetensors"});
+}
+
+Texts gguf_seeds() {
+    using Bytes = test::GgufBytes;
+    Texts seeds = files({".gguf"});
+    seeds.push_back(Bytes(0, 3)
+                        .key("a", 9)
+                        .number(8, 4)
+                        .number(2, 8)
+                        .string("x")
+                        .string("y")
+                        .key("b", 9)
+                        .number(9, 4)
+                        .number(1, 8)
+                        .number(6, 4)
+                        .number(1, 8)
+                        .number(0, 4)
+                        .uint32("general.alignment", 8)
+                        .text());
+    for (std::uint64_t type : {0, 1, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 16, 20, 23, 28, 30, 39, 99})
+        seeds.push_back(
+            Bytes(1, 0).tensor("x", {256, 1}, type, 0).data(std::string(2048, 'x')).text());
+    for (const char* name : {"llama", "qwen35", "gpt-oss", "gpt2", "falcon", "bloom", "phi3"})
+        seeds.push_back(Bytes(2, 8)
+                            .word("general.architecture", name)
+                            .uint32(name + std::string(".embedding_length"), 8)
+                            .uint32(name + std::string(".block_count"), 2)
+                            .uint32(name + std::string(".attention.head_count"), 2)
+                            .uint32(name + std::string(".ssm.group_count"), 2)
+                            .uint32(name + std::string(".ssm.time_step_rank"), 4)
+                            .uint32(name + std::string(".ssm.inner_size"), 8)
+                            .uint32(name + std::string(".ssm.state_size"), 2)
+                            .tensor("blk.0.attn_q.weight", {8, 8}, 0, 0)
+                            .tensor("blk.0.attn_qkv.weight", {4, 16}, 0, 256)
+                            .floats(std::vector<float>(128, 1))
+                            .text());
+    return seeds;
+}
+
+/// Codes and scales in safetensors.
+Texts quantised_seeds() {
+    Texts seeds = safetensors_seeds();
+    const auto add = [&](const std::string& header, std::size_t bytes) {
+        seeds.push_back(io::bytes_of_number(header.size(), 8) + header + std::string(bytes, '1'));
+    };
+    add(R"({"a":{"dtype":"F8_E4M3","shape":[3,4],"data_offsets":[0,12]},)"
+        R"("a_scale_inv":{"dtype":"F32","shape":[2,2],"data_offsets":[12,28]}})",
+        28);
+    add(R"({"a_blocks":{"dtype":"U8","shape":[2,1,16],"data_offsets":[0,32]},)"
+        R"("a_scales":{"dtype":"U8","shape":[2,1],"data_offsets":[32,34]}})",
+        34);
+    return seeds;
 }
 
 Texts request_seeds() {
@@ -183,6 +237,22 @@ Texts binary_words() {
             "attn.result/1"};
 }
 
+Texts gguf_words() {
+    Texts words{"GGUF",
+                "general.architecture",
+                "general.alignment",
+                "split.count",
+                "split.no",
+                "blk.0.attn_q.weight",
+                "token_embd.weight",
+                ".block_count",
+                ".ssm.inner_size",
+                "blk.0.ffn_gate_exps.weight"};
+    for (std::uint64_t number : {0, 1, 2, 8, 9, 12, 32, 39})
+        for (std::size_t size : {4u, 8u}) words.push_back(io::bytes_of_number(number, size));
+    return words;
+}
+
 Texts csv_words() {
     return {"# shape: ", "sep=", "\"\"", "nan", "-inf", "0,1,2\n", "\r\n", ";", "\t"};
 }
@@ -231,13 +301,15 @@ Texts no_words() {
     return {};
 }
 
-const std::array<Target, 18> targets{{
+const std::array<Target, 20> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
     {"npy", read_npy, npy_seeds, binary_words, 8192},
     {"npz", read_npz, npz_seeds, binary_words, 8192},
     {"safetensors", read_safetensors, safetensors_seeds, binary_words, 8192},
+    {"gguf", read_gguf, gguf_seeds, gguf_words, 8192},
+    {"quantised", read_quantised, quantised_seeds, binary_words, 4096},
     {"zip", read_zip, npz_seeds, binary_words, 8192},
     {"decimal", read_decimal, numbers, no_words, 64},
     {"utf8", read_utf8, texts, no_words, 512},

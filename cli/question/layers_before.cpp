@@ -1,0 +1,38 @@
+#include "cli/question/layers_before.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "core/base/error.hpp"
+#include "core/model/model.hpp"
+#include "io/transformer/model.hpp"
+
+namespace attn::cli {
+
+Array<double> hidden_states_before(const Request& request, const std::string& path,
+                                   std::size_t layer) {
+    for (const char* key : {"position_offset", "embedding_scale", "norm", "norm_eps"})
+        if (is_from_flag(request, key) || is_from_key(request, key))
+            throw setting_error(request, key,
+                                "conflicts with --token-ids for layer " + std::to_string(layer) +
+                                    ", since the layers before it follow the model's config");
+    const io::OpenModel model(
+        io::open_model_folder(path, request.model_config, access_to(request, "weights")));
+    const ModelSpec spec = model.specify(request.token_ids.size());
+    model.check(spec, layer);
+    ModelRequest asked;
+    asked.layers = {layer};
+    asked.run_layers = layer;
+    asked.arrays.names = {"hidden_states"};
+    asked.enters = true;
+    ModelInput input;
+    input.ids = request.token_ids;
+    ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
+    const Compute compute{pool, request.settings.kernel,
+                          &backend_of_products(request.settings.kernel)};
+    ModelResult result = run_model(compute, spec, std::move(input), asked, request.settings.dtype);
+    return std::visit([](auto& values) { return Array<double>(std::move(values)); },
+                      result.arrays.front().values);
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,30 @@
+// All entry points of one instruction set and type.
+#pragma once
+
+#include "core/kernels/recurrence.hpp"
+#include "core/kernels/tile_attention.hpp"
+
+namespace attn::kernels {
+namespace {
+
+template <class V>
+constexpr Entries<typename V::Scalar> entries() {
+    return {.lanes = V::lanes * V::tile_vectors,
+            .vector_lanes = V::lanes,
+            .attend = attend<V>,
+            .project = project<V>,
+            .pack = pack<V>,
+            .magnitudes = magnitudes<V>,
+            .largest = largest<V>,
+            .scale_rows = scale_rows<V>,
+            .scale = scale<V>,
+            .unscale = unscale<V>,
+            .running_products = running_products<V>,
+            .weigh = weigh<V>,
+            .substitute = substitute<V>,
+            .read = read<V>,
+            .update = update<V>};
+}
+
+}  // namespace
+}  // namespace attn::kernels

@@ -1,0 +1,80 @@
+// The architectures of GGUF files whose models are known: names of tensors and keys as llama.cpp's
+// converter writes them, and as transformers has them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "io/read/array_file.hpp"
+
+namespace attn::io {
+
+/// What the published tensor is, given the one in the file.
+enum class TensorForm {
+    same,
+    left_out,        ///< its numbers are in the config
+    rotary,          ///< rows of a head in halves, stored by turns
+    one_by_one,      ///< '@' is the number of a part: the first axis of the stored one
+    gate_by_turns,   ///< parts of a row by turns with those of the tensor "up" in place of "gate"
+    up_by_turns,     ///< the other one of the two
+    transposed,      ///< (inputs, outputs)
+    of_groups,       ///< falcon: queries of a group of heads, its key, its value
+    of_heads,        ///< bloom: query, key, value of each head
+    one_row,         ///< (1, n), stored as (n)
+    value_heads,     ///< rows of value heads in the order of their key heads
+    mixed_heads,     ///< the same after the rows of queries and keys
+    mixed_channels,  ///< the same of shape (channels, 1, width)
+    value_columns,   ///< columns of value heads
+    decays           ///< value heads; A_log, stored as -exp(A_log)
+};
+
+/// '#' is the layer's number. Names without an ending apply to NAME.weight and NAME.bias.
+struct TensorName {
+    std::string_view stored, published;
+    TensorForm form = TensorForm::same;
+};
+
+/// A key after the name of the architecture, and the member of config.json; empty: of no effect, or
+/// read in another way.
+struct KeyName {
+    std::string_view stored, published;
+};
+
+class GgufFacts;  // gguf_config.cpp
+
+struct Architecture {
+    std::string_view name, model_type;
+    std::string_view needs;  ///< a tensor without which this row does not apply; empty: none
+    std::span<const TensorName> tensors;  ///< before those of Llama
+    bool llama_tensors;                   ///< whether the names of Llama apply
+    bool pairs;                           ///< queries and keys are stored for rotation in pairs
+    bool norms_plus_one;                  ///< norms are stored as 1 + w
+    std::span<const KeyName> keys;        ///< before the common ones
+    std::string_view constants;           ///< further members of config.json
+    /// Members that are computed; null: none.
+    void (*finish)(const GgufFacts& facts, nlohmann::json& config);
+};
+
+/// The names that most architectures share, and the common keys.
+std::span<const TensorName> llama_tensor_names();
+std::span<const KeyName> common_keys();
+
+/// The row for this file. Errors: kind unsupported, with the list of architectures.
+const Architecture& find_architecture(std::string_view name, const ArrayFile& file);
+
+// Of the rows, in gguf_config.cpp.
+void finish_gemma2(const GgufFacts& facts, nlohmann::json& config);
+void finish_gemma3(const GgufFacts& facts, nlohmann::json& config);
+void finish_gpt_oss(const GgufFacts& facts, nlohmann::json& config);
+void finish_qwen35(const GgufFacts& facts, nlohmann::json& config);
+void finish_cohere(const GgufFacts& facts, nlohmann::json& config);
+void finish_stablelm(const GgufFacts& facts, nlohmann::json& config);
+void finish_falcon(const GgufFacts& facts, nlohmann::json& config);
+void finish_mpt(const GgufFacts& facts, nlohmann::json& config);
+void finish_phi3(const GgufFacts& facts, nlohmann::json& config);
+void finish_bert(const GgufFacts& facts, nlohmann::json& config);
+void finish_llama(const GgufFacts& facts, nlohmann::json& config);
+
+}  // namespace attn::io

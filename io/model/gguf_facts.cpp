@@ -1,0 +1,103 @@
+#include "io/model/gguf_facts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/model/rearranged.hpp"
+#include "io/read/gguf_header.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+    return shortened(value.dump(-1, ' ', true, json::error_handler_t::replace));
+}
+
+}  // namespace
+
+GgufFacts::GgufFacts(const ArrayFile& file) : file_(file) {
+    const json& metadata = *file.gguf_metadata;
+    const auto found = metadata.find("general.architecture");
+    if (found == metadata.end() || !found->is_string())
+        throw Error(ErrorKind::input, file.name,
+                    "no general.architecture in it; expected a model in GGUF");
+    architecture_ = found->get<std::string>();
+    const std::string prefix = architecture_ + ".";
+    for (const auto& [key, value] : metadata.items())
+        if (key.starts_with(prefix)) members_[key.substr(prefix.size())] = value;
+}
+
+void GgufFacts::fail(std::string_view key, const std::string& found,
+                     const std::string& expected) const {
+    throw Error(ErrorKind::input, file_.name,
+                one_line(shortened(architecture_ + "." + std::string(key), 80)) + " is " + found +
+                    "; expected " + expected);
+}
+
+json GgufFacts::at(std::string_view key) const {
+    const auto found = members_.find(std::string(key));
+    if (found == members_.end()) return {};
+    const bool is_list = found->is_array() && !found->empty() && found->front().is_number();
+    if (!is_list || key == "rope.dimension_sections") return *found;
+    const bool is_same = std::all_of(found->begin(), found->end(),
+                                     [&](const json& one) { return one == found->front(); });
+    if (!is_same) fail(key, text_of(*found), "the same number for every layer");
+    return found->front();
+}
+
+std::uint64_t GgufFacts::whole(std::string_view key) const {
+    const json value = at(key);
+    constexpr std::uint64_t end = std::uint64_t{1} << 31;
+    const bool is_whole = value.is_number_integer() && value > 0 && value < end;
+    if (!is_whole)
+        fail(key, value.is_null() ? "missing" : text_of(value), "an integer from 1 to 2^31 - 1");
+    return value.get<std::uint64_t>();
+}
+
+std::uint64_t GgufFacts::whole(std::string_view key, std::uint64_t otherwise) const {
+    return at(key).is_null() ? otherwise : whole(key);
+}
+
+double GgufFacts::number(std::string_view key, double otherwise) const {
+    const json value = at(key);
+    if (value.is_null()) return otherwise;
+    if (!value.is_number() || !std::isfinite(value.get<double>()))
+        fail(key, text_of(value), "a finite number");
+    return value.get<double>();
+}
+
+std::uint64_t GgufFacts::head_dim() const {
+    if (!at("attention.key_length").is_null()) return whole("attention.key_length");
+    const std::uint64_t width = whole("embedding_length");
+    if (width % heads() != 0)
+        fail("embedding_length", std::to_string(width),
+             "a multiple of " + std::to_string(heads()) + " heads");
+    return width / heads();
+}
+
+json GgufFacts::elements(const StoredArray& array) const {
+    constexpr std::size_t most = 65536;
+    const std::size_t count = array.elements();
+    if (count > most || !array.type)
+        throw Error(ErrorKind::input, array.place(),
+                    "shape " + shape_text(array.shape) + " and type " +
+                        one_line(shortened(array.type_name)) + "; expected at most " +
+                        std::to_string(most) + " numbers");
+    std::vector<float> values(count);
+    read_floats(array, 0, count, values.data());
+    return json(values);
+}
+
+json GgufFacts::decimals(const StoredArray& array) const {
+    json list = json::array();
+    for (const json& element : elements(array))
+        list.push_back(decimal_of_float(element.get<float>()));
+    return list;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,298 @@
+#include "io/model/gguf_tensors.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/model/rearranged.hpp"
+
+namespace attn::io {
+namespace {
+
+using Form = TensorForm;
+
+float less_one(float stored) {
+    return stored - 1;
+}
+
+float log_of_decay(float stored) {
+    return static_cast<float>(std::log(-static_cast<double>(stored)));
+}
+
+std::string replaced(std::string text, std::string_view part, std::string_view by) {
+    const std::size_t at = text.find(part);
+    return at == std::string::npos ? text : text.replace(at, part.size(), by);
+}
+
+/// A row of the table and the published name of one tensor.
+struct Match {
+    const TensorName* row;
+    std::string name;
+};
+
+class TensorReader {
+public:
+    TensorReader(const GgufFacts& facts, const Architecture& architecture)
+        : facts_(facts), architecture_(architecture) {}
+
+    ArrayFile read() {
+        for (const StoredArray& array : facts_.file().arrays) add(array);
+        result_.name = facts_.file().name;
+        result_.gguf_metadata = facts_.file().gguf_metadata;
+        result_.index_names();
+        return std::move(result_);
+    }
+
+private:
+    [[noreturn]] void fail(const StoredArray& array, const std::string& expected) const {
+        throw Error(ErrorKind::input, array.place(),
+                    "shape " + shape_text(array.shape) + "; expected " + expected);
+    }
+
+    /// The number of the layer in "blk.3.attn_q.weight", as text; empty if it has none.
+    static std::string layer_of(const std::string& name) {
+        constexpr std::string_view start = "blk.";
+        if (!name.starts_with(start)) return {};
+        return name.substr(start.size(), name.find('.', start.size()) - start.size());
+    }
+
+    std::optional<Match> match(const StoredArray& array) const {
+        const std::string layer = layer_of(array.name);
+        const std::string name =
+            layer.empty() ? array.name : replaced(array.name, "." + layer + ".", ".#.");
+        const auto look = [&](std::string_view stored,
+                              std::string_view ending) -> std::optional<Match> {
+            const auto in = [&](std::span<const TensorName> rows) -> const TensorName* {
+                for (const TensorName& row : rows)
+                    if (row.stored == stored) return &row;
+                return nullptr;
+            };
+            const TensorName* row = in(architecture_.tensors);
+            if (row == nullptr && architecture_.llama_tensors) row = in(llama_tensor_names());
+            if (row == nullptr) return std::nullopt;
+            return Match{row,
+                         replaced(std::string(row->published), "#", layer) + std::string(ending)};
+        };
+        if (const auto found = look(name, "")) return found;
+        for (std::string_view ending : {".weight", ".bias"})
+            if (name.ends_with(ending))
+                return look(std::string_view(name).substr(0, name.size() - ending.size()), ending);
+        return std::nullopt;
+    }
+
+    void check_layer(const StoredArray& array) const {
+        const std::string text = layer_of(array.name);
+        if (text.empty()) return;
+        std::uint64_t layer = 0;
+        const auto read = std::from_chars(text.data(), text.data() + text.size(), layer);
+        const bool is_number = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+        if (!is_number || std::to_string(layer) != text || layer >= facts_.layers())
+            throw Error(ErrorKind::input, array.place(),
+                        "is of block " + one_line(shortened(text)) + "; expected 0 to " +
+                            std::to_string(facts_.layers() - 1) + ", by block_count");
+    }
+
+    void add(const StoredArray& array) {
+        const std::optional<Match> found = match(array);
+        if (!found)
+            throw Error(ErrorKind::input, array.place(),
+                        "is not a tensor of the architecture " + facts_.architecture() +
+                            ", and would be ignored; expected a file without it");
+        check_layer(array);
+        add(array, *found);
+    }
+
+    void add(const StoredArray& array, const Match& found) {
+        if (!array.type) {  // reading it names the type
+            StoredArray kept = array;
+            kept.name = found.name;
+            result_.arrays.push_back(std::move(kept));
+            return;
+        }
+        if (array.elements() == 0) fail(array, "at least one element");
+        switch (found.row->form) {
+            case Form::left_out:
+            case Form::up_by_turns: return;
+            case Form::same: return keep(array, found.name);
+            case Form::rotary: return add_rotary(array, found.name);
+            case Form::one_by_one: return add_parts(array, found.name);
+            case Form::gate_by_turns: return add_by_turns(array, found.name);
+            case Form::transposed: return add_transposed(array, found.name);
+            case Form::of_groups:
+                return add_groups(array, found.name, facts_.key_heads(),
+                                  facts_.heads() / facts_.key_heads());
+            case Form::of_heads: return add_groups(array, found.name, facts_.heads(), 1);
+            case Form::one_row: return add_row(array, found.name);
+            case Form::value_heads:
+            case Form::mixed_heads:
+            case Form::mixed_channels:
+            case Form::decays: return add_value_heads(array, found.name, found.row->form);
+            case Form::value_columns: return add_value_columns(array, found.name);
+        }
+    }
+
+    /// Norms, and projections of queries and keys, may differ by the flags of the architecture.
+    void keep(const StoredArray& array, const std::string& name) {
+        const bool is_projection = name.find(".self_attn.q_proj.") != std::string::npos ||
+                                   name.find(".self_attn.k_proj.") != std::string::npos;
+        if (architecture_.pairs && is_projection) return add_rotary(array, name);
+        const bool is_norm =
+            array.name.ends_with("norm.weight") && !array.name.ends_with(".ssm_norm.weight");
+        if (architecture_.norms_plus_one && is_norm) {
+            Rearrangement same{{array}};
+            same.value = less_one;
+            return put(rearranged(name, array.shape, std::move(same)), array);
+        }
+        StoredArray kept = array;
+        kept.name = name;
+        result_.arrays.push_back(std::move(kept));
+    }
+
+    void put(StoredArray made, const StoredArray& stored) {
+        made.size = stored.size;
+        result_.arrays.push_back(std::move(made));
+    }
+
+    /// Row i of the result is row source(i) of a matrix, or of a vector.
+    void add_rows(const StoredArray& array, const std::string& name, std::vector<std::size_t> shape,
+                  std::function<std::size_t(std::size_t)> source, float (*value)(float) = nullptr) {
+        Rearrangement parts{{array}};
+        parts.value = value;
+        if (array.shape.size() == 1) {
+            for (std::size_t i = 0; i < array.shape[0]; ++i) parts.columns.push_back(source(i));
+        } else {
+            parts.source = [source = std::move(source)](std::size_t row) {
+                return RowSource{0, source(row)};
+            };
+        }
+        put(rearranged(name, std::move(shape), std::move(parts)), array);
+    }
+
+    void check_rows(const StoredArray& array, std::size_t rows) const {
+        const std::size_t rank = array.shape.size();
+        if ((rank != 1 && rank != 2) || array.shape[0] != rows)
+            fail(array, std::to_string(rows) + " rows, by the keys of " + facts_.architecture());
+    }
+
+    void add_rotary(const StoredArray& array, const std::string& name) {
+        const bool is_query = name.find(".q_proj.") != std::string::npos;
+        const std::size_t heads = is_query ? facts_.heads() : facts_.key_heads(),
+                          width = facts_.head_dim(), half = width / 2;
+        check_rows(array, heads * width);
+        if (width % 2 != 0) fail(array, "an even number of rows for each head");
+        add_rows(array, name, array.shape, [width, half](std::size_t row) {
+            const std::size_t head = row / width, k = row % width;
+            return head * width + (k < half ? 2 * k : 2 * (k - half) + 1);
+        });
+    }
+
+    /// The result has, for each group, its queries, its key and its value; the file has all
+    /// queries, all keys, all values.
+    void add_groups(const StoredArray& array, const std::string& name, std::size_t groups,
+                    std::size_t queries) {
+        const std::size_t width = facts_.head_dim(), heads = groups * queries;
+        check_rows(array, (heads + 2 * groups) * width);
+        add_rows(array, name, array.shape, [=](std::size_t row) {
+            const std::size_t slot = row / width % (queries + 2),
+                              group = row / width / (queries + 2);
+            const std::size_t head = slot < queries    ? group * queries + slot
+                                     : slot == queries ? heads + group
+                                                       : heads + groups + group;
+            return head * width + row % width;
+        });
+    }
+
+    void add_parts(const StoredArray& array, const std::string& name) {
+        if (array.shape.size() < 2) fail(array, "rank 2 or 3");
+        for (std::size_t i = 0; i < array.shape[0]; ++i)
+            result_.arrays.push_back(part_of(replaced(name, "@", std::to_string(i)), array, i));
+    }
+
+    void add_by_turns(const StoredArray& gate, const std::string& name) {
+        const std::string other = replaced(gate.name, "_gate_", "_up_");
+        const StoredArray* up = facts_.file().find(other);
+        const std::size_t rank = gate.shape.size();
+        if (up == nullptr || up->shape != gate.shape || (rank != 2 && rank != 3))
+            fail(gate, "a tensor " + one_line(shortened(other)) + " of the same shape");
+        const std::size_t run = rank == 3 ? gate.shape[2] : 1;
+        std::vector<std::size_t> shape = gate.shape;
+        shape[1] *= 2;
+        result_.arrays.push_back(by_turns(name, std::move(shape), gate, *up, run));
+    }
+
+    void add_transposed(const StoredArray& array, const std::string& name) {
+        if (array.shape.size() != 2) return keep(array, name);  // a bias
+        put(transposed(name, array), array);
+    }
+
+    void add_row(const StoredArray& array, const std::string& name) {
+        keep(array, name);
+        std::vector<std::size_t>& shape = result_.arrays.back().shape;
+        if (shape.size() == 1) shape.insert(shape.begin(), 1);
+    }
+
+    /// The value heads of a layer of linear attention: those of the first key head, then those of
+    /// the second. The file has the first value head of each key head, then the second of each.
+    std::function<std::size_t(std::size_t)> value_rows(std::size_t width,
+                                                       std::size_t before) const {
+        const std::size_t keys = facts_.whole("ssm.group_count"),
+                          each = facts_.whole("ssm.time_step_rank") / keys;
+        return [=](std::size_t row) {
+            if (row < before) return row;
+            const std::size_t head = (row - before) / width, key = head / each;
+            return before + (head % each * keys + key) * width + (row - before) % width;
+        };
+    }
+
+    std::size_t value_heads() const {
+        const std::size_t heads = facts_.whole("ssm.time_step_rank"),
+                          keys = facts_.whole("ssm.group_count");
+        if (heads % keys != 0)
+            facts_.fail("ssm.time_step_rank", std::to_string(heads),
+                        "a multiple of ssm.group_count, " + std::to_string(keys));
+        return heads;
+    }
+
+    void add_value_heads(const StoredArray& array, const std::string& name, Form form) {
+        const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
+        const bool is_mixed = form == Form::mixed_heads || form == Form::mixed_channels;
+        const std::size_t before =
+            is_mixed ? 2 * facts_.whole("ssm.group_count") * facts_.whole("ssm.state_size") : 0;
+        // Projections of one number for each head, or of all its values.
+        const bool is_wide = is_mixed || (!array.shape.empty() && array.shape[0] != heads);
+        const std::size_t width = is_wide ? inner / heads : 1;
+        check_rows(array, before + heads * width);
+        std::vector<std::size_t> shape = array.shape;
+        if (form == Form::mixed_channels) shape.insert(shape.end() - 1, 1);
+        add_rows(array, name, std::move(shape), value_rows(width, before),
+                 form == Form::decays ? log_of_decay : nullptr);
+    }
+
+    void add_value_columns(const StoredArray& array, const std::string& name) {
+        const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
+        if (array.shape.size() != 2 || array.shape[1] != inner || inner % heads != 0)
+            fail(array, std::to_string(inner) + " columns, by ssm.inner_size");
+        Rearrangement parts{{array}};
+        const auto source = value_rows(inner / heads, 0);
+        for (std::size_t i = 0; i < inner; ++i) parts.columns.push_back(source(i));
+        put(rearranged(name, array.shape, std::move(parts)), array);
+    }
+
+    const GgufFacts& facts_;
+    const Architecture& architecture_;
+    ArrayFile result_;
+};
+
+}  // namespace
+
+ArrayFile published_tensors(const GgufFacts& facts, const Architecture& architecture) {
+    return TensorReader(facts, architecture).read();
+}
+
+}  // namespace attn::io

@@ -1,0 +1,110 @@
+// GGUF, the format of llama.cpp, of which a model may fill several files.
+#include <cstdio>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/gguf_header.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+/// The number at a key; `missing` if there is none, or something else.
+std::uint64_t number_in(const json& metadata, const char* key, std::uint64_t missing) {
+    const auto found = metadata.find(key);
+    if (found == metadata.end() || !found->is_number_integer()) return missing;
+    if (!found->is_number_unsigned() && found->get<std::int64_t>() < 0) return missing;
+    return found->get<std::uint64_t>();
+}
+
+/// "-00001-of-00003.gguf"
+std::string ending_of_part(std::uint64_t part, std::uint64_t parts) {
+    char text[64];
+    std::snprintf(text, sizeof text, "-%05llu-of-%05llu.gguf",
+                  static_cast<unsigned long long>(part + 1),
+                  static_cast<unsigned long long>(parts));
+    return text;
+}
+
+/// Adds the tensors of the other parts. Their names follow from the first one's.
+class Parts {
+public:
+    Parts(const Bytes& first, ArrayFile& file, std::uint64_t count)
+        : first_(first), file_(file), count_(count) {}
+
+    void add() {
+        const std::string& path = first_.name();
+        const std::uint64_t number = number_in(*file_.gguf_metadata, "split.no", count_);
+        const std::string ending = ending_of_part(0, count_);
+        if (number != 0)
+            fail(path, "is part " + (number < count_ ? std::to_string(number + 1) : "?") + " of " +
+                           std::to_string(count_) + "; expected the first, ..." + ending);
+        if (!path.ends_with(ending))
+            fail(path, "is the first of " + std::to_string(count_) +
+                           " files; expected a name that ends with " + ending);
+        for (const StoredArray& array : file_.arrays) names_.insert(array.name);
+        Access access = first_.access();
+        access.regular_only = true;
+        const std::string stem = last_part(path).substr(0, last_part(path).size() - ending.size());
+        for (std::uint64_t part = 1; part < count_; ++part)
+            add_part(path_beside(path, stem + ending_of_part(part, count_)), part, access);
+        const std::uint64_t tensors =
+            number_in(*file_.gguf_metadata, "split.tensors.count", file_.arrays.size());
+        if (tensors != file_.arrays.size())
+            fail(path, std::to_string(file_.arrays.size()) + " tensors in " +
+                           std::to_string(count_) + " files; expected the split.tensors.count of " +
+                           std::to_string(tensors));
+    }
+
+private:
+    [[noreturn]] static void fail(const std::string& path, const std::string& message) {
+        throw Error(ErrorKind::input, path, "GGUF: " + message);
+    }
+
+    void add_part(const std::string& path, std::uint64_t part, const Access& access) {
+        GgufFile read = read_gguf(Bytes::open(path, access));
+        const std::uint64_t number = number_in(read.metadata, "split.no", count_),
+                            count = number_in(read.metadata, "split.count", 0);
+        if (number != part || count != count_)
+            fail(path, "has split.no " + std::to_string(number) + " and split.count " +
+                           std::to_string(count) + "; expected " + std::to_string(part) + " and " +
+                           std::to_string(count_));
+        for (StoredArray& array : read.tensors) {
+            if (!names_.insert(array.name).second)
+                fail(path, "tensor \"" + one_line(shortened(array.name)) +
+                               "\" is also in another part; expected it once");
+            file_.arrays.push_back(std::move(array));
+        }
+    }
+
+    const Bytes& first_;
+    ArrayFile& file_;
+    const std::uint64_t count_;
+    std::unordered_set<std::string> names_;
+};
+
+}  // namespace
+
+ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes) {
+    GgufFile read = read_gguf(bytes);
+    ArrayFile file{bytes->name(), std::move(read.tensors), {}};
+    file.gguf_metadata = std::make_shared<const json>(std::move(read.metadata));
+    const std::uint64_t parts = number_in(*file.gguf_metadata, "split.count", 1);
+    constexpr std::uint64_t max_parts = 65535;
+    if (parts > max_parts)
+        throw Error(ErrorKind::input, file.name,
+                    "GGUF: split.count is " + std::to_string(parts) + "; expected at most " +
+                        std::to_string(max_parts));
+    if (parts > 1) Parts(*bytes, file, parts).add();
+    return file;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,189 @@
+#include "io/tokenizer/characters.hpp"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/text/code_ranges.hpp"
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/unicode_versions.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::array<CodeRange, 10> white_space{{{0x0009, 0x000d},
+                                                 {0x0020, 0x0020},
+                                                 {0x0085, 0x0085},
+                                                 {0x00a0, 0x00a0},
+                                                 {0x1680, 0x1680},
+                                                 {0x2000, 0x200a},
+                                                 {0x2028, 0x2029},
+                                                 {0x202f, 0x202f},
+                                                 {0x205f, 0x205f},
+                                                 {0x3000, 0x3000}}};
+
+/// Source: BERT's tokenization.py, _is_chinese_char, without U+2B820 to U+2B91F, as tokenizers.
+constexpr std::array<CodeRange, 7> ideographs{{{0x3400, 0x4dbf},
+                                               {0x4e00, 0x9fff},
+                                               {0xf900, 0xfaff},
+                                               {0x20000, 0x2a6df},
+                                               {0x2a700, 0x2b81f},
+                                               {0x2b920, 0x2ceaf},
+                                               {0x2f800, 0x2fa1f}}};
+
+/// Alphabetic, Join_Control: what is part of a word without being so by its category.
+constexpr std::array<CodeRange, 5> other_alphabetic{{{0x200c, 0x200d},
+                                                     {0x24b6, 0x24e9},
+                                                     {0x1f130, 0x1f149},
+                                                     {0x1f150, 0x1f169},
+                                                     {0x1f170, 0x1f189}}};
+
+utf8proc_category_t category_of(char32_t code) {
+    return utf8proc_category(static_cast<utf8proc_int32_t>(code));
+}
+
+bool is_in_categories(char32_t code, utf8proc_category_t first, utf8proc_category_t last) {
+    const utf8proc_category_t category = category_of(code);
+    return category >= first && category <= last;
+}
+
+bool is_ascii(std::string_view text) {
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+/// Characters that all versions of Unicode decompose and compose in the same way.
+void append_form(std::string& result, std::vector<utf8proc_int32_t>& codes, NormalForm form) {
+    if (codes.empty()) return;
+    const bool is_compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                                        (is_compatible ? UTF8PROC_COMPAT : 0));
+    std::vector<utf8proc_int32_t> whole;
+    constexpr std::size_t longest = 18;  // of one character
+    std::array<utf8proc_int32_t, longest> parts{};
+    std::vector<std::pair<utf8proc_int32_t, int>> marks;  // not ordered yet
+    const auto flush = [&] {
+        std::stable_sort(marks.begin(), marks.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+        for (const auto& mark : marks) whole.push_back(mark.first);
+        marks.clear();
+    };
+    for (const utf8proc_int32_t code : codes) {
+        int boundary = 0;
+        const utf8proc_ssize_t count =
+            utf8proc_decompose_char(code, parts.data(), longest, options, &boundary);
+        if (count < 0 || count > static_cast<utf8proc_ssize_t>(longest))
+            throw Error(ErrorKind::input, "text", "has a character that cannot be normalized");
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+            const int order = utf8proc_get_property(parts[i])->combining_class;
+            if (order == 0) {
+                flush();
+                whole.push_back(parts[i]);
+            } else {
+                marks.emplace_back(parts[i], order);
+            }
+        }
+    }
+    flush();
+    auto size = static_cast<utf8proc_ssize_t>(whole.size());
+    if (form == NormalForm::nfc || form == NormalForm::nfkc)
+        size = utf8proc_normalize_utf32(
+            whole.data(), size, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    for (utf8proc_ssize_t i = 0; i < size; ++i)
+        append_utf8(result, static_cast<char32_t>(whole[static_cast<std::size_t>(i)]));
+    codes.clear();
+}
+
+}  // namespace
+
+bool is_white_space(char32_t code) {
+    return contains(white_space, code);
+}
+
+bool is_mark(char32_t code) {
+    return is_in_categories(code, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME) !=
+           is_among(other_marks, code);
+}
+
+bool is_nonspacing_mark(char32_t code) {
+    return (category_of(code) == UTF8PROC_CATEGORY_MN) != is_among(other_nonspacing, code);
+}
+
+bool is_control(char32_t code) {
+    const utf8proc_category_t category = category_of(code);
+    return (category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+            category == UTF8PROC_CATEGORY_CO) != is_among(other_controls, code);
+}
+
+bool is_punctuation(char32_t code) {
+    if (code < 0x80)
+        return (code >= 0x21 && code <= 0x2f) || (code >= 0x3a && code <= 0x40) ||
+               (code >= 0x5b && code <= 0x60) || (code >= 0x7b && code <= 0x7e);
+    return is_in_categories(code, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) !=
+           is_among(other_punctuation, code);
+}
+
+bool is_numeric(char32_t code) {
+    return is_in_categories(code, UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) !=
+           is_among(other_numbers, code);
+}
+
+bool is_word(char32_t code) {
+    const utf8proc_category_t category = category_of(code);
+    const bool is_part = (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
+                         category == UTF8PROC_CATEGORY_PC || contains(other_alphabetic, code);
+    return is_part != is_among(other_words, code);
+}
+
+bool is_ideograph(char32_t code) {
+    return contains(ideographs, code);
+}
+
+void append_lowercase(std::string& text, char32_t code) {
+    constexpr char32_t capital_i_with_dot = 0x130, dot_above = 0x307;
+    if (code == capital_i_with_dot) {
+        text += 'i';
+        return append_utf8(text, dot_above);
+    }
+    for (const LowercaseRange& range : newer_lowercase)
+        if (code >= range.first && code <= range.last)
+            return append_utf8(text,
+                               static_cast<char32_t>(static_cast<int>(code) + range.distance));
+    append_utf8(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+}
+
+std::string normal_form(std::string_view text, NormalForm form) {
+    if (is_ascii(text)) return std::string(text);
+    std::string result;
+    result.reserve(text.size());
+    std::vector<utf8proc_int32_t> codes;
+    while (!text.empty()) {
+        const char32_t code = take_character(text);
+        if (is_among(newer_in_forms, code)) {
+            append_form(result, codes, form);
+            append_utf8(result, code);
+        } else {
+            codes.push_back(static_cast<utf8proc_int32_t>(code));
+        }
+    }
+    append_form(result, codes, form);
+    return result;
+}
+
+std::size_t grapheme_size(std::string_view text) {
+    std::string_view rest = text;
+    auto before = static_cast<utf8proc_int32_t>(take_character(rest));
+    utf8proc_int32_t state = 0;
+    while (!rest.empty()) {
+        const std::size_t size = text.size() - rest.size();
+        const auto next = static_cast<utf8proc_int32_t>(take_character(rest));
+        if (utf8proc_grapheme_break_stateful(before, next, &state)) return size;
+        before = next;
+    }
+    return text.size();
+}
+
+}  // namespace attn::io

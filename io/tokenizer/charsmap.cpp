@@ -1,0 +1,110 @@
+#include "io/tokenizer/charsmap.hpp"
+
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/characters.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Bytes of base64; nothing if it is not that.
+std::optional<std::string> decoded_base64(std::string_view text) {
+    std::string bytes;
+    while (text.ends_with('=')) text.remove_suffix(1);
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : text) {
+        std::uint32_t value = 0;
+        const auto of = [c](char first) { return static_cast<std::uint32_t>(c - first); };
+        if (c >= 'A' && c <= 'Z')
+            value = of('A');
+        else if (c >= 'a' && c <= 'z')
+            value = of('a') + 26;
+        else if (c >= '0' && c <= '9')
+            value = of('0') + 52;
+        else if (c == '+' || c == '/')
+            value = c == '+' ? 62 : 63;
+        else
+            return {};
+        bits = bits << 6 | value;
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        bytes += static_cast<char>(bits >> count & 0xff);
+    }
+    return bytes;
+}
+
+std::uint32_t little_endian(std::string_view bytes, std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+        value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
+    return value;
+}
+
+constexpr std::size_t longest_grapheme = 5;  // that is looked up as a whole
+
+}  // namespace
+
+Charsmap::Charsmap(const Setting& base64) {
+    const std::optional<std::string> bytes = decoded_base64(base64.string());
+    if (!bytes) base64.fail("is not base64; expected SentencePiece's table of replacements");
+    if (bytes->size() < 4) base64.fail("has fewer than 4 bytes; expected a trie and its texts");
+    const std::size_t size = little_endian(*bytes, 0);
+    if (size > bytes->size() - 4 || size % 4 != 0)
+        base64.fail("has " + std::to_string(bytes->size() - 4) + " bytes; expected a trie of " +
+                    std::to_string(size) + " bytes, as its start says");
+    for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(*bytes, at));
+    texts_ = bytes->substr(4 + size);
+    if (texts_.size() != 0 && texts_.back() != '\0') texts_ += '\0';
+    for (std::string_view rest = texts_; !rest.empty();) {
+        const std::size_t next = character_size(rest);
+        if (next == 0) base64.fail("has texts that are not UTF-8");
+        rest.remove_prefix(next);
+    }
+}
+
+std::optional<std::string_view> Charsmap::find(std::string_view text) const {
+    const auto offset = [](std::uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); };
+    if (units_.empty()) return {};
+    std::size_t at = offset(units_[0]);
+    for (const char c : text) {
+        if (c == '\0') return {};
+        const auto label = static_cast<unsigned char>(c);
+        at ^= label;
+        if (at >= units_.size()) return {};
+        const std::uint32_t unit = units_[at];
+        if ((unit & (1u << 31 | 0xffu)) != label) return {};
+        at ^= offset(unit);
+        if ((unit >> 8 & 1) == 0) continue;
+        if (at >= units_.size()) return {};
+        const std::size_t begin = units_[at] & 0x7fffffffu;
+        if (begin >= texts_.size()) return {};
+        // A location within a character would give what is not UTF-8.
+        if ((static_cast<unsigned char>(texts_[begin]) & 0xc0u) == 0x80u) return {};
+        return std::string_view(texts_).substr(begin, texts_.find('\0', begin) - begin);
+    }
+    return {};
+}
+
+void Charsmap::normalize(Part& part) const {
+    PartBuilder builder(part.text.size());
+    std::size_t at = 0;
+    const auto append = [&](std::size_t size) {
+        const std::string_view text = std::string_view(part.text).substr(at, size);
+        builder.append(find(text).value_or(text), at < part.from_start);
+        at += size;
+    };
+    while (at < part.text.size()) {
+        const std::string_view rest = std::string_view(part.text).substr(at);
+        const std::size_t size = grapheme_size(rest);
+        if (size <= longest_grapheme && find(rest.substr(0, size))) {
+            append(size);
+            continue;
+        }
+        for (const std::size_t end = at + size; at < end;)
+            append(character_size(std::string_view(part.text).substr(at)));
+    }
+    part = builder.take();
+}
+
+}  // namespace attn::io

@@ -1,0 +1,239 @@
+#include "io/tokenizer/decoders.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "io/file/source.hpp"
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/byte_alphabet.hpp"
+#include "io/tokenizer/pattern.hpp"
+
+namespace attn::io {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    if (from.empty()) return;
+    std::string result;
+    std::size_t end = 0;
+    for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at = end) {
+        result.append(text, end, at - end) += to;
+        end = at + from.size();
+    }
+    text = result.append(text, end);
+}
+
+/// What BERT's decoder does to spaces before punctuation and English contractions.
+void clean_up(std::string& text) {
+    static constexpr std::pair<std::string_view, std::string_view> changes[] = {
+        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (const auto& [from, to] : changes) replace_all(text, from, to);
+}
+
+Decoder read_word_piece(const Setting& setting) {
+    setting.allow({"prefix", "cleanup"});
+    const std::string prefix = setting.string("prefix", "##");
+    const bool cleans = setting.boolean("cleanup", true);
+    return [=](Words words) {
+        for (std::string& word : words) {
+            if (&word != &words.front()) {
+                if (word.starts_with(prefix))
+                    word.erase(0, prefix.size());
+                else
+                    word.insert(0, " ");
+            }
+            if (cleans) clean_up(word);
+        }
+        return words;
+    };
+}
+
+Decoder read_metaspace(const Setting& setting) {
+    setting.allow({"replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+    std::string mark;
+    append_utf8(mark, setting.at("replacement").character());
+    const bool prepends = setting.boolean("add_prefix_space", true) &&
+                          setting.string("prepend_scheme", "always") != "never";
+    return [=](Words words) {
+        for (std::string& word : words)
+            replace_all(word, mark, prepends && &word == &words.front() ? "" : " ");
+        return words;
+    };
+}
+
+Decoder read_ctc(const Setting& setting) {
+    setting.allow({"pad_token", "word_delimiter_token", "cleanup"});
+    const std::string pad = setting.string("pad_token", "<pad>");
+    const std::string delimiter = setting.string("word_delimiter_token", "|");
+    const bool cleans = setting.boolean("cleanup", true);
+    return [=](Words words) {
+        words.erase(std::unique(words.begin(), words.end()), words.end());
+        for (std::string& word : words) {
+            replace_all(word, pad, "");
+            if (!cleans) continue;
+            clean_up(word);
+            replace_all(word, delimiter, " ");
+        }
+        std::erase_if(words, [](const std::string& word) { return word.empty(); });
+        return words;
+    };
+}
+
+Decoder read_replace(const Setting& setting) {
+    setting.allow({"pattern", "content"});
+    const Pattern pattern = Pattern::read(setting.at("pattern"));
+    const std::string content = setting.at("content").string();
+    return [=](Words words) {
+        for (std::string& word : words) {
+            std::string result;
+            for (const Match& match : pattern.find(word))
+                result +=
+                    match.is_match ? content : word.substr(match.begin, match.end - match.begin);
+            word = std::move(result);
+        }
+        return words;
+    };
+}
+
+Decoder read_strip(const Setting& setting) {
+    setting.allow({"content", "start", "stop"});
+    std::string content;
+    append_utf8(content, setting.at("content").character());
+    constexpr std::uint64_t most = 1u << 30;
+    const std::uint64_t start = setting.at("start").whole(most);
+    const std::uint64_t stop = setting.at("stop").whole(most);
+    return [=](Words words) {
+        for (std::string& word : words) {
+            std::string_view rest = word;
+            for (std::uint64_t i = 0; i < start && rest.starts_with(content); ++i)
+                rest.remove_prefix(content.size());
+            for (std::uint64_t i = 0; i < stop && rest.ends_with(content); ++i)
+                rest.remove_suffix(content.size());
+            word = std::string(rest);
+        }
+        return words;
+    };
+}
+
+Decoder read_bpe(const Setting& setting) {
+    setting.allow({"suffix"});
+    const std::string suffix = setting.string("suffix", "</w>");
+    return [=](Words words) {
+        for (std::string& word : words)
+            replace_all(word, suffix, &word == &words.back() ? "" : " ");
+        return words;
+    };
+}
+
+Words fused(const Words& words) {
+    std::string text;
+    for (const std::string& word : words) text += word;
+    return {text};
+}
+
+Words decode_byte_level(const Words& words) {
+    std::string bytes;
+    for (const std::string& word : words) bytes += from_byte_alphabet(word);
+    return {lossy_utf8(bytes)};
+}
+
+/// The byte of "<0xE2>".
+std::optional<char> byte_of(std::string_view piece) {
+    if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return {};
+    unsigned value = 0;
+    for (const char c : piece.substr(3, 2)) {
+        if (c >= '0' && c <= '9')
+            value = value * 16 + static_cast<unsigned>(c - '0');
+        else if ((c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f'))
+            value = value * 16 + static_cast<unsigned>((c | 0x20) - 'a') + 10;
+        else
+            return {};
+    }
+    return static_cast<char>(value);
+}
+
+}  // namespace
+
+std::string lossy_utf8(std::string_view bytes) {
+    std::string text;
+    while (!bytes.empty()) {
+        const std::size_t good = std::min(find_invalid_utf8(bytes), bytes.size());
+        text += bytes.substr(0, good);
+        bytes.remove_prefix(good);
+        if (bytes.empty()) break;
+        append_utf8(text, replacement);
+        // As far as the bytes could begin a character, they are replaced as one. Source: Unicode,
+        // "U+FFFD Substitution of Maximal Subparts".
+        std::size_t size = 1;
+        for (const std::size_t most = std::min<std::size_t>(bytes.size(), 3); size < most; ++size) {
+            const auto is_begin = [&](std::string_view tail) {
+                return character_size(std::string(bytes.substr(0, size + 1)) += tail) != 0;
+            };
+            if (!is_begin("\x80") && !is_begin("\xbf") && !is_begin("\x80\x80")) break;
+        }
+        bytes.remove_prefix(size);
+    }
+    return text;
+}
+
+std::vector<std::string> join_bytes(std::vector<std::string> tokens) {
+    std::vector<std::string> joined;
+    std::string bytes;
+    const auto flush = [&] {
+        if (find_invalid_utf8(bytes) == std::string::npos) {
+            if (!bytes.empty()) joined.push_back(bytes);
+        } else {
+            for (std::size_t i = 0; i < bytes.size(); ++i) {
+                joined.emplace_back();
+                append_utf8(joined.back(), replacement);
+            }
+        }
+        bytes.clear();
+    };
+    for (std::string& token : tokens) {
+        if (const auto byte = byte_of(token)) {
+            bytes += *byte;
+            continue;
+        }
+        flush();
+        joined.push_back(std::move(token));
+    }
+    flush();
+    return joined;
+}
+
+Decoder read_decoder(const Setting& setting) {
+    const std::string type = setting.type();
+    if (type == "WordPiece") return read_word_piece(setting);
+    if (type == "Metaspace") return read_metaspace(setting);
+    if (type == "CTC") return read_ctc(setting);
+    if (type == "Replace") return read_replace(setting);
+    if (type == "Strip") return read_strip(setting);
+    if (type == "BPEDecoder") return read_bpe(setting);
+    if (type == "Sequence") {
+        setting.allow({"decoders"});
+        std::vector<Decoder> steps;
+        for (const Setting& step : setting.at("decoders").items())
+            steps.push_back(read_decoder(step));
+        return [steps](Words words) {
+            for (const Decoder& step : steps) words = step(std::move(words));
+            return words;
+        };
+    }
+    if (type == "ByteLevel") {
+        setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
+        return decode_byte_level;
+    }
+    setting.allow({});
+    if (type == "ByteFallback") return join_bytes;
+    if (type == "Fuse") return fused;
+    setting.fail_type(
+        "BPEDecoder, ByteFallback, ByteLevel, CTC, Fuse, Metaspace, Replace, Sequence, Strip and "
+        "WordPiece");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,200 @@
+#include "io/tokenizer/normalizers.hpp"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/byte_alphabet.hpp"
+#include "io/tokenizer/characters.hpp"
+#include "io/tokenizer/charsmap.hpp"
+#include "io/tokenizer/pattern.hpp"
+
+namespace attn::io {
+namespace {
+
+/// Replaces each character by what `append(builder, code, at_start)` appends.
+template <class Append>
+void map_characters(Part& part, Append append) {
+    PartBuilder builder(part.text.size());
+    for (std::string_view rest = part.text; !rest.empty();) {
+        const bool at_start = part.text.size() - rest.size() < part.from_start;
+        append(builder, take_character(rest), at_start);
+    }
+    part = builder.take();
+}
+
+template <class Keep>
+void keep_characters(Part& part, Keep keep) {
+    map_characters(part, [&](PartBuilder& builder, char32_t code, bool at_start) {
+        if (keep(code)) builder.append(code, at_start);
+    });
+}
+
+void to_form(Part& part, NormalForm form) {
+    std::string text = normal_form(part.text, form);
+    // What the first character becomes may be reordered or joined; at least its start is known.
+    const bool at_start = part.is_at_start();
+    part.text = std::move(text);
+    part.from_start = at_start ? character_size(part.text) : 0;
+}
+
+void to_lowercase(Part& part) {
+    map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
+        std::string lower;
+        append_lowercase(lower, code);
+        builder.append(std::string_view(lower), at_start);
+    });
+}
+
+/// Source: google/sentencepiece, the rule nmt_nfkc.
+void clean_for_translation(Part& part) {
+    map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
+        const bool is_removed = (code >= 0x01 && code <= 0x08) || code == 0x0b ||
+                                (code >= 0x0e && code <= 0x1f) || code == 0x7f || code == 0x8f ||
+                                code == 0x9f;
+        if (is_removed) return;
+        const bool is_blank = code == 0x09 || code == 0x0a || code == 0x0c || code == 0x0d ||
+                              code == 0x1680 || (code >= 0x200b && code <= 0x200f) ||
+                              code == 0x2028 || code == 0x2029 || code == 0x2581 ||
+                              code == 0xfeff || code == 0xfffd;
+        builder.append(is_blank ? U' ' : code, at_start);
+    });
+}
+
+void strip(Part& part, bool left, bool right) {
+    std::size_t begin = 0, end = part.text.size();
+    const std::string_view text = part.text;
+    while (left && begin < end) {
+        std::string_view rest = text.substr(begin);
+        if (!is_white_space(take_character(rest))) break;
+        begin = text.size() - rest.size();
+    }
+    while (right && end > begin) {
+        std::size_t last = end - 1;
+        while (last > begin && (static_cast<unsigned char>(text[last]) & 0xc0u) == 0x80u) --last;
+        std::string_view rest = text.substr(last);
+        if (!is_white_space(take_character(rest))) break;
+        end = last;
+    }
+    part = slice(part, begin, end);
+}
+
+void replace(Part& part, const Pattern& pattern, const std::string& content) {
+    PartBuilder builder(part.text.size());
+    const std::string_view text = part.text;
+    for (const Match& match : pattern.find(text))
+        if (match.is_match) {
+            // What is inserted belongs to the character before it.
+            const std::size_t before = std::max<std::size_t>(match.end, 1) - 1;
+            builder.append(content, before < part.from_start || match.end == 0);
+        } else {
+            for (std::size_t at = match.begin; at < match.end; ++at)
+                builder.append(text.substr(at, 1), at < part.from_start);
+        }
+    part = builder.take();
+}
+
+Normalizer read_bert(const Setting& setting) {
+    setting.allow({"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
+    const bool cleans = setting.boolean("clean_text", true);
+    const bool separates = setting.boolean("handle_chinese_chars", true);
+    const bool lowers = setting.boolean("lowercase", true);
+    const bool strips = setting.boolean("strip_accents", lowers);
+    return [=](Part& part) {
+        if (cleans)
+            map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
+                const bool is_blank = is_white_space(code);
+                const bool is_line = code == '\t' || code == '\n' || code == '\r';
+                if (code == 0 || code == replacement || (!is_line && is_control(code))) return;
+                builder.append(is_blank ? U' ' : code, at_start);
+            });
+        if (separates)
+            map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
+                if (!is_ideograph(code)) return builder.append(code, at_start);
+                builder.append(U' ', at_start);
+                builder.append(code, at_start);
+                builder.append(U' ', at_start);
+            });
+        if (strips) {
+            to_form(part, NormalForm::nfd);
+            keep_characters(part, [](char32_t code) { return !is_nonspacing_mark(code); });
+        }
+        if (lowers) to_lowercase(part);
+    };
+}
+
+Normalizer read_sequence(const Setting& setting) {
+    setting.allow({"normalizers"});
+    std::vector<Normalizer> steps;
+    for (const Setting& step : setting.at("normalizers").items())
+        steps.push_back(read_normalizer(step));
+    return [steps](Part& part) {
+        for (const Normalizer& step : steps) step(part);
+    };
+}
+
+Normalizer read_charsmap(const Setting& setting) {
+    setting.allow({"precompiled_charsmap"});
+    if (!setting.has("precompiled_charsmap")) return [](Part&) {};
+    const auto map = std::make_shared<const Charsmap>(setting.at("precompiled_charsmap"));
+    return [map](Part& part) { map->normalize(part); };
+}
+
+}  // namespace
+
+Normalizer read_normalizer(const Setting& setting) {
+    const std::string type = setting.type();
+    if (type == "Sequence") return read_sequence(setting);
+    if (type == "BertNormalizer") return read_bert(setting);
+    if (type == "Precompiled") return read_charsmap(setting);
+    if (type == "Strip") {
+        setting.allow({"strip_left", "strip_right"});
+        const bool left = setting.at("strip_left").boolean();
+        const bool right = setting.at("strip_right").boolean();
+        return [=](Part& part) { strip(part, left, right); };
+    }
+    if (type == "Replace") {
+        setting.allow({"pattern", "content"});
+        const Pattern pattern = Pattern::read(setting.at("pattern"));
+        const std::string content = setting.at("content").string();
+        return [=](Part& part) { replace(part, pattern, content); };
+    }
+    if (type == "Prepend") {
+        setting.allow({"prepend"});
+        const std::string text = setting.at("prepend").string();
+        return [=](Part& part) {
+            if (part.text.empty()) return;
+            part.text.insert(0, text);
+            if (part.is_at_start()) part.from_start += text.size();
+        };
+    }
+    setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
+    static constexpr std::pair<const char*, NormalForm> forms[] = {{"NFC", NormalForm::nfc},
+                                                                   {"NFD", NormalForm::nfd},
+                                                                   {"NFKC", NormalForm::nfkc},
+                                                                   {"NFKD", NormalForm::nfkd}};
+    for (const auto& [name, form] : forms)
+        if (type == name) {
+            const NormalForm wanted = form;
+            return [wanted](Part& part) { to_form(part, wanted); };
+        }
+    if (type == "Lowercase") return to_lowercase;
+    if (type == "Nmt") return clean_for_translation;
+    if (type == "StripAccents")
+        return
+            [](Part& part) { keep_characters(part, [](char32_t code) { return !is_mark(code); }); };
+    if (type == "ByteLevel")
+        return [](Part& part) {
+            PartBuilder builder(2 * part.text.size());
+            for (std::size_t at = 0; at < part.text.size(); ++at)
+                builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
+                               at < part.from_start);
+            part = builder.take();
+        };
+    setting.fail_type(
+        "BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, "
+        "Replace, Sequence, Strip and StripAccents");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,20 @@
+#include "io/tokenizer/part.hpp"
+
+#include <algorithm>
+
+#include "io/text/utf8.hpp"
+
+namespace attn::io {
+
+void PartBuilder::append(char32_t code, bool at_start) {
+    const std::size_t before = part_.text.size();
+    append_utf8(part_.text, code);
+    if (at_start && part_.from_start == before) part_.from_start = part_.text.size();
+}
+
+Part slice(const Part& part, std::size_t begin, std::size_t end) {
+    const std::size_t last = std::min(end, part.from_start);
+    return {part.text.substr(begin, end - begin), last - std::min(begin, last), {}};
+}
+
+}  // namespace attn::io

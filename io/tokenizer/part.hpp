@@ -1,0 +1,53 @@
+// What a text is on its way to tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn::io {
+
+/// One piece of a text and its id. `text` is usually the piece as the vocabulary has it.
+struct Token {
+    std::uint32_t id = 0;
+    std::string text;
+};
+
+/// A part of a text that is normalized or split further, unless it is an added token.
+struct Part {
+    std::string text;
+    std::size_t from_start = 0;  ///< leading bytes that replace the first character of the input
+    std::optional<Token> added;
+
+    bool is_at_start() const { return from_start != 0; }
+};
+
+/// A part whose text is being replaced, from front to back.
+class PartBuilder {
+public:
+    explicit PartBuilder(std::size_t size) { part_.text.reserve(size); }
+
+    /// `at_start`: whether it replaces what comes from the first character.
+    void append(std::string_view text, bool at_start) {
+        if (at_start && part_.from_start == part_.text.size()) part_.from_start += text.size();
+        part_.text += text;
+    }
+    void append(char32_t code, bool at_start);
+
+    Part take() { return std::move(part_); }
+
+private:
+    Part part_;
+};
+
+/// text[begin, end) of a part as a part.
+Part slice(const Part& part, std::size_t begin, std::size_t end);
+
+using Normalizer = std::function<void(Part&)>;
+using PreTokenizer = std::function<void(std::vector<Part>&)>;
+
+}  // namespace attn::io

@@ -1,0 +1,89 @@
+#include "io/tokenizer/pieces.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/error.hpp"
+
+namespace attn::io {
+
+void Pieces::add(std::uint32_t id, std::string_view piece, const std::string& place) {
+    if (piece.size() > longest_piece)
+        throw Error(ErrorKind::input, place,
+                    "a piece of more than 16 KiB at id " + std::to_string(id) +
+                        "; expected the pieces of a tokenizer");
+    by_id_.push_back({text_.size(), static_cast<std::uint32_t>(piece.size()), id});
+    text_ += piece;
+}
+
+void Pieces::finish() {
+    by_text_ = by_id_;
+    std::stable_sort(by_text_.begin(), by_text_.end(),
+                     [this](const Entry& a, const Entry& b) { return text_of(a) < text_of(b); });
+    // Of equal ones the last remains.
+    const auto kept =
+        std::unique(by_text_.rbegin(), by_text_.rend(),
+                    [this](const Entry& a, const Entry& b) { return text_of(a) == text_of(b); });
+    by_text_.erase(by_text_.begin(), kept.base());
+    std::stable_sort(by_id_.begin(), by_id_.end(),
+                     [](const Entry& a, const Entry& b) { return a.id < b.id; });
+    for (const Entry& entry : by_text_)
+        if (entry.size != 0) ++first_[static_cast<unsigned char>(text_[entry.begin]) + 1u];
+    // An empty piece precedes all others.
+    first_[0] = !by_text_.empty() && by_text_[0].size == 0 ? 1 : 0;
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+}
+
+std::optional<std::uint32_t> Pieces::find(std::string_view text) const {
+    if (text.empty()) {
+        if (first_[0] == 0) return {};
+        return by_text_[0].id;
+    }
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const auto end = by_text_.begin() + first_[byte + 1u];
+    const auto found =
+        std::lower_bound(by_text_.begin() + first_[byte], end, text,
+                         [this](const Entry& a, std::string_view b) { return text_of(a) < b; });
+    if (found == end || text_of(*found) != text) return {};
+    return found->id;
+}
+
+void Pieces::for_each_prefix(std::string_view text,
+                             FunctionRef<void(std::size_t, std::uint32_t)> take) const {
+    if (text.empty()) return;
+    const auto first = static_cast<unsigned char>(text[0]);
+    auto low = by_text_.begin() + first_[first], high = by_text_.begin() + first_[first + 1u];
+    for (std::size_t size = 1; low != high; ++size) {
+        // All from low to high have the first `size` bytes of the text.
+        if (high - low == 1) {
+            if (text.starts_with(text_of(*low))) take(low->size, low->id);
+            return;
+        }
+        if (low->size == size) {
+            take(size, low->id);
+            ++low;
+        }
+        if (size == text.size()) return;
+        const auto byte = static_cast<unsigned char>(text[size]);
+        const auto at = [this, size](const Entry& entry) {
+            return static_cast<unsigned char>(text_[entry.begin + size]);
+        };
+        low = std::partition_point(low, high, [&](const Entry& entry) { return at(entry) < byte; });
+        high =
+            std::partition_point(low, high, [&](const Entry& entry) { return at(entry) <= byte; });
+    }
+}
+
+std::optional<std::string_view> Pieces::piece(std::uint32_t id) const {
+    const auto after =
+        std::upper_bound(by_id_.begin(), by_id_.end(), id,
+                         [](std::uint32_t value, const Entry& entry) { return value < entry.id; });
+    if (after == by_id_.begin() || std::prev(after)->id != id) return {};
+    return text_of(*std::prev(after));
+}
+
+void Pieces::for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const {
+    for (const Entry& entry : by_id_) take(entry.id, text_of(entry));
+}
+
+}  // namespace attn::io

@@ -1,0 +1,59 @@
+// A vocabulary: pieces by their texts, by what they begin with, and by their ids.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/function_ref.hpp"
+
+namespace attn::io {
+
+inline constexpr std::size_t longest_piece = std::size_t{1} << 14;  ///< bytes
+inline constexpr std::uint32_t highest_id = 0x7fffffff;
+
+/// Finding takes a time that depends on the length of the text and little on the vocabulary,
+/// whatever pieces a hostile file has.
+class Pieces {
+public:
+    /// Of several with one text the last is found. Errors: kind input at `place` if it is too long.
+    void add(std::uint32_t id, std::string_view piece, const std::string& place);
+
+    /// Call once, after the last piece.
+    void finish();
+
+    std::optional<std::uint32_t> find(std::string_view text) const;
+
+    /// Calls `take` with the length and the id of each piece that the text begins with, shortest
+    /// first.
+    void for_each_prefix(std::string_view text,
+                         FunctionRef<void(std::size_t, std::uint32_t)> take) const;
+
+    /// The piece of an id; of several the last.
+    std::optional<std::string_view> piece(std::uint32_t id) const;
+
+    /// Pieces with different texts.
+    std::size_t size() const { return by_text_.size(); }
+
+    /// All pieces, in the order of their ids.
+    void for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const;
+
+private:
+    struct Entry {
+        std::uint64_t begin;
+        std::uint32_t size, id;
+    };
+    std::string_view text_of(const Entry& entry) const {
+        return std::string_view(text_).substr(entry.begin, entry.size);
+    }
+
+    std::string text_;
+    std::vector<Entry> by_text_, by_id_;
+    std::array<std::uint32_t, 257> first_{};  // in by_text_, of each first byte
+};
+
+}  // namespace attn::io

@@ -1,0 +1,158 @@
+#include "io/tokenizer/post_processor.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/tokenizer/pieces.hpp"
+
+namespace attn::io {
+namespace {
+
+using Encodings = std::vector<Encoding>;
+
+std::uint32_t read_id(const Setting& setting) {
+    return static_cast<std::uint32_t>(setting.whole(highest_id));
+}
+
+/// ["[SEP]", 102].
+Token read_pair(const Setting& setting) {
+    const std::vector<Setting> items = setting.items();
+    if (items.size() != 2) setting.fail("is not a token and its id; expected [\"[SEP]\", 102]");
+    return {read_id(items[1]), items[0].string()};
+}
+
+/// A place of a template: one of the texts, or tokens.
+struct TemplateItem {
+    std::uint32_t type = 0;
+    std::size_t text = 0;
+    std::vector<Token> tokens;  // none: the text
+};
+
+using SpecialTokens = std::map<std::string, std::vector<Token>>;
+
+SpecialTokens read_special_tokens(const Setting& setting) {
+    SpecialTokens found;
+    if (!setting.is_object()) setting.fail("is not an object; expected one");
+    for (const auto& [name, value] : setting.value().items()) {
+        const Setting token(value, setting.place() + "/" + one_line(shortened(name)));
+        token.allow({"id", "ids", "tokens"});
+        const auto ids = token.at("ids").items(), texts = token.at("tokens").items();
+        if (ids.size() != texts.size() || ids.empty())
+            token.fail("has " + std::to_string(ids.size()) + " ids and " +
+                       std::to_string(texts.size()) + " tokens; expected as many of both");
+        std::vector<Token>& tokens = found[name];
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            tokens.push_back({read_id(ids[i]), texts[i].string()});
+    }
+    return found;
+}
+
+std::vector<TemplateItem> read_template(const Setting& setting, const SpecialTokens& special,
+                                        std::size_t texts) {
+    std::vector<TemplateItem> items;
+    for (const Setting& item : setting.items()) {
+        TemplateItem& read = items.emplace_back();
+        const bool is_text = item.is_object() && item.has("Sequence");
+        const Setting inner = item.at(is_text ? "Sequence" : "SpecialToken");
+        const std::string id = inner.at("id").string();
+        read.type = read_id(inner.at("type_id"));
+        if (is_text) {
+            if (id != "A" && id != "B") inner.at("id").fail("is not A or B; expected one of them");
+            read.text = id == "B" ? 1 : 0;
+            if (read.text >= texts) inner.at("id").fail("is B, for a single text; expected A");
+            continue;
+        }
+        const auto found = special.find(id);
+        if (found == special.end())
+            inner.at("id").fail("is not one of special_tokens; expected it there");
+        read.tokens = found->second;
+    }
+    return items;
+}
+
+PostProcessor read_templates(const Setting& setting) {
+    setting.allow({"single", "pair", "special_tokens"});
+    const SpecialTokens special = read_special_tokens(setting.at("special_tokens"));
+    const std::vector<TemplateItem> single = read_template(setting.at("single"), special, 1);
+    const std::vector<TemplateItem> pair = read_template(setting.at("pair"), special, 2);
+    return [single, pair](Encodings texts, bool add_special) {
+        Encodings result;
+        for (const TemplateItem& item : texts.size() == 1 ? single : pair) {
+            if (item.tokens.empty()) {
+                Encoding& text = result.emplace_back(texts[item.text]);
+                for (TypedToken& token : text) token.type = item.type;
+            } else if (add_special) {
+                Encoding& tokens = result.emplace_back();
+                for (const Token& token : item.tokens) tokens.push_back({token, item.type});
+            }
+        }
+        // A further processor sees the texts as one or two again.
+        const std::size_t count = texts.size();
+        while (result.size() > count) {
+            Encoding last = std::move(result.back());
+            result.pop_back();
+            std::move(last.begin(), last.end(), std::back_inserter(result.back()));
+        }
+        return result;
+    };
+}
+
+PostProcessor read_bert(const Setting& setting) {
+    setting.allow({"sep", "cls"});
+    const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
+    return [=](Encodings texts, bool add_special) {
+        if (!add_special) return texts;
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+            const std::uint32_t type = i == 0 ? 0 : 1;
+            for (TypedToken& token : texts[i]) token.type = type;
+            if (i == 0) texts[i].insert(texts[i].begin(), {cls, type});
+            texts[i].push_back({sep, type});
+        }
+        return texts;
+    };
+}
+
+PostProcessor read_roberta(const Setting& setting) {
+    setting.allow({"sep", "cls", "trim_offsets", "add_prefix_space"});
+    const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
+    return [=](Encodings texts, bool add_special) {
+        for (Encoding& text : texts) {
+            for (TypedToken& token : text) token.type = 0;
+            if (!add_special) continue;
+            text.insert(text.begin(), {&text == &texts.front() ? cls : sep, 0});
+            text.push_back({sep, 0});
+        }
+        return texts;
+    };
+}
+
+}  // namespace
+
+PostProcessor read_post_processor(const Setting& setting) {
+    const std::string type = setting.type();
+    if (type == "TemplateProcessing") return read_templates(setting);
+    if (type == "BertProcessing") return read_bert(setting);
+    if (type == "RobertaProcessing") return read_roberta(setting);
+    if (type == "ByteLevel") {  // changes offsets alone
+        setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
+        return [](Encodings texts, bool) { return texts; };
+    }
+    if (type == "Sequence") {
+        setting.allow({"processors"});
+        std::vector<PostProcessor> steps;
+        for (const Setting& step : setting.at("processors").items())
+            steps.push_back(read_post_processor(step));
+        return [steps](Encodings texts, bool add_special) {
+            for (const PostProcessor& step : steps) texts = step(std::move(texts), add_special);
+            return texts;
+        };
+    }
+    setting.fail_type(
+        "BertProcessing, ByteLevel, RobertaProcessing, Sequence and TemplateProcessing");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,218 @@
+#include "io/tokenizer/pre_tokenizers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/byte_alphabet.hpp"
+#include "io/tokenizer/characters.hpp"
+#include "io/tokenizer/pattern.hpp"
+#include "io/tokenizer/scripts.hpp"
+
+namespace attn::io {
+namespace {
+
+using Parts = std::vector<Part>;
+
+template <class Change>
+void change_parts(Parts& parts, Change change) {
+    for (Part& part : parts)
+        if (!part.added) change(part);
+    std::erase_if(parts, [](const Part& part) { return !part.added && part.text.empty(); });
+}
+
+void prepend(Part& part, const std::string& text) {
+    part.text.insert(0, text);
+    if (part.is_at_start()) part.from_start += text.size();
+}
+
+void to_bytes(Parts& parts) {
+    change_parts(parts, [](Part& part) {
+        PartBuilder builder(2 * part.text.size());
+        for (std::size_t at = 0; at < part.text.size(); ++at)
+            builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
+                           at < part.from_start);
+        part = builder.take();
+    });
+}
+
+PreTokenizer read_byte_level(const Setting& setting) {
+    setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
+    const bool prepends = setting.boolean("add_prefix_space", true);
+    const bool splits = setting.boolean("use_regex", true);
+    const Pattern words = Pattern::regex(gpt2_words, setting.place());
+    return [=](Parts& parts) {
+        if (prepends)
+            change_parts(parts, [](Part& part) {
+                if (!part.text.starts_with(' ')) prepend(part, " ");
+            });
+        if (splits)
+            split_parts(parts, Behavior::isolated,
+                        [&](std::string_view text) { return words.find(text); });
+        to_bytes(parts);
+    };
+}
+
+PreTokenizer read_metaspace(const Setting& setting) {
+    setting.allow({"replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+    std::string mark;
+    append_utf8(mark, setting.at("replacement").character());
+    std::string scheme = setting.string("prepend_scheme", "always");
+    if (scheme != "always" && scheme != "first" && scheme != "never")
+        setting.at("prepend_scheme").fail("is not known; expected always, first or never");
+    if (!setting.boolean("add_prefix_space", true)) {
+        if (setting.has("prepend_scheme") && scheme != "never")
+            setting.at("add_prefix_space").fail("contradicts prepend_scheme; expected one of them");
+        scheme = "never";
+    }
+    const bool splits = setting.boolean("split", true);
+    const Pattern marks = Pattern::literal(mark);
+    return [=](Parts& parts) {
+        change_parts(parts, [&](Part& part) {
+            PartBuilder builder(part.text.size());
+            for (std::size_t at = 0; at < part.text.size(); ++at) {
+                const auto letter = std::string_view(part.text).substr(at, 1);
+                builder.append(letter == " " ? std::string_view(mark) : letter,
+                               at < part.from_start);
+            }
+            part = builder.take();
+            const bool wanted = scheme == "always" || (scheme == "first" && part.is_at_start());
+            if (wanted && !part.text.starts_with(mark)) prepend(part, mark);
+        });
+        if (splits)
+            split_parts(parts, Behavior::merged_with_next,
+                        [&](std::string_view text) { return marks.find(text); });
+    };
+}
+
+PreTokenizer by_characters(Behavior behavior, bool (*is_match)(char32_t)) {
+    return [=](Parts& parts) {
+        split_parts(parts, behavior,
+                    [&](std::string_view text) { return find_characters(text, is_match); });
+    };
+}
+
+PreTokenizer read_split(const Setting& setting) {
+    setting.allow({"pattern", "behavior", "invert"});
+    const Pattern pattern = Pattern::read(setting.at("pattern"));
+    const Behavior behavior = read_behavior(setting.at("behavior"));
+    const bool inverts = setting.boolean("invert", false);
+    return [=](Parts& parts) {
+        split_parts(parts, behavior, [&](std::string_view text) {
+            Matches matches = pattern.find(text);
+            if (inverts)
+                for (Match& match : matches) match.is_match = !match.is_match;
+            return matches;
+        });
+    };
+}
+
+/// Runs of letters of words, and runs of what is neither that nor white space.
+Matches find_words(std::string_view text) {
+    Matches matches;
+    int kind_before = -1;
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::size_t begin = text.size() - rest.size();
+        const char32_t code = take_character(rest);
+        const int kind = is_word(code) ? 1 : is_white_space(code) ? 0 : 2;
+        if (kind != kind_before || matches.empty()) matches.push_back({begin, begin, kind == 0});
+        matches.back().end = text.size() - rest.size();
+        kind_before = kind;
+    }
+    return matches;
+}
+
+PreTokenizer read_fixed_length(const Setting& setting) {
+    setting.allow({"length"});
+    const std::size_t length = setting.has("length") ? setting.at("length").whole(1u << 30) : 5;
+    if (length == 0) setting.at("length").fail("is 0; expected a length of at least 1");
+    return [length](Parts& parts) {
+        split_parts(parts, Behavior::isolated, [length](std::string_view text) {
+            Matches matches;
+            std::size_t count = 0;
+            for (std::string_view rest = text; !rest.empty(); ++count) {
+                const std::size_t begin = text.size() - rest.size();
+                take_character(rest);
+                if (count % length == 0) matches.push_back({begin, begin, false});
+                matches.back().end = text.size() - rest.size();
+            }
+            return matches;
+        });
+    };
+}
+
+PreTokenizer read_sequence_of_splits(const Setting& setting) {
+    setting.allow({"pretokenizers"});
+    std::vector<PreTokenizer> steps;
+    for (const Setting& step : setting.at("pretokenizers").items())
+        steps.push_back(read_pre_tokenizer(step));
+    return [steps](Parts& parts) {
+        for (const PreTokenizer& step : steps) step(parts);
+    };
+}
+
+PreTokenizer read_delimiter(const Setting& setting) {
+    setting.allow({"delimiter"});
+    std::string delimiter;
+    append_utf8(delimiter, setting.at("delimiter").character());
+    const Pattern pattern = Pattern::literal(delimiter);
+    return [pattern](Parts& parts) {
+        split_parts(parts, Behavior::removed,
+                    [&](std::string_view text) { return pattern.find(text); });
+    };
+}
+
+}  // namespace
+
+const char* const gpt2_words =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) {
+    std::vector<Pattern> patterns;
+    for (const std::string_view expression : expressions)
+        patterns.push_back(Pattern::regex(expression, "words"));
+    return [patterns](Parts& parts) {
+        for (const Pattern& pattern : patterns)
+            split_parts(parts, Behavior::isolated,
+                        [&](std::string_view text) { return pattern.find(text); });
+        to_bytes(parts);
+    };
+}
+
+PreTokenizer read_pre_tokenizer(const Setting& setting) {
+    const std::string type = setting.type();
+    if (type == "Sequence") return read_sequence_of_splits(setting);
+    if (type == "ByteLevel") return read_byte_level(setting);
+    if (type == "Metaspace") return read_metaspace(setting);
+    if (type == "Split") return read_split(setting);
+    if (type == "CharDelimiterSplit") return read_delimiter(setting);
+    if (type == "FixedLength") return read_fixed_length(setting);
+    if (type == "Digits") {
+        setting.allow({"individual_digits"});
+        return by_characters(
+            setting.boolean("individual_digits", false) ? Behavior::isolated : Behavior::contiguous,
+            is_numeric);
+    }
+    if (type == "Punctuation") {
+        setting.allow({"behavior"});
+        return by_characters(
+            setting.has("behavior") ? read_behavior(setting.at("behavior")) : Behavior::isolated,
+            is_punctuation);
+    }
+    setting.allow({});
+    if (type == "WhitespaceSplit") return by_characters(Behavior::removed, is_white_space);
+    if (type == "Whitespace")
+        return [](Parts& parts) { split_parts(parts, Behavior::removed, find_words); };
+    if (type == "BertPreTokenizer")
+        return [](Parts& parts) {
+            by_characters(Behavior::removed, is_white_space)(parts);
+            by_characters(Behavior::isolated, is_punctuation)(parts);
+        };
+    if (type == "UnicodeScripts")
+        return [](Parts& parts) { split_parts(parts, Behavior::removed, find_scripts); };
+    setting.fail_type(
+        "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, FixedLength, Metaspace, "
+        "Punctuation, Sequence, Split, UnicodeScripts, Whitespace and WhitespaceSplit");
+}
+
+}  // namespace attn::io

@@ -1,0 +1,99 @@
+#include "io/tokenizer/setting.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/text/utf8.hpp"
+
+namespace attn::io {
+
+void Setting::fail(const std::string& message) const {
+    throw Error(ErrorKind::input, place_, message);
+}
+
+bool Setting::has(const char* key) const {
+    const auto found = value_->find(key);
+    return found != value_->end() && !found->is_null();
+}
+
+Setting Setting::at(const char* key) const {
+    if (!value_->is_object())
+        fail("is not an object; expected one with \"" + std::string(key) + "\"");
+    const auto found = value_->find(key);
+    if (found == value_->end()) fail("has no member \"" + std::string(key) + "\"; expected it");
+    return {*found, place_ + "/" + key};
+}
+
+std::vector<Setting> Setting::items() const {
+    if (!value_->is_array()) fail("is not a list; expected one");
+    std::vector<Setting> items;
+    items.reserve(value_->size());
+    for (std::size_t i = 0; i < value_->size(); ++i)
+        items.emplace_back((*value_)[i], place_ + "/" + std::to_string(i));
+    return items;
+}
+
+std::string Setting::string() const {
+    if (!value_->is_string()) fail("is not a string; expected one");
+    return value_->get<std::string>();
+}
+
+bool Setting::boolean() const {
+    if (!value_->is_boolean()) fail("is not true or false; expected one of them");
+    return value_->get<bool>();
+}
+
+std::uint64_t Setting::whole(std::uint64_t most) const {
+    if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > most)
+        fail("is not an integer from 0 to " + std::to_string(most) + "; expected one");
+    return value_->get<std::uint64_t>();
+}
+
+double Setting::number() const {
+    if (!value_->is_number() || !std::isfinite(value_->get<double>()))
+        fail("is not a number; expected one");
+    return value_->get<double>();
+}
+
+char32_t Setting::character() const {
+    const std::string text = string();
+    std::string_view rest = text;
+    const char32_t code = rest.empty() ? 0 : take_character(rest);
+    if (text.empty() || !rest.empty()) fail("is not one character; expected one");
+    return code;
+}
+
+std::string Setting::string(const char* key, std::string_view otherwise) const {
+    return has(key) ? at(key).string() : std::string(otherwise);
+}
+
+bool Setting::boolean(const char* key, bool otherwise) const {
+    return has(key) ? at(key).boolean() : otherwise;
+}
+
+void Setting::allow(std::initializer_list<std::string_view> keys) const {
+    if (!value_->is_object()) fail("is not an object; expected one");
+    for (const auto& [key, value] : value_->items()) {
+        if (key == "type" || value.is_null() || value == false) continue;
+        if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+        std::string known;
+        for (const std::string_view name : keys)
+            known += (known.empty() ? "" : ", ") + std::string(name);
+        throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
+                    "unknown setting; expected " + (known.empty() ? "none" : "one of " + known));
+    }
+}
+
+std::string Setting::type() const {
+    return at("type").string();
+}
+
+void Setting::fail_type(std::string_view supported) const {
+    throw Error(ErrorKind::unsupported, place_ + "/type",
+                "\"" + one_line(shortened(type())) + "\" is not supported; expected one of " +
+                    std::string(supported));
+}
+
+}  // namespace attn::io

@@ -1,0 +1,63 @@
+// The settings of a tokenizer's parts, with their locations in errors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace attn::io {
+
+/// A value of a JSON document. It must not outlive the document.
+class Setting {
+public:
+    Setting(const nlohmann::json& value, std::string place) : value_(&value), place_(place) {}
+
+    /// "tokenizer.json: /decoder/type".
+    const std::string& place() const { return place_; }
+    const nlohmann::json& value() const { return *value_; }
+
+    /// Always throws, kind input: the location, and what is wrong.
+    [[noreturn]] void fail(const std::string& message) const;
+
+    bool is_object() const { return value_->is_object(); }
+    bool is_null() const { return value_->is_null(); }
+
+    /// Whether there is such a member that is not null.
+    bool has(const char* key) const;
+
+    /// A member. Errors: kind input if there is none.
+    Setting at(const char* key) const;
+
+    /// The items of a list. Errors: kind input if it is not a list.
+    std::vector<Setting> items() const;
+
+    /// Errors: kind input if the value has another type.
+    std::string string() const;
+    bool boolean() const;
+    std::uint64_t whole(std::uint64_t most) const;
+    double number() const;
+    char32_t character() const;
+
+    /// A member, or what is assumed where there is none.
+    std::string string(const char* key, std::string_view otherwise) const;
+    bool boolean(const char* key, bool otherwise) const;
+
+    /// Errors: kind unsupported for a member of another name, unless it is null or false.
+    void allow(std::initializer_list<std::string_view> keys) const;
+
+    /// The value of "type". Errors: kind input if there is none.
+    std::string type() const;
+
+    /// Throws, kind unsupported: there is no such type.
+    [[noreturn]] void fail_type(std::string_view supported) const;
+
+private:
+    const nlohmann::json* value_;
+    std::string place_;
+};
+
+}  // namespace attn::io

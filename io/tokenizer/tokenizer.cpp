@@ -1,0 +1,100 @@
+#include "io/tokenizer/tokenizer.hpp"
+
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
+
+namespace attn::io {
+namespace {
+
+TokenizedText joined(const std::vector<Encoding>& encodings) {
+    TokenizedText result;
+    for (const Encoding& encoding : encodings)
+        for (const TypedToken& token : encoding) {
+            result.ids.push_back(token.token.id);
+            result.pieces.push_back(token.token.text);
+            result.type_ids.push_back(token.type);
+        }
+    return result;
+}
+
+}  // namespace
+
+Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) const {
+    const std::size_t bad = find_invalid_utf8(text);
+    if (bad != std::string_view::npos)
+        throw Error(ErrorKind::input, "text",
+                    "byte " + std::to_string(bad) + " is not UTF-8: " + excerpt(text, bad) +
+                        "; expected UTF-8");
+    std::vector<Part> words = added->split(text, normalizer);
+    if (pre_tokenizer) pre_tokenizer(words);
+    std::vector<Token> tokens;
+    for (Part& word : words)
+        if (word.added)
+            tokens.push_back(std::move(*word.added));
+        else if (!word.text.empty())
+            model->append(word.text, tokens);
+    Encoding encoding;
+    encoding.reserve(tokens.size());
+    for (Token& token : tokens) encoding.push_back({std::move(token), type});
+    return encoding;
+}
+
+std::string Tokenizer::Parts::piece(std::uint32_t id) const {
+    if (const AddedToken* token = added->find(id)) return token->content;
+    if (const auto found = model->pieces().piece(id)) return std::string(*found);
+    throw Error(ErrorKind::input, "id " + std::to_string(id),
+                "is not in the vocabulary of " + place + "; expected one of its ids");
+}
+
+std::string Tokenizer::Parts::decode(std::span<const std::uint32_t> ids, bool skip_special) const {
+    std::vector<std::string> tokens;
+    for (const std::uint32_t id : ids) {
+        std::string token = piece(id);
+        if (!skip_special || !added->is_special(token)) tokens.push_back(std::move(token));
+    }
+    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens));
+    std::string text;
+    for (const std::string& token : tokens) {
+        if (!decoder && &token != &tokens.front()) text += ' ';
+        text += token;
+    }
+    return text;
+}
+
+TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+    std::vector<Encoding> encodings{parts_->encode(text, 0)};
+    if (parts_->post_processor)
+        encodings = parts_->post_processor(std::move(encodings), add_special_tokens);
+    return joined(encodings);
+}
+
+TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pair,
+                                     bool add_special_tokens) const {
+    std::vector<Encoding> encodings{parts_->encode(text, 0), parts_->encode(pair, 1)};
+    if (parts_->post_processor)
+        encodings = parts_->post_processor(std::move(encodings), add_special_tokens);
+    return joined(encodings);
+}
+
+std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
+    return parts_->decode(ids, skip_special_tokens);
+}
+
+std::string Tokenizer::piece(std::uint32_t id) const {
+    return parts_->piece(id);
+}
+
+std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
+    for (const auto& [id, token] : parts_->added->all())
+        if (token.content == piece) return id;
+    return parts_->model->pieces().find(piece);
+}
+
+std::size_t Tokenizer::size() const {
+    return parts_->size;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,71 @@
+// Texts to the ids of a model's vocabulary, and back, as Hugging Face's library tokenizers does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "io/file/access.hpp"
+
+namespace attn::io {
+
+struct TokenizedText {
+    std::vector<std::uint32_t> ids;
+    /// As the vocabulary has them; but an unknown text of a unigram model, and an added token with
+    /// the white space that it takes, as the text has it.
+    std::vector<std::string> pieces;
+    std::vector<std::uint32_t> type_ids;  ///< of the first text and the second
+};
+
+/// A value that is cheap to copy. Threads may share it.
+class Tokenizer {
+public:
+    /// `text` is a tokenizer.json; `place` is its name in errors. Errors: kind input if it is
+    /// invalid; kind unsupported if it asks for what is not known.
+    static Tokenizer from_json(const std::string& place, std::string_view text);
+
+    /// The tokenizer in a GGUF file: its metadata, an object of the keys tokenizer.ggml.*. Errors:
+    /// as from_json.
+    static Tokenizer from_gguf(const std::string& place, const nlohmann::json& metadata);
+
+    /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or has what the
+    /// vocabulary cannot express.
+    TokenizedText encode(std::string_view text, bool add_special_tokens = true) const;
+    TokenizedText encode_pair(std::string_view text, std::string_view pair,
+                              bool add_special_tokens = true) const;
+
+    /// Errors: kind input for an id that is not in the vocabulary.
+    std::string decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const;
+
+    /// The piece of an id. Errors: as decode.
+    std::string piece(std::uint32_t id) const;
+
+    std::optional<std::uint32_t> id(std::string_view piece) const;
+
+    /// Pieces, with added tokens.
+    std::size_t size() const;
+
+private:
+    struct Parts;
+    friend class TokenizerReader;
+    friend class GgufTokenizerReader;
+    explicit Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+    std::shared_ptr<const Parts> parts_;
+};
+
+/// The tokenizer.json of a folder, of a folder of Hugging Face's cache (with snapshots), or the
+/// path itself if it is not a folder. Errors: kind io if there is none.
+std::string tokenizer_file(const std::string& path);
+
+/// Errors: as read_source, tokenizer_file and Tokenizer::from_json.
+Tokenizer read_tokenizer(const std::string& path, const Access& access = {});
+
+}  // namespace attn::io

@@ -1,0 +1,286 @@
+// Reads a tokenizer.json. Its vocabulary and merges may have 30 MB: the vocabulary is read member
+// by member, without a document of values.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
+#include "io/tokenizer/normalizers.hpp"
+#include "io/tokenizer/pre_tokenizers.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
+
+namespace attn::io {
+namespace {
+
+/// The settings of a model, without its vocabulary and merges.
+nlohmann::json settings_of(const JsonDocument& model) {
+    nlohmann::json settings = nlohmann::json::object();
+    for (const JsonMember& member : model.members())
+        if (member.key != "vocab" && member.key != "merges")
+            settings[member.key] = model.read_value(member);
+    return settings;
+}
+
+}  // namespace
+
+class TokenizerReader {
+public:
+    TokenizerReader(const Source& source) : source_(source), document_(source) {}
+
+    Tokenizer read() {
+        if (document_.is_array())
+            throw Error(ErrorKind::input, source_.name,
+                        "is a list; expected a tokenizer.json, an object with \"model\"");
+        check_keys();
+        parts_->place = source_.name;
+        with("normalizer",
+             [&](const Setting& setting) { parts_->normalizer = read_normalizer(setting); });
+        with("pre_tokenizer",
+             [&](const Setting& setting) { parts_->pre_tokenizer = read_pre_tokenizer(setting); });
+        with("post_processor", [&](const Setting& setting) {
+            parts_->post_processor = read_post_processor(setting);
+        });
+        with("decoder", [&](const Setting& setting) { parts_->decoder = read_decoder(setting); });
+        read_model();
+        read_added_tokens();
+        return Tokenizer(std::move(parts_));
+    }
+
+private:
+    std::string place_of(const std::string& pointer) const { return source_.name + ": " + pointer; }
+
+    [[noreturn]] void fail(const std::string& pointer, const std::string& message) const {
+        throw Error(ErrorKind::input, place_of(pointer), message);
+    }
+
+    void check_keys() const {
+        static constexpr std::array<std::string_view, 9> known{
+            "version",       "truncation",     "padding", "added_tokens", "normalizer",
+            "pre_tokenizer", "post_processor", "decoder", "model"};
+        for (const JsonMember& member : document_.members())
+            if (std::find(known.begin(), known.end(), member.key) == known.end() &&
+                document_.text(member) != "null")
+                throw Error(ErrorKind::unsupported, place_of("/" + one_line(shortened(member.key))),
+                            "unknown setting of a tokenizer; expected one of version, truncation, "
+                            "padding, added_tokens, normalizer, pre_tokenizer, post_processor, "
+                            "decoder and model");
+        if (document_.find("model") == nullptr)
+            throw Error(ErrorKind::input, source_.name,
+                        "has no \"model\"; expected a tokenizer.json");
+    }
+
+    template <class Take>
+    void with(const char* key, Take take) const {
+        const JsonMember* const member = document_.find(key);
+        if (member == nullptr || document_.text(*member) == "null") return;
+        const nlohmann::json value = document_.read_value(*member);
+        take(Setting(value, place_of("/" + std::string(key))));
+    }
+
+    void read_model() {
+        const JsonMember& member = *document_.find("model");
+        if (!document_.holds_object(member)) fail("/model", "is not an object; expected one");
+        const JsonDocument model(source_, member);
+        const nlohmann::json values = settings_of(model);
+        const Setting settings(values, place_of("/model"));
+        const JsonMember* const vocabulary = model.find("vocab");
+        if (vocabulary == nullptr) fail("/model", "has no \"vocab\"; expected the pieces there");
+        const std::string type =
+            settings.has("type") ? settings.type() : guess_type(model, *vocabulary);
+        if (type == "Unigram") return read_unigram(model, *vocabulary, settings);
+        if (type != "BPE" && type != "WordPiece" && type != "WordLevel")
+            settings.fail_type("BPE, Unigram, WordLevel and WordPiece");
+        read_vocabulary(model, *vocabulary);
+        if (type == "BPE") return read_bpe(model, settings);
+        if (type == "WordPiece") return read_word_piece(settings);
+        settings.allow({"unk_token"});
+        parts_->model =
+            make_word_level(pieces_, settings.place(), settings.at("unk_token").string());
+    }
+
+    /// Old files do not name the type.
+    static std::string guess_type(const JsonDocument& model, const JsonMember& vocabulary) {
+        if (model.holds_array(vocabulary)) return "Unigram";
+        if (model.find("merges") != nullptr) return "BPE";
+        return model.find("max_input_chars_per_word") != nullptr ? "WordPiece" : "WordLevel";
+    }
+
+    void read_vocabulary(const JsonDocument& model, const JsonMember& member) {
+        if (!model.holds_object(member)) fail("/model/vocab", "is not an object; expected one");
+        const JsonDocument vocabulary(source_, member);
+        for (const JsonMember& piece : vocabulary.members()) {
+            const std::string_view text = vocabulary.text(piece);
+            std::uint32_t id = 0;
+            const char* const end = text.data() + text.size();
+            const auto [at, error] = std::from_chars(text.data(), end, id);
+            if (error != std::errc() || at != end || id > highest_id)
+                throw Error(ErrorKind::input, vocabulary.place(piece),
+                            "is not an id, " + one_line(shortened(std::string(text))) +
+                                "; expected an integer from 0 to " + std::to_string(highest_id));
+            pieces_->add(id, piece.key, vocabulary.place(piece));
+        }
+        pieces_->finish();
+    }
+
+    std::uint32_t id_of(std::string_view piece, const Setting& merge) const {
+        if (const auto id = pieces_->find(piece)) return *id;
+        merge.fail("\"" + one_line(shortened(std::string(piece))) +
+                   "\" is not in the vocabulary; expected it there");
+    }
+
+    Merge read_merge(const Setting& setting, std::size_t prefix) const {
+        std::string left, right;
+        if (setting.value().is_string()) {
+            const std::string both = setting.string();
+            const std::size_t blank = both.find(' ');
+            if (blank == both.npos || both.find(' ', blank + 1) != both.npos)
+                setting.fail("is not two pieces; expected one blank between them");
+            left = both.substr(0, blank);
+            right = both.substr(blank + 1);
+        } else {
+            const std::vector<Setting> items = setting.items();
+            if (items.size() != 2) setting.fail("is not two pieces; expected [\"a\", \"b\"]");
+            left = items[0].string();
+            right = items[1].string();
+        }
+        if (right.size() < prefix)
+            setting.fail("has a second piece without continuing_subword_prefix; expected it");
+        return {id_of(left, setting), id_of(right, setting),
+                id_of(left + right.substr(prefix), setting)};
+    }
+
+    void read_bpe(const JsonDocument& model, const Setting& settings) {
+        settings.allow({"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                        "fuse_unk", "byte_fallback", "ignore_merges"});
+        if (settings.has("dropout") && settings.at("dropout").number() != 0)
+            throw Error(ErrorKind::unsupported, settings.at("dropout").place(),
+                        "makes the tokens random; expected null");
+        BpeSettings bpe;
+        bpe.place = settings.place();
+        if (settings.has("unk_token")) bpe.unknown = settings.at("unk_token").string();
+        if (settings.has("continuing_subword_prefix"))
+            bpe.prefix = settings.at("continuing_subword_prefix").string();
+        if (settings.has("end_of_word_suffix"))
+            bpe.suffix = settings.at("end_of_word_suffix").string();
+        bpe.fuses_unknown = settings.boolean("fuse_unk", false);
+        bpe.falls_back_to_bytes = settings.boolean("byte_fallback", false);
+        bpe.ignores_merges = settings.boolean("ignore_merges", false);
+        const JsonMember* const member = model.find("merges");
+        if (member == nullptr)
+            fail("/model", "has no \"merges\"; expected a list of pairs of pieces");
+        const nlohmann::json list = model.read_value(*member);
+        if (!list.is_array()) fail("/model/merges", "is not a list; expected one");
+        std::vector<Merge> merges;
+        merges.reserve(list.size());
+        const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const nlohmann::json& merge = list[i];
+            const bool is_comment =
+                merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version");
+            if (is_comment) continue;
+            merges.push_back(
+                read_merge({merge, place_of("/model/merges/" + std::to_string(i))}, prefix));
+        }
+        parts_->model = make_bpe(pieces_, std::move(bpe), merges);
+    }
+
+    void read_word_piece(const Setting& settings) {
+        settings.allow({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word"});
+        WordPieceSettings word_piece;
+        word_piece.place = settings.place();
+        word_piece.unknown = settings.string("unk_token", word_piece.unknown);
+        word_piece.prefix = settings.string("continuing_subword_prefix", word_piece.prefix);
+        if (settings.has("max_input_chars_per_word"))
+            word_piece.longest_word =
+                settings.at("max_input_chars_per_word").whole(~std::uint64_t{0});
+        parts_->model = make_word_piece(pieces_, std::move(word_piece));
+    }
+
+    void read_unigram(const JsonDocument& model, const JsonMember& member,
+                      const Setting& settings) {
+        settings.allow({"unk_id", "byte_fallback"});
+        const nlohmann::json list = model.read_value(member);
+        if (!list.is_array())
+            fail("/model/vocab",
+                 "is not a list; expected pieces with scores, [[\"a\", -1.5], ...]");
+        UnigramSettings unigram;
+        unigram.place = settings.place();
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const std::string place = place_of("/model/vocab/" + std::to_string(i));
+            const std::vector<Setting> items = Setting(list[i], place).items();
+            if (items.size() != 2)
+                throw Error(ErrorKind::input, place,
+                            "is not a piece and its score; expected [\"a\", -1.5]");
+            pieces_->add(static_cast<std::uint32_t>(i), items[0].string(), place);
+            unigram.scores.push_back(items[1].number());
+        }
+        pieces_->finish();
+        if (settings.has("unk_id")) {
+            if (list.empty())
+                settings.at("unk_id").fail("has no piece; expected its index in vocab");
+            unigram.unknown =
+                static_cast<std::uint32_t>(settings.at("unk_id").whole(list.size() - 1));
+        }
+        unigram.falls_back_to_bytes = settings.boolean("byte_fallback", false);
+        parts_->model = make_unigram(pieces_, std::move(unigram));
+    }
+
+    void read_added_tokens() {
+        std::vector<AddedToken> tokens;
+        with("added_tokens", [&](const Setting& list) {
+            for (const Setting& item : list.items()) {
+                item.allow(
+                    {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+                AddedToken& token = tokens.emplace_back();
+                item.at("id").whole(highest_id);
+                token.content = item.at("content").string();
+                token.is_single_word = item.boolean("single_word", false);
+                token.takes_left = item.boolean("lstrip", false);
+                token.takes_right = item.boolean("rstrip", false);
+                token.is_special = item.boolean("special", false);
+                token.is_normalized = item.boolean("normalized", !token.is_special);
+            }
+        });
+        parts_->size = pieces_->size();
+        number(tokens);
+        parts_->added.emplace(std::move(tokens), parts_->normalizer, place_of("/added_tokens"));
+    }
+
+    /// As tokenizers does: a token of the vocabulary has the id that it has there; others follow.
+    void number(std::vector<AddedToken>& tokens) {
+        std::map<std::string, std::uint32_t, std::less<>> ids;
+        std::optional<std::uint32_t> highest;
+        const auto size = static_cast<std::uint32_t>(pieces_->size());
+        for (AddedToken& token : tokens) {
+            if (token.content.empty()) continue;
+            if (const auto seen = ids.find(token.content); seen != ids.end()) {
+                token.id = seen->second;
+                continue;
+            }
+            const auto found = pieces_->find(token.content);
+            if (found)
+                token.id = *found;
+            else
+                token.id = highest && (*highest >= size || size == 0) ? *highest + 1 : size;
+            parts_->size += found ? 0u : 1u;
+            highest = std::max(highest.value_or(0), token.id);
+            ids.emplace(token.content, token.id);
+        }
+    }
+
+    const Source& source_;
+    const JsonDocument document_;
+    std::shared_ptr<Pieces> pieces_ = std::make_shared<Pieces>();
+    std::shared_ptr<Tokenizer::Parts> parts_ = std::make_shared<Tokenizer::Parts>();
+};
+
+Tokenizer Tokenizer::from_json(const std::string& place, std::string_view text) {
+    return TokenizerReader(Source{place, text}).read();
+}
+
+}  // namespace attn::io

@@ -1,0 +1,139 @@
+// GLM 4 and its kin, and models of experts with DeepSeek V3's router: dots.llm1, Solar, MiMo V2.
+#include <cmath>
+
+#include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr FamilyRow glm = with(llama_row, "glm", [](FamilyRow& row) {
+    row.rotary = Rotary::interleaved;
+    row.gate = {};
+    row.up = "mlp.gate_up_proj";
+    row.ffn_joined = FeedForward::Joined::gate_first;
+});
+constexpr FamilyRow glm4 = with(glm, "glm4", [](FamilyRow& row) {
+    row.attention_post_norm = "post_self_attn_layernorm";
+    row.ffn_post_norm = "post_mlp_layernorm";
+});
+constexpr FamilyRow glm4v_text = with(glm4, "glm4v_text");
+constexpr FamilyRow glm4v = with(glm4v_text, "glm4v", [](FamilyRow& row) {
+    row.part = "text_config";
+    row.prefix = "model.language_model.";
+});
+
+constexpr ExpertNames grouped_experts{.shared = "mlp.shared_experts",
+                                      .count = "n_routed_experts",
+                                      .normalise = true,
+                                      .shared_count = "n_shared_experts"};
+
+void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block) {
+    if (reader.config.flag("use_qk_norm")) {
+        AttentionPart& part = attention_of(block);
+        part.query_norm = reader.norm("self_attn.q_norm");
+        part.key_norm = reader.norm("self_attn.k_norm");
+    }
+    use_grouped_router(reader, block);
+}
+
+constexpr FamilyRow glm4_moe = with(llama_row, "glm4_moe", [](FamilyRow& row) {
+    row.experts = &grouped_experts;
+    row.has_experts = has_experts_after_dense;
+    row.adjust = adjust_glm4_moe;
+});
+constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row) {
+    row.has_experts = [](const BlockReader&) { return true; };
+    row.adjust = use_grouped_router;
+});
+
+constexpr ExpertNames dots1_experts{.shared = "mlp.shared_experts",
+                                    .count = "n_routed_experts",
+                                    .shared_count = "n_shared_experts"};
+
+std::string dots1_type(const BlockReader& reader, std::size_t layer) {
+    const bool slides = !reader.config.at("sliding_window").is_null() &&
+                        layer >= reader.config.whole("max_window_layers", 62);
+    return slides ? "sliding_attention" : "full_attention";
+}
+
+constexpr FamilyRow dots1 = with(head_norms_row, "dots1", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = dots1_type;
+    row.experts = &dots1_experts;
+    row.has_experts = has_experts_after_dense;
+    row.adjust = use_grouped_router;
+});
+
+// MiMo V2: layers with a window have twice as many key heads, and sinks.
+constexpr ExpertNames mimo_experts{.count = "n_routed_experts", .normalise = true};
+
+std::string mimo_type(const BlockReader&, std::size_t layer) {
+    return layer == 0 || (layer + 1) % 6 == 0 ? "full_attention" : "sliding_attention";
+}
+
+AttentionPart mimo_attention(BlockReader& reader) {
+    AttentionPart part;
+    const bool slides = reader.layer_type() == "sliding_attention";
+    part.heads = reader.heads();
+    part.kv_heads = reader.kv_heads() * (slides ? 2 : 1);
+    part.d_k = reader.head_width();
+    part.d_v = reader.config.whole("v_head_dim");
+    if (part.kv_heads == 0 || part.heads % part.kv_heads != 0 || part.d_v == 0)
+        reader.config.fail("num_key_value_heads",
+                           "a divisor of num_attention_heads, twice as many in layers with a "
+                           "window, and v_head_dim above 0");
+    const std::size_t width = reader.width();
+    part.query = reader.linear("self_attn.q_proj", width, part.heads * part.d_k);
+    part.key = reader.linear("self_attn.k_proj", width, part.kv_heads * part.d_k);
+    part.value = reader.linear("self_attn.v_proj", width, part.kv_heads * part.d_v);
+    part.out = reader.linear("self_attn.o_proj", part.heads * part.d_v, width);
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.value_scale = reader.config.number("attention_value_scale", 1);
+    nlohmann::json rope = reader.config.rope(reader.layer_type());
+    if (!rope.contains("partial_rotary_factor")) rope["partial_rotary_factor"] = 0.334;
+    part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+    if (!slides) return part;
+    std::size_t window = reader.config.whole("sliding_window");
+    if (reader.config.gives("sliding_window_size"))
+        window = reader.config.whole("sliding_window_size") + 1;
+    if (window == 0) reader.config.fail("sliding_window", "at least 1");
+    part.window_left = static_cast<std::int64_t>(window) - 1;
+    const std::string older = reader.full("self_attn.attention_sink_bias");
+    part.sink = elements_of(reader.tensors.get(
+        reader.tensors.has(older) ? older : reader.full("self_attn.sinks"), {part.heads}));
+    return part;
+}
+
+TransformerBlock make_mimo(BlockReader& reader) {
+    TransformerBlock block;
+    block.layer = reader.layer;
+    block.attention_norm = reader.norm("input_layernorm");
+    block.ffn_norm = reader.norm("post_attention_layernorm");
+    block.mixer = mimo_attention(reader);
+    if (const ExpertNames* const names = reader.expert_names())
+        block.ffn = reader.experts(*names);
+    else
+        block.ffn = reader.feed_forward();
+    use_grouped_router(reader, block);
+    return block;
+}
+
+constexpr FamilyRow mimo_v2_flash = with(llama_row, "mimo_v2_flash", [](FamilyRow& row) {
+    row.layer_rule = mimo_type;
+    row.experts = &mimo_experts;
+    row.has_experts = has_experts_by_type;
+    row.make_block = make_mimo;
+});
+
+constexpr FamilyRow rows[] = {glm,      glm4,       glm4v, glm4v_text,
+                              glm4_moe, solar_open, dots1, mimo_v2_flash};
+
+}  // namespace
+
+namespace family_rows {
+extern const std::span<const FamilyRow> glm_kin;
+const std::span<const FamilyRow> glm_kin = rows;
+}  // namespace family_rows
+
+}  // namespace attn::io

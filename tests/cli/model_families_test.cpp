@@ -1,0 +1,193 @@
+// Whole models: a small one of each family against the library that published its kind.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// The elements of a tensor, drawn from its name; see tests/make_model_cases.py.
+std::string drawn(const std::string& name, std::size_t count, double mean, double deviation) {
+    std::uint64_t state = 0xCBF29CE484222325U;
+    for (const char c : name)
+        state = (state ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3U};
+    std::string bytes(count * sizeof(float), '\0');
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint64_t bits = state + (i + 1) * std::uint64_t{0x9E3779B97F4A7C15U};
+        bits = (bits ^ (bits >> 30U)) * std::uint64_t{0xBF58476D1CE4E5B9U};
+        bits = (bits ^ (bits >> 27U)) * std::uint64_t{0x94D049BB133111EBU};
+        bits ^= bits >> 31U;
+        const double uniform = static_cast<double>(bits >> 40U) * 0x1p-23 - 1;
+        const auto value = static_cast<float>(mean + deviation * std::sqrt(3.0) * uniform);
+        std::memcpy(&bytes[i * sizeof(float)], &value, sizeof(float));
+    }
+    return bytes;
+}
+
+/// Writes the case's model into a folder of the scratch folder.
+void write_model(const json& c, const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    write_text(folder + "/config.json", c["config"].dump());
+    json header = json::object();
+    std::string data;
+    for (const auto& [name, row] : c["tensors"].items()) {
+        std::size_t count = 1;
+        for (const json& length : row[0]) count *= length.get<std::size_t>();
+        const std::size_t begin = data.size();
+        data += drawn(name, count, row[1], row[2]);
+        header[name] = {{"dtype", "F32"}, {"shape", row[0]}, {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    std::string length(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i));
+    write_text(folder + "/model.safetensors", length + text + data);
+}
+
+std::string ids_of(const json& c) {
+    std::string text;
+    for (const json& id : c["token_ids"]) text += (text.empty() ? "" : ",") + id.dump();
+    return text;
+}
+
+/// The largest difference from the expected array, as a part of its largest number or of 1.
+double difference_of(const json& found, const json& expected) {
+    const std::vector<double> a = flat(found), b = flat(expected);
+    REQUIRE_EQ(a.size(), b.size());
+    double largest = 1, difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        largest = std::max(largest, std::abs(b[i]));
+        if (!(std::abs(a[i] - b[i]) <= difference)) difference = std::abs(a[i] - b[i]);
+    }
+    return difference / largest;
+}
+
+std::vector<json> family_cases() {
+    std::istringstream lines(read_text(data_path("models/families.ndjson")));
+    std::vector<json> cases;
+    for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
+    return cases;
+}
+
+}  // namespace
+
+TEST_CASE("models: a model of each family agrees with the library's float64") {
+    const std::vector<json> cases = family_cases();
+    REQUIRE_GE(cases.size(), 100);
+    for (const json& c : cases) {
+        const std::string name = c["name"], folder = "model";
+        CAPTURE(name);
+        write_model(c, folder);
+        const Outcome run = run_attn({"model", folder, "--token-ids", ids_of(c), "--dtype", "float64",
+                                      "--emit", "last_hidden_state,attention_weights"});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        const json found = json::parse(run.out);
+        for (const auto& [array, expected] : c["expected"].items()) {
+            CAPTURE(array);
+            const std::size_t dot = array.find('.');
+            const json& own = dot == std::string::npos
+                                  ? found[array]
+                                  : found[array.substr(0, dot)][std::stoul(array.substr(dot + 1))];
+            CHECK_LE(difference_of(own, expected), 1e-8);
+        }
+    }
+}
+
+TEST_CASE("models: float32 agrees with float64 to float32's error") {
+    for (const json& c : family_cases()) {
+        const std::string name = c["name"];
+        if (name != "gpt2" && name != "llama" && name != "bert" && name != "qwen3") continue;
+        CAPTURE(name);
+        write_model(c, "model");
+        for (const char* kernel : {"auto", "reference", "generic"}) {
+            const Outcome run = run_attn({"model", "model", "--token-ids", ids_of(c), "--kernel",
+                                          kernel, "--emit", "last_hidden_state"});
+            REQUIRE_MESSAGE(run.code == 0, run.err);
+            CHECK_LE(difference_of(json::parse(run.out)["last_hidden_state"],
+                                   c["expected"]["last_hidden_state"]),
+                     1e-5);
+        }
+    }
+}
+
+TEST_CASE("models: the layers and arrays that are asked for, in every format") {
+    const std::string path = data_path("models/gpt2");
+    const Outcome all = run_attn({"model", path, "--token-ids", "3,1,4", "--emit", "all"});
+    REQUIRE_MESSAGE(all.code == 0, all.err);
+    const json whole = json::parse(all.out);
+    CHECK_EQ(whole["layer_numbers"], json({0, 1}));
+    CHECK_EQ(whole["hidden_states"].size(), 3);
+    CHECK_EQ(whole["attention_weights"].size(), 2);
+    const Outcome last =
+        run_attn({"model", path, "--token-ids", "3,1,4", "--layers", "-1", "--head", "1"});
+    REQUIRE_MESSAGE(last.code == 0, last.err);
+    const json one = json::parse(last.out);
+    CHECK_EQ(one["layer_numbers"], json({1}));
+    CHECK_EQ(one["attention_weights"][0][0], whole["attention_weights"][1][1]);
+    CHECK_EQ(one["hidden_states"][1], whole["hidden_states"][2]);
+    CHECK_EQ(one["last_hidden_state"], whole["last_hidden_state"]);
+    REQUIRE_EQ(run_attn({"model", path, "--token-ids", "3,1,4", "-o", "out.npz"}).code, 0);
+    const Outcome listed = run_attn({"inspect", "out.npz", "--format", "json"});
+    for (const char* name : {"hidden_states.2", "attention_weights.0", "last_hidden_state"})
+        CHECK_NE(listed.out.find('"' + std::string(name) + '"'), std::string::npos);
+}
+
+TEST_CASE("models: hidden states of a layer go on from there, as do the layers before --layer") {
+    for (const char* model : {"gpt2", "mistral"}) {
+        const std::string path = data_path(std::string("models/") + model);
+        const Outcome whole = run_attn({"model", path, "--token-ids", "3,1,4", "--dtype", "float64",
+                                        "--emit", "hidden_states,last_hidden_state"});
+        REQUIRE_MESSAGE(whole.code == 0, whole.err);
+        const json found = json::parse(whole.out);
+        const std::size_t last = found["layer_numbers"].size() - 1;
+        write_text("states.json", found["hidden_states"][last].dump());
+        const Outcome rest =
+            run_attn({"model", path, "--hidden-states", "states.json", "--layers",
+                      std::to_string(last), "--dtype", "float64", "--emit", "last_hidden_state"});
+        REQUIRE_MESSAGE(rest.code == 0, rest.err);
+        CHECK_LE(difference_of(json::parse(rest.out)["last_hidden_state"],
+                               found["last_hidden_state"]),
+                 1e-14);
+        const Outcome layer =
+            run_attn({"multihead", "--weights", path, "--layer", std::to_string(last),
+                      "--token-ids", "3,1,4", "--dtype", "float64", "--emit", "inputs"});
+        REQUIRE_MESSAGE(layer.code == 0, layer.err);
+        CHECK_LE(difference_of(json::parse(layer.out)["inputs"], found["hidden_states"][last]),
+                 1e-14);
+    }
+}
+
+TEST_CASE("models: generated tokens are those of the whole text computed again") {
+    const std::string path = data_path("models/gpt2");
+    const Outcome run =
+        run_attn({"model", path, "--token-ids", "3,1,4", "--generate", "3", "--dtype", "float64"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    const json generated = json::parse(run.out)["generated"];
+    std::string ids = "3,1,4";
+    for (const json& id : generated) {
+        const Outcome next = run_attn({"model", path, "--token-ids", ids, "--emit", "next_tokens",
+                                       "--dtype", "float64"});
+        REQUIRE_MESSAGE(next.code == 0, next.err);
+        CHECK_EQ(json::parse(next.out)["next_tokens"][0], id);
+        ids += "," + id.dump();
+    }
+}
+
+TEST_CASE("models: any number of threads gives the same bytes") {
+    const std::string path = data_path("models/qwen2");
+    const auto bytes = [&](const char* threads) {
+        return run_attn({"model", path, "--token-ids", "3,1,4", "--threads", threads}).out;
+    };
+    CHECK_EQ(bytes("1"), bytes("3"));
+}

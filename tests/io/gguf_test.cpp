@@ -1,0 +1,283 @@
+// GGUF files: tensors and metadata as they were written, and damaged files.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "io/model/gguf_config.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/input_file.hpp"
+#include "tests/support/gguf_bytes.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<float> floats_of(const StoredArray& array) {
+    const Array<float> read = read_array<float>(array, ArrayRules::anything(8));
+    return {read.begin(), read.end()};
+}
+
+ArrayFile open_text(const std::string& text) {
+    return open_gguf(Bytes::of("x.gguf", text));
+}
+
+std::string error_in(const std::string& text) {
+    return error_of([&] {
+        for (const StoredArray& array : open_text(text).arrays)
+            static_cast<void>(read_array<float>(array, ArrayRules::anything(8)));
+    });
+}
+
+std::string error_in(const GgufBytes& bytes) {
+    return error_in(bytes.text());
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// Two tensors side by side and a key.
+GgufBytes small_file() {
+    return GgufBytes(2, 1)
+        .word("general.architecture", "none")
+        .tensor("a", {3, 2}, 0, 0)
+        .tensor("b", {2}, 0, 32)
+        .floats({1, 2, 3, 4, 5, 6, 0, 0, 7, 8});
+}
+
+}  // namespace
+
+TEST_CASE("gguf: tensors have their values, rows outermost, and metadata their types") {
+    const ArrayFile file = *open_input_file(data_path("gguf/tiny.gguf")).arrays;
+    const json& metadata = *file.gguf_metadata;
+    CHECK(metadata["general.architecture"] == "llama");
+    CHECK(metadata["general.alignment"] == 64);
+    CHECK(metadata["test.int8"] == -3);
+    CHECK(metadata["test.uint16"] == 65535);
+    CHECK(metadata["test.int64"] == -1099511627776);
+    CHECK(metadata["test.float64"] == 0.1);
+    CHECK(metadata["llama.attention.layer_norm_rms_epsilon"] == 1e-5);
+    CHECK(metadata["test.bool"] == true);
+    CHECK(metadata["test.nested"] == json::parse("[[1,2],[3],[4,5,6]]"));
+    CHECK(metadata["tokenizer.ggml.tokens"].size() == 16);
+    CHECK(file.arrays.size() == 12);
+    CHECK(file.find("blk.0.ffn_gate.weight")->shape == std::vector<std::size_t>{64, 32});
+    CHECK(file.find("blk.0.ffn_gate.weight")->type_name == "Q4_0");
+    const ArrayFile plain = open_text(small_file().text());
+    CHECK(plain.arrays[0].shape == std::vector<std::size_t>{2, 3});
+    CHECK(floats_of(plain.arrays[0]) == std::vector<float>{1, 2, 3, 4, 5, 6});
+    CHECK(floats_of(plain.arrays[1]) == std::vector<float>{7, 8});
+}
+
+TEST_CASE("gguf: version 2 is read, others and big-endian files are refused by name") {
+    CHECK(error_in(GgufBytes(0, 0, 2)).empty());
+    CHECK(contains(error_in(GgufBytes(0, 0, 1)), "version 1; expected 2 or 3"));
+    CHECK(contains(error_in(GgufBytes(0, 0, 4)), "version 4; expected 2 or 3"));
+    CHECK(contains(error_in(GgufBytes(0, 0, 0x03000000)), "a big-endian file; expected little"));
+    CHECK(contains(error_in(std::string("GGML\3\0\0\0", 8)), "begins with"));
+}
+
+TEST_CASE("gguf: all value types, also in arrays") {
+    GgufBytes bytes(0, 13);
+    const std::size_t sizes[13]{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    for (std::uint64_t type = 0; type < 13; ++type) {
+        if (sizes[type] == 0) continue;
+        bytes.key("k" + std::to_string(type), 9).number(type, 4).number(2, 8);
+        for (std::uint64_t value : {std::uint64_t{1}, std::uint64_t{0}})
+            bytes.number(value, sizes[type]);
+    }
+    bytes.key("words", 9).number(8, 4).number(2, 8).string("a").string("\xff");
+    bytes.key("lists", 9).number(9, 4).number(1, 8).number(4, 4).number(0, 8);
+    const json metadata = *open_text(bytes.text()).gguf_metadata;
+    for (int type : {0, 1, 2, 3, 4, 5, 10, 11})
+        CHECK(metadata["k" + std::to_string(type)] == json{1, 0});
+    CHECK(metadata["k7"] == json{true, false});
+    CHECK(metadata["k12"] == json{5e-324, 0.0});
+    CHECK(metadata["words"][1].get<std::string>() == "\xff");
+    CHECK(metadata["lists"] == json::array({json::array()}));
+}
+
+TEST_CASE("gguf: damaged files are refused with what was found and expected") {
+    const std::uint64_t huge = std::uint64_t{1} << 60;
+    const std::vector<std::pair<GgufBytes, std::string>> cases{
+        {GgufBytes(huge, 0), "tensors and 0 keys in a file"},
+        {GgufBytes(0, huge), "keys in a file of 24 bytes"},
+        {GgufBytes(0, 1).number(huge, 8).data("x", 64), "takes 1152921504606846976 bytes"},
+        {GgufBytes(0, 1).key("a", 13).data("x", 64), "has type 13; expected 0 to 12"},
+        {GgufBytes(0, 1).key("a", 9).number(8, 4).number(huge, 8), "elements from byte"},
+        {GgufBytes(0, 1).key("a", 9).number(0, 4).number(huge, 8), "elements from byte"},
+        {GgufBytes(0, 1).key("a", 7).number(2, 1), "the boolean 2"},
+        {GgufBytes(0, 2).uint32("a", 1).uint32("a", 2), "the key \"a\" twice"},
+        {GgufBytes(0, 1).uint32("", 1).data("x", 64), "has 0 bytes; expected 1 to 65535"},
+        {GgufBytes(0, 1).uint32("\xff", 1), "expected UTF-8"},
+        {GgufBytes(0, 1).uint32("general.alignment", 3),
+         "general.alignment is 3; expected a power"},
+        {GgufBytes(0, 1).uint32("general.alignment", 0), "general.alignment is 0"},
+        {GgufBytes(0, 1).word("general.alignment", "32"), "expected a power of two of type uint32"},
+        {GgufBytes(1, 0).tensor("a", {1, 1, 1, 1, 1}, 0, 0), "5 dimensions; expected at most 4"},
+        {GgufBytes(1, 0).tensor("a", {huge, huge}, 0, 0), "of more than 2^64 bytes"},
+        {GgufBytes(1, 0).tensor("a", {huge}, 28, 0), "takes 9223372036854775808 bytes"},
+        {GgufBytes(1, 0).tensor("a", {huge}, 0, 0), "the file is cut short"},
+        {GgufBytes(1, 0).tensor("a", {1}, 0, huge).floats({1}), "the file is cut short"},
+        {GgufBytes(1, 0).tensor("a", {1}, 0, 4).floats({1, 2}), "expected a multiple of 32"},
+        {GgufBytes(1, 0).tensor("a", {33, 2}, 8, 0).data(std::string(99, 'x')),
+         "expected rows of a multiple of 32 elements"},
+        {GgufBytes(2, 0).tensor("a", {1}, 0, 0).tensor("a", {1}, 0, 32).floats({1}),
+         "tensor \"a\" twice"},
+        {GgufBytes(2, 0)
+             .tensor("a", {9}, 0, 0)
+             .tensor("b", {1}, 0, 32)
+             .floats(std::vector<float>(9)),
+         "tensors \"a\" and \"b\" overlap"},
+        {GgufBytes(2, 0).tensor("a", {1}, 0, 0).tensor("b", {1}, 0, 0).floats({1}), "overlap"},
+        {GgufBytes(1, 0).tensor("a", {256}, 16, 0).data(std::string(66, 'x')),
+         "elements of type IQ2_XXS; expected F32, F16"},
+        {GgufBytes(1, 0).tensor("a", {256}, 34, 0).data(std::string(66, 'x')),
+         "elements of type TQ1_0; expected F32, F16"},
+        {GgufBytes(1, 0).tensor("a", {4}, 99, 0).data(std::string(66, 'x')),
+         "elements of type number 99; expected"},
+        {GgufBytes(0, 1).key("split.count", 2).number(2, 2), "is part ? of 2"}};
+    for (const auto& [bytes, expected] : cases) {
+        const std::string error = error_in(bytes);
+        CAPTURE(error);
+        CAPTURE(expected);
+        CHECK(contains(error, expected));
+        CHECK(error.find('\n') == std::string::npos);
+    }
+    GgufBytes deep(0, 1);
+    deep.key("a", 9);
+    for (int i = 0; i < 100; ++i) deep.number(9, 4).number(1, 8);
+    CHECK(contains(error_in(deep), "more than 8 nested arrays"));
+}
+
+TEST_CASE("gguf: cut short at any byte, or with any byte changed, never worse than an error") {
+    const std::string whole = small_file().text();
+    for (std::size_t length = 0; length < whole.size(); ++length)
+        CHECK_FALSE(error_in(whole.substr(0, length)).empty());
+    for (std::size_t at = 0; at < whole.size(); ++at)
+        for (const char value : {'\0', '\1', '\x7f', '\xff'}) {
+            std::string changed = whole;
+            changed[at] = value;
+            static_cast<void>(error_in(changed));
+        }
+}
+
+TEST_CASE("gguf: parts of a split file are found by the first one's name") {
+    const std::string folder = scratch_folder() + "/split";
+    std::filesystem::create_directory(folder);
+    const auto part = [](std::uint64_t number, std::uint64_t count, const std::string& name) {
+        return GgufBytes(1, 3)
+            .key("split.no", 2)
+            .number(number, 2)
+            .key("split.count", 2)
+            .number(count, 2)
+            .key("split.tensors.count", 5)
+            .number(2, 4)
+            .tensor(name, {1}, 0, 0)
+            .floats({static_cast<float>(number)})
+            .text();
+    };
+    const std::string first = folder + "/m-00001-of-00002.gguf",
+                      second = folder + "/m-00002-of-00002.gguf";
+    write_text(first, part(0, 2, "a"));
+    CHECK(contains(error_of([&] { open_input_file(first); }), second));
+    write_text(second, part(1, 2, "b"));
+    const ArrayFile file = *open_input_file(first).arrays;
+    REQUIRE(file.arrays.size() == 2);
+    CHECK(floats_of(*file.find("b")) == std::vector<float>{1});
+    CHECK(contains(error_of([&] { open_input_file(second); }),
+                   "is part 2 of 2; expected the first, ...-00001-of-00002.gguf"));
+    write_text(second, part(1, 2, "a"));
+    CHECK(contains(error_of([&] { open_input_file(first); }), "is also in another part"));
+    write_text(second, part(1, 3, "b"));
+    CHECK(contains(error_of([&] { open_input_file(first); }), "expected 1 and 2"));
+    write_text(folder + "/m.gguf", part(0, 2, "a"));
+    CHECK(contains(error_of([&] { open_input_file(folder + "/m.gguf"); }),
+                   "expected a name that ends with -00001-of-00002.gguf"));
+}
+
+TEST_CASE("gguf: a model has the config and the tensors of transformers") {
+    const ModelFiles model = open_gguf_model(data_path("gguf/tiny.gguf"));
+    CHECK(model.config == load_data("gguf/tiny.json"));
+    CHECK(model.tokenizer_metadata.size() == 2);
+    const ArrayFile expected = *open_input_file(data_path("gguf/tiny.safetensors")).arrays;
+    CHECK(model.tensors.arrays.size() == expected.arrays.size());
+    for (const StoredArray& array : expected.arrays) {
+        CAPTURE(array.name);
+        const StoredArray* found = model.tensors.find(array.name);
+        REQUIRE(found != nullptr);
+        CHECK(found->shape == array.shape);
+        CHECK(floats_of(*found) == floats_of(array));
+    }
+}
+
+TEST_CASE("gguf: models that would be computed wrongly are refused") {
+    const auto refused = [](const GgufBytes& bytes) {
+        return error_of([&] { gguf_model(open_text(bytes.text())); });
+    };
+    const auto llama = [](std::uint64_t tensors, std::uint64_t keys) {
+        return GgufBytes(tensors, keys + 4)
+            .word("general.architecture", "llama")
+            .uint32("llama.embedding_length", 8)
+            .uint32("llama.block_count", 1)
+            .uint32("llama.attention.head_count", 2);
+    };
+    CHECK(refused(llama(0, 0)).empty());
+    CHECK(contains(refused(GgufBytes(0, 1).word("general.architecture", "mamba")),
+                   "general.architecture is \"mamba\"; expected one of llama, qwen2"));
+    CHECK(contains(refused(GgufBytes(0, 0)), "no general.architecture"));
+    CHECK(contains(refused(GgufBytes(0, 1).word("general.architecture", "llama")),
+                   "llama.embedding_length is missing"));
+    CHECK(contains(refused(llama(0, 1).uint32("llama.wonder", 1)),
+                   "llama.wonder may change the numbers"));
+    CHECK(contains(refused(llama(0, 1).uint32("llama.attention.value_length", 2)),
+                   "expected 4, the width of keys"));
+    CHECK(contains(refused(llama(0, 1).uint32("llama.attention.head_count_kv", 3)),
+                   "expected a divisor of 2 heads"));
+    CHECK(contains(
+        refused(llama(1, 0).tensor("blk.0.odd.weight", {8}, 0, 0).floats(std::vector<float>(8))),
+        "is not a tensor of the architecture llama"));
+    CHECK(contains(
+        refused(
+            llama(1, 0).tensor("blk.1.attn_norm.weight", {8}, 0, 0).floats(std::vector<float>(8))),
+        "is of block 1; expected 0 to 0"));
+    CHECK(contains(
+        refused(
+            llama(1, 0).tensor("blk.0.attn_q.weight", {8, 6}, 0, 0).floats(std::vector<float>(48))),
+        "shape (6, 8); expected 8 rows"));
+}
+
+TEST_CASE("gguf: the models of ATTN_GOLDEN are read with all their tensors") {
+    const char* const golden = std::getenv("ATTN_GOLDEN");
+    if (golden == nullptr) {
+        MESSAGE("skipped: ATTN_GOLDEN names no folder");
+        return;
+    }
+    std::size_t models = 0;
+    for (const auto& folder : std::filesystem::directory_iterator(std::string(golden) + "/gguf")) {
+        if (!folder.is_directory()) continue;
+        const std::string path = folder.path().string();
+        CAPTURE(path);
+        const json about = json::parse(read_text(path + "/case.json"));
+        const bool is_split = !std::filesystem::exists(path + "/model.gguf");
+        const ModelFiles model =
+            open_gguf_model(path + (is_split ? "/model-00001-of-00003.gguf" : "/model.gguf"));
+        CHECK(model.config["model_type"] == about["model_type"]);
+        std::size_t nonfinite = 0;
+        for (const StoredArray& array : model.tensors.arrays)
+            for (float value : floats_of(array)) nonfinite += !std::isfinite(value);
+        CHECK(nonfinite == 0);
+        ++models;
+    }
+    CHECK(models >= 14);
+}

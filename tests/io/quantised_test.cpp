@@ -1,0 +1,246 @@
+// Weights in FP8 and MXFP4 against plain formulas, and other methods by name.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "io/model/quantised.hpp"
+#include "io/model/rearranged.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/small_floats.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+struct Tensor {
+    std::string name, dtype;
+    std::vector<std::size_t> shape;
+    std::string bytes;
+};
+
+ArrayFile file_of(const std::vector<Tensor>& tensors) {
+    json header;
+    std::string data;
+    for (const Tensor& tensor : tensors) {
+        header[tensor.name] = {{"dtype", tensor.dtype},
+                               {"shape", tensor.shape},
+                               {"data_offsets", {data.size(), data.size() + tensor.bytes.size()}}};
+        data += tensor.bytes;
+    }
+    const std::string text = header.dump();
+    return open_safetensors(
+        Bytes::of("x.safetensors", bytes_of_number(text.size(), 8) + text + data));
+}
+
+std::string codes(std::size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::string bytes(count, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() % 0x7f);
+    return bytes;
+}
+
+std::string floats(const std::vector<float>& values) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+std::vector<float> floats_of(const StoredArray& array) {
+    const Array<float> read = read_array<float>(array, ArrayRules::anything(8));
+    return {read.begin(), read.end()};
+}
+
+json config_of(const json& method) {
+    return {{"quantization_config", method}};
+}
+
+const json fp8 = {{"quant_method", "fp8"}, {"weight_block_size", {2, 4}}};
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// The matrix by blocks of this size, with one scale for each.
+void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
+                  std::size_t block_columns, const std::vector<std::size_t>& shape,
+                  const json& method) {
+    const std::string bytes = codes(rows * columns, 3);
+    std::size_t count = 1;
+    for (std::size_t size : shape) count *= size;
+    std::vector<float> scales(count);
+    for (std::size_t i = 0; i < count; ++i) scales[i] = 0.37f + 0.11f * static_cast<float>(i);
+    const ArrayFile file =
+        dequantised(file_of({{"a.weight", "F8_E4M3", {rows, columns}, bytes},
+                             {"a.weight_scale_inv", "F32", shape, floats(scales)},
+                             {"a.activation_scale", "F32", {}, floats({2})},
+                             {"b.weight", "F8_E4M3", {1, 1}, "\x38"}}),
+                    config_of(method));
+    REQUIRE(file.arrays.size() == 2);
+    CHECK(floats_of(*file.find("b.weight")) == std::vector<float>{1});
+    const StoredArray& array = *file.find("a.weight");
+    const std::vector<float> read = floats_of(array);
+    const std::size_t across = (columns + block_columns - 1) / block_columns;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        const std::size_t row = i / columns, column = i % columns;
+        const float scale = scales[row / block_rows * across + column / block_columns];
+        wrong += read[i] != float_of_e4m3(static_cast<std::uint8_t>(bytes[i])) * scale;
+    }
+    CHECK(wrong == 0);
+    std::vector<float> some(read.size() - 3);
+    read_floats(array, 2, some.size(), some.data());
+    CHECK(std::equal(some.begin(), some.end(), read.begin() + 2));
+}
+
+}  // namespace
+
+TEST_CASE("quantised: FP8 in blocks with ragged edges, by rows, and with one scale") {
+    check_scaled(5, 9, 2, 4, {3, 3}, fp8);
+    check_scaled(4, 8, 2, 4, {2, 2}, fp8);
+    check_scaled(5, 9, 5, 9, {}, {{"quant_method", "fp8"}});
+    check_scaled(5, 9, 5, 9, {1}, {{"quant_method", "fp8"}, {"weight_block_size", nullptr}});
+    check_scaled(5, 9, 1, 9, {5, 1},
+                 {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}});
+}
+
+TEST_CASE("quantised: MXFP4 has two values in a byte, the low half first") {
+    std::string bytes = codes(2 * 3 * 2 * 16, 5), scales;
+    for (int i = 0; i < 2 * 3 * 2; ++i) scales += static_cast<char>(120 + i);
+    const ArrayFile file = dequantised(file_of({{"e.w_blocks", "U8", {2, 3, 2, 16}, bytes},
+                                                {"e.w_scales", "U8", {2, 3, 2}, scales}}),
+                                       config_of({{"quant_method", "mxfp4"}}));
+    REQUIRE(file.arrays.size() == 1);
+    const StoredArray& array = *file.find("e.w");
+    CHECK(array.shape == std::vector<std::size_t>{2, 3, 64});
+    const std::vector<float> read = floats_of(array);
+    const double levels[8]{0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        const unsigned byte = static_cast<unsigned char>(bytes[i / 2]);
+        const unsigned code = i % 2 == 0 ? byte & 15 : byte >> 4;
+        const double value = std::ldexp(levels[code & 7], 120 + static_cast<int>(i / 32) - 127);
+        wrong += read[i] != static_cast<float>(code < 8 ? value : -value);
+    }
+    CHECK(wrong == 0);
+    for (std::size_t first = 0; first < 70; first += 7) {
+        std::vector<float> some(100);
+        read_floats(array, first, some.size(), some.data());
+        CHECK(std::equal(some.begin(), some.end(),
+                         read.begin() + static_cast<std::ptrdiff_t>(first)));
+    }
+}
+
+TEST_CASE("quantised: other methods are refused by name, with the fix") {
+    const ArrayFile plain = file_of({{"a.weight", "F32", {1}, floats({1})}});
+    for (const char* name : {"gptq", "awq", "bitsandbytes", "compressed-tensors", "hqq"}) {
+        const std::string error = error_of([&] {
+            dequantised(plain, config_of({{"quant_method", name}}));
+        });
+        CHECK(contains(error, std::string("quant_method \"") + name + "\""));
+        CHECK(contains(error, "convert the model to GGUF or to bfloat16 safetensors"));
+    }
+    const std::pair<const char*, const char*> names[]{
+        {"a.qweight", "GPTQ or AWQ"}, {"a.g_idx", "GPTQ"}, {"a.weight.absmax", "bitsandbytes"}};
+    for (const auto& [name, method] : names) {
+        const std::string error = error_of([&] {
+            dequantised(file_of({{name, "I32", {1}, floats({1})}}), json());
+        });
+        CHECK(contains(error, std::string("\"") + name + "\" is of " + method));
+    }
+    CHECK(dequantised(plain, json()).arrays.size() == 1);
+    CHECK(dequantised(plain, json::object()).arrays.size() == 1);
+}
+
+TEST_CASE("quantised: scales of another shape are refused") {
+    const auto refused = [](const std::vector<std::size_t>& shape, const json& method) {
+        std::size_t count = 1;
+        for (std::size_t size : shape) count *= size;
+        return error_of([&] {
+            dequantised(
+                file_of({{"a.weight", "F8_E4M3", {5, 9}, codes(45, 1)},
+                         {"a.weight_scale", "F32", shape, floats(std::vector<float>(count, 1))}}),
+                config_of(method));
+        });
+    };
+    CHECK(contains(refused({2, 3}, fp8),
+                   "scales of shape (2, 3) for a matrix of shape (5, 9); "
+                   "expected (3, 3), by weight_block_size"));
+    CHECK(contains(refused({3, 3}, {{"quant_method", "fp8"}}), "or weight_block_size in config"));
+    CHECK(contains(refused({3, 3}, {{"quant_method", "fp8"}, {"weight_block_size", {0, 1}}}),
+                   "expected two positive integers"));
+    CHECK(contains(error_of([] {
+                       dequantised(file_of({{"w_blocks", "U8", {2, 8}, codes(16, 1)},
+                                            {"w_scales", "U8", {2}, "ab"}}),
+                                   json());
+                   }),
+                   "expected blocks of 16 bytes"));
+    CHECK(contains(error_of([] {
+                       dequantised(file_of({{"w_blocks", "U8", {1, 1, 16}, codes(16, 1)},
+                                            {"w_scales", "U8", {1}, "a"}}),
+                                   json());
+                   }),
+                   "expected U8 and (1, 1)"));
+}
+
+TEST_CASE("rearranged: parts, transposes and turns, in any range") {
+    std::vector<float> numbers(2 * 3 * 4);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+    const ArrayFile file =
+        file_of({{"a", "F32", {2, 3, 4}, floats(numbers)}, {"m", "F32", {6, 4}, floats(numbers)}});
+    CHECK(floats_of(part_of("p", *file.find("a"), 1)) ==
+          std::vector<float>(numbers.begin() + 12, numbers.end()));
+    const StoredArray turned = transposed("t", *file.find("m"));
+    CHECK(turned.shape == std::vector<std::size_t>{4, 6});
+    const std::vector<float> columns = floats_of(turned);
+    for (std::size_t i = 0; i < columns.size(); ++i)
+        CHECK(columns[i] == static_cast<float>(i % 6 * 4 + i / 6));
+    const StoredArray rows = by_turns("r", {12, 4}, *file.find("m"), turned, 4);
+    const std::vector<float> mixed = floats_of(rows);
+    for (std::size_t i = 0; i < mixed.size(); ++i) {
+        const std::size_t from = i / 8 * 4 + i % 4;
+        CHECK(mixed[i] == (i / 4 % 2 == 0 ? numbers[from] : columns[from]));
+    }
+    for (const StoredArray& array : {turned, rows, part_of("p", turned, 2)}) {
+        const std::vector<float> whole = floats_of(array);
+        for (std::size_t first = 0; first < whole.size(); ++first) {
+            std::vector<float> some((whole.size() - first) / 2);
+            read_floats(array, first, some.size(), some.data());
+            CHECK(std::equal(some.begin(), some.end(),
+                             whole.begin() + static_cast<std::ptrdiff_t>(first)));
+        }
+    }
+}
+
+TEST_CASE("quantised: the models of ATTN_GOLDEN have no codes or scales left") {
+    const char* const golden = std::getenv("ATTN_GOLDEN");
+    if (golden == nullptr) {
+        MESSAGE("skipped: ATTN_GOLDEN names no folder");
+        return;
+    }
+    for (const char* name : {"deepseek_v3-fp8", "gpt_oss-mxfp4", "ministral3-fp8", "qwen3-fp8"}) {
+        const std::string folder = std::string(golden) + "/models-quantised/" + name;
+        CAPTURE(folder);
+        const ArrayFile file = dequantised(*open_input_file(folder + "/model.safetensors").arrays,
+                                           json::parse(read_text(folder + "/config.json")));
+        CHECK(file.arrays.size() > 20);
+        for (const StoredArray& array : file.arrays) {
+            CAPTURE(array.name);
+            CHECK(!contains(array.name, "_scale"));
+            CHECK((array.type_name != "U8" &&
+                   (array.type_name != "F8_E4M3" || array.type == ElementType::float32)));
+            std::size_t nonfinite = 0;
+            for (float value : floats_of(array)) nonfinite += !std::isfinite(value);
+            CHECK(nonfinite == 0);
+        }
+    }
+}
