@@ -214,7 +214,8 @@ private:
                 result_.arrays.push_back(std::move(array));
             }
         }
-        if (request_.enters || (layers == model_.layers && layers != 0 && is_recorded(layers - 1)))
+        if (records_ && (request_.enters ||
+                         (layers == model_.layers && layers != 0 && is_recorded(layers - 1))))
             record_hidden(x, layers);
         return x;
     }
